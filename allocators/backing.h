@@ -1,0 +1,148 @@
+/* What a policy may ask of memory. The policies own this interface; a device, simulated or
+ * real, implements it. Addresses are numbers: nothing here is ever dereferenced.
+ *
+ * For all calls: sizes are bytes and above 0; REFUSED means that the device has no memory
+ * for it now and nothing changed; INVALID means misuse (a range that is not there, a size
+ * that is no multiple of the page, an unmap under pending work), with a sentence from
+ * backing_problem; out-parameters are written on OK only. An optional hook may be NULL:
+ * the wrapper then returns UNSUPPORTED. */
+#ifndef ALLOCATORS_BACKING_H
+#define ALLOCATORS_BACKING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "allocators/base/status.h"
+
+struct backing;
+
+/* Physical memory made by create, named by a number that is never used again. */
+typedef uint64_t backing_handle;
+
+/* A point in a stream's work, like an event recorded at the moment of the call. */
+struct backing_ticket {
+    uint32_t stream;
+    uint64_t value;
+};
+
+struct backing_ops {
+    /* Driver allocation and free, cuMemAlloc and cuMemFree. The free waits for the device. */
+    enum status (*segment_alloc)(struct backing *self, uint64_t bytes, uint64_t *address);
+    enum status (*segment_free)(struct backing *self, uint64_t address);
+
+    /* Virtual memory, optional as a group. Sizes and addresses are multiples of
+     * page_bytes. `map` puts all of a handle at `address` inside a reserved range, where
+     * nothing is mapped; a handle may be mapped at several places. `access` makes a run of
+     * mapped pages usable and is to be called once for each run. `unmap` must not come
+     * before the work that uses the pages is done. `destroy` gives the handle up; the
+     * memory goes back to the device when it is not mapped anywhere either. */
+    enum status (*reserve)(struct backing *self, uint64_t bytes, uint64_t *address);
+    enum status (*release)(struct backing *self, uint64_t address);
+    enum status (*create)(struct backing *self, uint64_t bytes, backing_handle *handle);
+    enum status (*destroy)(struct backing *self, backing_handle handle);
+    enum status (*map)(struct backing *self, uint64_t address, backing_handle handle);
+    enum status (*access)(struct backing *self, uint64_t address, uint64_t bytes);
+    enum status (*unmap)(struct backing *self, uint64_t address, uint64_t bytes);
+
+    /* Order. `fence` marks the work queued on `stream` so far; `done` polls; `wait` blocks
+     * the caller until it is done, and that wait is counted as stall. */
+    struct backing_ticket (*fence)(struct backing *self, uint32_t stream);
+    bool (*done)(struct backing *self, struct backing_ticket ticket);
+    void (*wait)(struct backing *self, struct backing_ticket ticket);
+
+    /* Bytes that this process could still get, and all it may have (cuMemGetInfo). */
+    void (*memory)(struct backing *self, uint64_t *free_bytes, uint64_t *total_bytes);
+
+    /* The driver's own stream-ordered pool, optional as a group. */
+    enum status (*pool_alloc)(struct backing *self, uint64_t bytes, uint32_t stream,
+                              uint64_t *address);
+    enum status (*pool_free)(struct backing *self, uint64_t address, uint32_t stream);
+    enum status (*pool_trim)(struct backing *self, uint64_t keep_bytes);
+    void (*pool_memory)(struct backing *self, uint64_t *used_bytes, uint64_t *reserved_bytes);
+
+    /* The sentence for the last INVALID. */
+    const char *(*problem)(struct backing *self);
+};
+
+struct backing {
+    const struct backing_ops *ops;
+    uint64_t granule_bytes; /* driver allocations start at multiples of it */
+    uint64_t page_bytes;    /* of virtual memory; 0: no virtual memory here */
+    bool adjacent;          /* segments may touch, so a supply that coalesces makes sense */
+};
+
+static inline enum status backing_segment_alloc(struct backing *self, uint64_t bytes,
+                                                uint64_t *address)
+{
+    return self->ops->segment_alloc(self, bytes, address);
+}
+
+static inline enum status backing_segment_free(struct backing *self, uint64_t address)
+{
+    return self->ops->segment_free(self, address);
+}
+
+static inline enum status backing_reserve(struct backing *self, uint64_t bytes, uint64_t *address)
+{
+    return self->ops->reserve ? self->ops->reserve(self, bytes, address) : STATUS_UNSUPPORTED;
+}
+
+static inline enum status backing_release(struct backing *self, uint64_t address)
+{
+    return self->ops->release ? self->ops->release(self, address) : STATUS_UNSUPPORTED;
+}
+
+static inline enum status backing_create(struct backing *self, uint64_t bytes,
+                                         backing_handle *handle)
+{
+    return self->ops->create ? self->ops->create(self, bytes, handle) : STATUS_UNSUPPORTED;
+}
+
+static inline enum status backing_destroy(struct backing *self, backing_handle handle)
+{
+    return self->ops->destroy ? self->ops->destroy(self, handle) : STATUS_UNSUPPORTED;
+}
+
+static inline enum status backing_map(struct backing *self, uint64_t address,
+                                      backing_handle handle)
+{
+    return self->ops->map ? self->ops->map(self, address, handle) : STATUS_UNSUPPORTED;
+}
+
+static inline enum status backing_access(struct backing *self, uint64_t address, uint64_t bytes)
+{
+    return self->ops->access ? self->ops->access(self, address, bytes) : STATUS_UNSUPPORTED;
+}
+
+static inline enum status backing_unmap(struct backing *self, uint64_t address, uint64_t bytes)
+{
+    return self->ops->unmap ? self->ops->unmap(self, address, bytes) : STATUS_UNSUPPORTED;
+}
+
+static inline struct backing_ticket backing_fence(struct backing *self, uint32_t stream)
+{
+    return self->ops->fence(self, stream);
+}
+
+static inline bool backing_done(struct backing *self, struct backing_ticket ticket)
+{
+    return self->ops->done(self, ticket);
+}
+
+static inline void backing_wait(struct backing *self, struct backing_ticket ticket)
+{
+    self->ops->wait(self, ticket);
+}
+
+static inline void backing_memory(struct backing *self, uint64_t *free_bytes,
+                                  uint64_t *total_bytes)
+{
+    self->ops->memory(self, free_bytes, total_bytes);
+}
+
+static inline const char *backing_problem(struct backing *self)
+{
+    return self->ops->problem(self);
+}
+
+#endif

@@ -1,0 +1,42 @@
+#include "allocators/base/host.h"
+
+#include <stdlib.h>
+
+void *host_alloc(struct host *host, size_t bytes)
+{
+    if (++host->calls == host->fail_at)
+        return NULL;
+    void *memory = calloc(1, bytes ? bytes : 1);
+    if (!memory)
+        return NULL;
+    host->now_bytes += bytes;
+    if (host->now_bytes > host->peak_bytes)
+        host->peak_bytes = host->now_bytes;
+    return memory;
+}
+
+void host_free(struct host *host, void *memory, size_t bytes)
+{
+    if (!memory)
+        return;
+    host->now_bytes -= bytes;
+    free(memory);
+}
+
+void *host_grow(struct host *host, void *memory, size_t old_count, size_t new_count,
+                size_t element_bytes)
+{
+    if (++host->calls == host->fail_at || new_count > SIZE_MAX / element_bytes)
+        return NULL;
+    size_t old_bytes = old_count * element_bytes;
+    size_t new_bytes = new_count * element_bytes;
+    char *grown = realloc(memory, new_bytes ? new_bytes : 1);
+    if (!grown)
+        return NULL;
+    for (size_t i = old_bytes; i < new_bytes; i++)
+        grown[i] = 0;
+    host->now_bytes += new_bytes - old_bytes;
+    if (host->now_bytes > host->peak_bytes)
+        host->peak_bytes = host->now_bytes;
+    return grown;
+}

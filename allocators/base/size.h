@@ -1,0 +1,39 @@
+/* Sizes as people write them: one pair of functions, so that what one prints the
+ * other reads. Binary units only: K, KiB and k all mean 1024. */
+#ifndef ALLOCATORS_BASE_SIZE_H
+#define ALLOCATORS_BASE_SIZE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "allocators/base/status.h"
+
+#define KIB UINT64_C(1024)
+#define MIB UINT64_C(1048576)
+#define GIB UINT64_C(1073741824)
+
+/* Reads "4096", "24GiB", "1.5M" or "2t" into bytes. The whole text must be a size
+ * below 2^63; a fraction must come to whole bytes. INVALID otherwise, with a sentence. */
+enum status size_parse(const char *text, uint64_t *bytes, struct error *error) STATUS_CHECKED;
+
+/* Reads a non-negative decimal integer, the whole text of it. INVALID otherwise. */
+enum status count_parse(const char *text, uint64_t *count, struct error *error) STATUS_CHECKED;
+
+/* Writes bytes for a reader, four significant digits: "1.500 GiB". Returns `text`. */
+const char *size_print(uint64_t bytes, char *text, size_t text_bytes);
+
+/* Writes the shortest text that size_parse reads back as the same number: "1536MiB". */
+const char *size_print_exact(uint64_t bytes, char *text, size_t text_bytes);
+
+/* Rounds up to a multiple of a power of two; `bytes` must leave room for it. */
+static inline uint64_t size_round_up(uint64_t bytes, uint64_t power_of_two)
+{
+    return (bytes + power_of_two - 1) & ~(power_of_two - 1);
+}
+
+static inline uint64_t size_round_down(uint64_t bytes, uint64_t power_of_two)
+{
+    return bytes & ~(power_of_two - 1);
+}
+
+#endif

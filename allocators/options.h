@@ -1,0 +1,44 @@
+/* Options are data. A policy, a generator and a device each bring one table; parsing,
+ * range checks, help, defaults and the hint of a near name all come from it. */
+#ifndef ALLOCATORS_OPTIONS_H
+#define ALLOCATORS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "allocators/base/status.h"
+#include "allocators/spec.h"
+
+enum option_type {
+    OPTION_BYTES,    /* uint64_t; text as size_parse reads it */
+    OPTION_COUNT,    /* uint64_t */
+    OPTION_FRACTION, /* double */
+    OPTION_BOOL,     /* bool; true false yes no on off 1 0 */
+    OPTION_CHOICE,   /* int: the index into `choices` */
+    OPTION_TEXT,     /* const char *, owned by the spec that it was read from */
+};
+
+struct option {
+    const char *name; /* NULL ends a table */
+    enum option_type type;
+    size_t offset;            /* of the field in the struct of values */
+    const char *default_text; /* read with the same parser; NULL: the field stays zero */
+    double least, most;       /* inclusive; both 0: no limit. Numbers only */
+    const char *choices;      /* "tf|jax" for OPTION_CHOICE */
+    const char *help;         /* one line, with the unit where it has one */
+};
+
+/* Fills `values` (a zeroed struct) with the defaults of `table`, then with the pairs of
+ * `link`. `owner` names the thing in errors ("policy growth"). INVALID names the option,
+ * and the nearest one where a name is unknown. A key given twice is INVALID. */
+enum status options_read(const struct option *table, const struct spec_link *link,
+                         const char *owner, void *values, struct error *error) STATUS_CHECKED;
+
+/* The entry with that name, or NULL. */
+const struct option *options_find(const struct option *table, const char *name);
+
+/* Of `count` names the nearest to `name` by edits, or NULL where none is near. */
+const char *nearest_name(const char *name, const char *const *names, size_t count);
+
+#endif

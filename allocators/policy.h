@@ -1,0 +1,285 @@
+/* The contract of an allocator policy: decide where a request goes. One policy is one file
+ * in policies/ and one line in policies.def; allocators/README.md shows how to write one.
+ *
+ * A policy knows no device, clock, trace, file, thread or global, and never prints. It takes
+ * device memory from a backing (backing.h) and all of its metadata from a host (base/host.h).
+ * Addresses are numbers. The same calls always lead to the same addresses.
+ *
+ * An instance is used by one thread at a time. Requests have 0 < bytes < 2^60. */
+#ifndef ALLOCATORS_POLICY_H
+#define ALLOCATORS_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "allocators/backing.h"
+#include "allocators/base/host.h"
+#include "allocators/base/status.h"
+#include "allocators/options.h"
+
+#define POLICY_ABI 1u
+
+struct policy;
+
+/* One allocation asked for. */
+struct policy_request {
+    uint64_t bytes;
+    uint64_t alignment; /* a power of two, or 0: whatever the policy gives */
+    uint32_t stream;    /* dense ordinals, 0 is the default stream */
+    uint32_t pool;      /* a private pool's id; 0: the common one */
+    uint8_t upper_end;  /* 1: the program asks for the upper end of a two-ended arena */
+    uint8_t may_fail;   /* 1: a probe; the program goes on without it */
+};
+
+/* What the policy gave for it. The caller keeps it and hands it back unchanged. */
+struct policy_block {
+    uint64_t address;
+    uint64_t granted_bytes;   /* at least the requested */
+    uint64_t requested_bytes; /* filled in by policy_alloc */
+    uint64_t cookie;          /* the policy's own: an index or a pointer to its record */
+};
+
+/* Kept up to date by the policy in its base struct; anybody may read it between calls. */
+struct policy_totals {
+    uint64_t live_bytes;       /* requested and not let go */
+    uint64_t granted_bytes;    /* of the blocks given for them */
+    uint64_t reserved_bytes;   /* held from the backing, as the imitated allocator counts */
+    uint64_t pending_bytes;    /* let go, but other streams may still use them */
+    uint64_t releasable_bytes; /* free, and in segments or whole pages without a live byte */
+    uint64_t live_blocks;
+};
+
+/* Free bytes are what is reserved and neither granted nor pending. */
+static inline uint64_t policy_free_bytes(const struct policy_totals *totals)
+{
+    return totals->reserved_bytes - totals->granted_bytes - totals->pending_bytes;
+}
+
+#define POLICY_COUNTERS(X)                                                                         \
+    X(splits, "a free range was divided to serve a request")                                       \
+    X(merges, "two free ranges became one")                                                        \
+    X(segments_made, "ranges obtained from the backing")                                           \
+    X(segments_freed, "ranges given back to the backing")                                          \
+    X(flushes, "all cached memory was given back, or tried to, to serve a request")                \
+    X(retries, "requests that were tried again after memory had been given back")                  \
+    X(failures, "requests that could not be served")                                               \
+    X(remapped_bytes, "bytes of pages unmapped at one place and mapped at another")
+
+/* The full report, O(1) to make. */
+struct policy_stats {
+    struct policy_totals totals;
+    uint64_t largest_hole_bytes;       /* the largest free range that could be handed out */
+    uint64_t stranded_by_stream_bytes; /* free, but only for streams other than the last one
+                                          that asked */
+    struct {
+#define X(name, help) uint64_t name;
+        POLICY_COUNTERS(X)
+#undef X
+    } count;
+};
+
+/* What serving a request may cost, each step including those before it. */
+enum policy_price {
+    POLICY_PRICE_NONE,  /* no call to the backing at all */
+    POLICY_PRICE_MAP,   /* map calls only, of memory already held */
+    POLICY_PRICE_WAIT,  /* and waiting for pending frees */
+    POLICY_PRICE_TRIM,  /* and giving back all cached memory, to get it again as one piece */
+    POLICY_PRICE_COUNT
+};
+
+enum policy_range_state {
+    POLICY_RANGE_USED,
+    POLICY_RANGE_HOLE,     /* free, can be handed out */
+    POLICY_RANGE_PENDING,  /* let go, not yet complete */
+    POLICY_RANGE_UNMAPPED, /* address space without memory behind it; not reserved bytes */
+};
+
+struct policy_range {
+    uint64_t address;
+    uint64_t bytes;
+    uint64_t requested_bytes; /* USED only */
+    uint64_t segment_address; /* first byte of the segment that it lies in */
+    uint32_t stream;
+    uint32_t pool;
+    enum policy_range_state state;
+};
+
+/* Returns false to stop the walk. */
+typedef bool policy_visit(void *argument, const struct policy_range *range);
+
+/* For offline policies: one block's life, in events of the trace, half-open. */
+struct policy_lifetime {
+    uint64_t bytes;
+    uint64_t born, dies;
+};
+
+enum policy_capability {
+    POLICY_STREAM_ORDERED = 1u << 0, /* keeps a block from another stream until that is safe */
+    POLICY_OPAQUE = 1u << 1,         /* its inside cannot be seen: hole metrics are null */
+    POLICY_OFFLINE = 1u << 2,        /* wants plan() before the first request */
+    POLICY_NEEDS_MAPPING = 1u << 3,  /* cannot work without virtual memory in the backing */
+    POLICY_WATCHES_HOLES = 1u << 4,  /* reports each hole through policy_hole_added/_removed */
+    POLICY_HONOURS_ALIGNMENT = 1u << 5, /* serves any power-of-two alignment */
+    POLICY_UNRANKED = 1u << 6,          /* a harness check or a bound, shown but never ranked */
+    POLICY_OVERLAPS = 1u << 7, /* hands out memory it never takes back: `null` only */
+};
+
+/* What a policy gets at birth. All three stay the caller's and outlive the policy. */
+struct policy_context {
+    struct backing *backing;
+    struct host *host;
+    uint64_t seed; /* for policies that draw; most do not */
+};
+
+/* Every policy has these options; its struct of values starts with this one. */
+struct policy_common {
+    uint64_t limit_bytes; /* the most that it lets itself hold; 0: no limit */
+};
+
+#define POLICY_COMMON_OPTIONS                                                                      \
+    {"limit", OPTION_BYTES, offsetof(struct policy_common, limit_bytes), "0", 0, 0, NULL,          \
+     "bytes that the policy lets itself hold; 0: all that the device has"}
+
+struct policy_ops {
+    uint32_t abi;                 /* POLICY_ABI */
+    uint32_t ops_bytes;           /* sizeof(struct policy_ops), for shared objects */
+    const char *name;             /* short, unique, used on the command line */
+    const char *summary;          /* one line */
+    const char *reference;        /* what it imitates, which version; or the paper */
+    const char *const *recorders; /* names of recorders that it answers to; NULL-ended, or NULL */
+    uint32_t capabilities;        /* enum policy_capability */
+    const struct option *options; /* ends with a NULL name */
+    size_t values_bytes;          /* of the struct that the options fill */
+
+    /* Required. `values` is valid during the call only. A policy may ask the backing for
+     * memory here, or at the first request. On failure nothing is left behind. */
+    enum status (*create)(const struct policy_context *context, const void *values,
+                          struct policy **out, struct error *error);
+
+    /* Required. Gives everything back, also with blocks live. Never fails. */
+    void (*destroy)(struct policy *self);
+
+    /* Required. OK, or NO_MEMORY where the request cannot be served, or CORRUPT. Fills
+     * address, granted_bytes and cookie. Updates the totals, live_bytes among them. */
+    enum status (*alloc)(struct policy *self, const struct policy_request *request,
+                         struct policy_block *out);
+
+    /* Required. The program lets the block go on `stream`. Exactly a block that alloc gave
+     * and that was not freed; the `checked` decorator finds those who break that. */
+    enum status (*free)(struct policy *self, const struct policy_block *block, uint32_t stream);
+
+    /* Required, O(1). */
+    void (*stats)(const struct policy *self, struct policy_stats *out);
+
+    /* Required. Every range in address order, without gaps inside a segment. */
+    void (*walk)(const struct policy *self, policy_visit *visit, void *argument);
+
+    /* Required. Checks every invariant; CORRUPT with the first broken one as a sentence. */
+    enum status (*validate)(const struct policy *self, struct error *error);
+
+    /* Required where it is not the largest hole: the largest request that could be served
+     * at that price. NULL: the largest hole, at every price. */
+    uint64_t (*servable)(const struct policy *self, enum policy_price price);
+
+    /* All below optional. */
+
+    /* The block is used on another stream too. */
+    enum status (*use)(struct policy *self, const struct policy_block *block, uint32_t stream);
+
+    /* The program let go of the block; free follows when it is complete. */
+    void (*retire)(struct policy *self, const struct policy_block *block);
+
+    /* Start from ranges that are there already: a trace that begins in the middle. For each
+     * USED range, in order, blocks[i] is written. */
+    enum status (*adopt)(struct policy *self, const struct policy_range *ranges, size_t count,
+                         struct policy_block *blocks);
+
+    /* Time passed, or a stream came to its end: poll what is pending. */
+    void (*progress)(struct policy *self);
+
+    /* Give back what is cached until at most `keep_bytes` of it are left. */
+    enum status (*trim)(struct policy *self, uint64_t keep_bytes);
+
+    /* Offline: every lifetime of the trace, before the first request. */
+    enum status (*plan)(struct policy *self, const struct policy_lifetime *lifetimes,
+                        size_t count);
+
+    /* The text that a user would set to get this policy: an environment variable, a line of
+     * code. Returns false where there is none. */
+    bool (*setting)(const struct policy *self, char *text, size_t text_bytes);
+};
+
+/* Kept by policies with POLICY_WATCHES_HOLES: how many bytes could serve requests of
+ * `unit_bytes`, that is the sum over all holes of floor(hole / unit) * unit. */
+struct policy_hole_watch {
+    uint64_t unit_bytes;
+    uint64_t usable_bytes;
+};
+
+/* The base of every instance: the first member of the policy's own struct. */
+struct policy {
+    const struct policy_ops *ops;
+    struct policy_totals totals;
+    struct policy_hole_watch *watch; /* NULL: nobody watches. Set it before the first request */
+};
+
+static inline void policy_hole_added(struct policy *self, uint64_t bytes)
+{
+    if (__builtin_expect(self->watch != NULL, 0))
+        self->watch->usable_bytes += bytes - bytes % self->watch->unit_bytes;
+}
+
+static inline void policy_hole_removed(struct policy *self, uint64_t bytes)
+{
+    if (__builtin_expect(self->watch != NULL, 0))
+        self->watch->usable_bytes -= bytes - bytes % self->watch->unit_bytes;
+}
+
+/* Callers use these, never the hooks. */
+static inline enum status policy_alloc(struct policy *self, const struct policy_request *request,
+                                       struct policy_block *out)
+{
+    out->requested_bytes = request->bytes;
+    return self->ops->alloc(self, request, out);
+}
+
+static inline enum status policy_free(struct policy *self, const struct policy_block *block,
+                                      uint32_t stream)
+{
+    return self->ops->free(self, block, stream);
+}
+
+static inline void policy_stats(const struct policy *self, struct policy_stats *out)
+{
+    self->ops->stats(self, out);
+}
+
+static inline void policy_walk(const struct policy *self, policy_visit *visit, void *argument)
+{
+    self->ops->walk(self, visit, argument);
+}
+
+static inline enum status policy_validate(const struct policy *self, struct error *error)
+{
+    return self->ops->validate(self, error);
+}
+
+static inline void policy_destroy(struct policy *self)
+{
+    if (self)
+        self->ops->destroy(self);
+}
+
+/* As the hook; the default where there is none. Never more than the free bytes for NONE. */
+uint64_t policy_servable(const struct policy *self, enum policy_price price);
+enum status policy_use(struct policy *self, const struct policy_block *block, uint32_t stream);
+void policy_retire(struct policy *self, const struct policy_block *block);
+void policy_progress(struct policy *self);
+enum status policy_trim(struct policy *self, uint64_t keep_bytes);
+
+/* The entry point of a shared object: `const struct policy_ops *allocrig_policy(void)`. */
+typedef const struct policy_ops *policy_entry(void);
+#define POLICY_ENTRY_NAME "allocrig_policy"
+
+#endif

@@ -1,0 +1,34 @@
+/* The policies and decorators there are, and how a spec becomes an instance. */
+#ifndef ALLOCATORS_REGISTRY_H
+#define ALLOCATORS_REGISTRY_H
+
+#include "allocators/policy.h"
+#include "allocators/spec.h"
+
+/* A decorator is a policy whose create takes the one inside. It owns that and destroys it. */
+struct decorator_ops {
+    const char *name;
+    const char *summary;
+    const struct option *options;
+    size_t values_bytes;
+    enum status (*wrap)(const struct policy_context *context, const void *values,
+                        struct policy *inner, struct policy **out, struct error *error);
+};
+
+/* In the order of policies.def. NULL past the end. */
+const struct policy_ops *registry_policy(size_t index);
+const struct decorator_ops *registry_decorator(size_t index);
+const struct policy_ops *registry_find(const char *name); /* NULL: none */
+
+/* What a spec names, checked: its ops, without making an instance. A name with a slash or
+ * ending in .so is loaded as a shared object and stays loaded. INVALID says what is wrong
+ * and which name is near; MISSING where the object cannot be loaded. */
+enum status registry_lookup(const struct spec *spec, const struct policy_ops **out,
+                            struct error *error) STATUS_CHECKED;
+
+/* Makes the policy of `spec` with its decorators around it. The caller destroys it with
+ * policy_destroy; context and what it points to must outlive it. */
+enum status registry_create(const struct spec *spec, const struct policy_context *context,
+                            struct policy **out, struct error *error) STATUS_CHECKED;
+
+#endif

@@ -1,0 +1,146 @@
+/* The contract of a device: memory (as a backing), streams, events, kernels and a clock.
+ * `sim` keeps a virtual clock and is stricter than the driver; `cuda` is the driver.
+ *
+ * Streams and events are dense ordinals; a stream exists once it is named. The host runs
+ * ahead of the device: a kernel is queued and starts when its stream's earlier work is done
+ * and no earlier than now. Errors: INVALID with a sentence from device_problem. */
+#ifndef SIM_DEVICE_H
+#define SIM_DEVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "allocators/backing.h"
+#include "allocators/base/status.h"
+#include "allocators/options.h"
+#include "allocators/spec.h"
+
+/* Every kind of call that is charged and counted. name, what */
+#define DEVICE_CALLS(X)                                                                            \
+    X(alloc, "driver allocation (cuMemAlloc)")                                                     \
+    X(free, "driver free (cuMemFree); waits for the device")                                       \
+    X(reserve, "address range reserved (cuMemAddressReserve)")                                     \
+    X(release, "address range given back (cuMemAddressFree)")                                      \
+    X(create, "physical memory made (cuMemCreate)")                                                \
+    X(destroy, "physical memory given back (cuMemRelease)")                                        \
+    X(map, "physical memory mapped (cuMemMap)")                                                    \
+    X(access, "a run of pages made usable (cuMemSetAccess)")                                       \
+    X(unmap, "pages unmapped (cuMemUnmap)")                                                        \
+    X(pool_alloc, "stream-ordered allocation (cuMemAllocAsync)")                                   \
+    X(pool_free, "stream-ordered free (cuMemFreeAsync)")                                           \
+    X(pool_trim, "stream-ordered pool trimmed (cuMemPoolTrimTo)")                                  \
+    X(event, "event recorded or polled by a policy")
+
+enum device_call {
+#define X(name, text) DEVICE_CALL_##name,
+    DEVICE_CALLS(X)
+#undef X
+        DEVICE_CALL_COUNT
+};
+
+const char *device_call_name(enum device_call call);
+
+struct device_props {
+    char kind[8];     /* "sim", "cuda" */
+    char profile[64]; /* "h100", "bump"; the card's name on cuda */
+    uint64_t capacity_bytes; /* for this process; UINT64_MAX: unlimited */
+    uint64_t total_bytes;    /* of the card */
+    bool has_virtual_memory, has_pool, has_timing;
+};
+
+/* Kept up to date by the device; anybody may read it between calls. */
+struct device_counters {
+    uint64_t calls[DEVICE_CALL_COUNT];    /* that succeeded or were refused */
+    uint64_t call_ns[DEVICE_CALL_COUNT];  /* their own time, without waiting */
+    uint64_t call_bytes[DEVICE_CALL_COUNT];
+    uint64_t refused;        /* calls that found no memory */
+    uint64_t driver_ns;      /* the sum of call_ns */
+    uint64_t stall_ns;       /* waits that the allocator caused beyond that: of the host in a
+                                free or a wait(), of a stream for another's block, for cleaning */
+    uint64_t physical_bytes; /* 2 MiB pages charged now, each once */
+    uint64_t peak_physical_bytes;
+    uint64_t outside_bytes;  /* held outside of the pool by the program (o events) */
+    uint64_t others_bytes;   /* held by others on the card */
+    uint64_t segments_made;  /* segments and reserved ranges, the next ordinal */
+    uint64_t races;          /* blocks or pages handed out while another stream may use them */
+};
+
+struct device;
+
+/* A stretch of memory that the policy obtained. Ordinals count from 0 in the order made. */
+struct device_segment {
+    uint64_t ordinal;
+    uint64_t address, bytes;
+};
+
+struct device_ops {
+    void (*close)(struct device *self); /* frees what is left */
+
+    /* Memory held outside of the pool from now on (o events): bytes replaces the last value.
+     * REFUSED where it does not fit. */
+    enum status (*outside)(struct device *self, uint64_t bytes);
+
+    /* Host time passes: the recorded gap between events. */
+    void (*advance)(struct device *self, uint64_t nanoseconds);
+    /* Nanoseconds since open: of the host; and when all queued work is done. */
+    uint64_t (*now)(struct device *self);
+    uint64_t (*idle_at)(struct device *self);
+
+    /* A kernel of that length on a stream. */
+    void (*kernel)(struct device *self, uint32_t stream, uint64_t nanoseconds);
+    /* Events and waits of the program. A wait for an event never recorded is no wait. */
+    void (*event_record)(struct device *self, uint64_t event, uint32_t stream);
+    void (*stream_wait)(struct device *self, uint32_t stream, uint64_t event);
+    /* The host waits for a stream, or for all (TRACE_NO_STREAM = UINT32_MAX). The program's
+     * own wait: not counted as stall. */
+    void (*sync)(struct device *self, uint32_t stream);
+
+    /* Who uses which memory: only called when a workload has more than one stream.
+     * `used`: all work queued so far on `stream` may use [address, address + bytes).
+     * `handed_out`: the range now belongs to a block on `stream`. Where other streams may
+     * still use it: with `order` the stream waits for them (stall, and the time is returned);
+     * without, it is a race: counted, and described in race_text with event numbers. */
+    void (*used)(struct device *self, uint64_t address, uint64_t bytes, uint32_t stream,
+                 uint64_t event);
+    uint64_t (*handed_out)(struct device *self, uint64_t address, uint64_t bytes,
+                           uint32_t stream, bool order, uint64_t event);
+    const char *(*race_text)(struct device *self); /* the first race, or "" */
+
+    /* The segment that an address lies in. False: none. */
+    bool (*segment_of)(struct device *self, uint64_t address, struct device_segment *out);
+
+    /* Real work on memory; NULL on a device that has none (sim). Queued on the stream. */
+    enum status (*fill)(struct device *self, uint64_t address, uint64_t bytes, uint64_t block,
+                        uint32_t stream);
+    enum status (*verify)(struct device *self, uint64_t address, uint64_t bytes, uint64_t block,
+                          uint32_t stream, uint64_t *first_wrong); /* UINT64_MAX: none */
+    enum status (*touch)(struct device *self, uint64_t address, uint64_t bytes, uint32_t stream);
+
+    const char *(*problem)(struct device *self);
+};
+
+/* The base of every device: the first member of its own struct. */
+struct device {
+    const struct device_ops *ops;
+    struct backing *backing; /* part of the device */
+    struct device_props props;
+    struct device_counters counters;
+};
+
+/* The options of the simulated device, for help and for those who make one in code. */
+extern const struct option sim_device_options[];
+
+/* Opens what a spec names: `sim:profile=h100,capacity=24GiB,addresses=FILE`, or `cuda`.
+ * INVALID for bad options, MISSING where there is no such device. The caller closes it. */
+enum status device_open(const struct spec *spec, struct device **out,
+                        struct error *error) STATUS_CHECKED;
+enum status device_open_text(const char *text, struct device **out,
+                             struct error *error) STATUS_CHECKED;
+
+static inline void device_close(struct device *self)
+{
+    if (self)
+        self->ops->close(self);
+}
+
+#endif

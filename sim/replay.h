@@ -1,0 +1,111 @@
+/* The one engine that drives a policy with a workload on a device. */
+#ifndef SIM_REPLAY_H
+#define SIM_REPLAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "allocators/policy.h"
+#include "sim/device.h"
+#include "sim/metrics/metrics.h"
+#include "workloads/trace/source.h"
+
+/* When a block that the program lets go is free again.
+ * ordered: the policy is told at the let-go; it, or the engine for policies that are not
+ * stream-ordered, sees to it that no other stream's use is overtaken. at-once: at the let-go,
+ * nothing else is looked at. recorded: when the recording says so. */
+enum replay_frees { REPLAY_ORDERED, REPLAY_AT_ONCE, REPLAY_RECORDED };
+enum replay_host { REPLAY_HOST_NONE, REPLAY_HOST_RECORDED };
+enum replay_measure { REPLAY_METRICS_NONE, REPLAY_METRICS_EXACT };
+
+/* Why a request failed: the first of these that would have served it. */
+enum replay_cause {
+    REPLAY_CAUSE_NONE,
+    REPLAY_CAUSE_FRAGMENTATION,
+    REPLAY_CAUSE_PENDING,
+    REPLAY_CAUSE_TENANT,
+    REPLAY_CAUSE_OUTSIDE,
+    REPLAY_CAUSE_CAPACITY,
+};
+
+const char *replay_frees_name(enum replay_frees frees);
+const char *replay_host_name(enum replay_host host);
+const char *replay_cause_name(enum replay_cause cause);
+
+/* One row of a placements file: one for each a and p, and one for each free. */
+struct replay_row {
+    uint64_t event; /* number from 0 */
+    char op;        /* 'a', 'p' or 'f' */
+    uint64_t id;
+    uint64_t requested_bytes, granted_bytes; /* granted 0 where it failed or is empty */
+    int64_t segment, offset; /* -1, -1: no block. On a free: the place that was freed */
+    uint64_t granted_total_bytes, reserved_bytes; /* after the event */
+};
+
+/* One row of a series file: the state after an event. */
+struct replay_sample {
+    uint64_t event;
+    uint64_t time_ns; /* recorded time so far; 0 without */
+    uint64_t weight;  /* of the state before this event in the means (their clock) */
+    uint64_t live_bytes, granted_bytes, reserved_bytes, physical_bytes, free_bytes;
+    uint64_t pending_bytes, stranded_bytes, largest_hole_bytes;
+    uint64_t servable_bytes[POLICY_PRICE_COUNT];
+    uint64_t usable_bytes; /* see policy_hole_watch; 0 where the unit is not known */
+};
+
+struct replay_config {
+    struct policy *policy;
+    struct device *device;
+    struct trace_source *source; /* stands at its first event */
+    enum replay_frees frees;
+    enum replay_host host;
+    enum replay_measure measure;
+    bool stop_on_failure;
+    bool measure_time; /* read the host clock around each call; a mode of its own */
+    uint64_t unit_bytes; /* for the unusable-free index; 0: not wanted */
+    struct host *policy_host; /* that the policy was made with: metadata bytes; may be NULL */
+    /* Both optional; called in the order of events. */
+    enum status (*row)(void *argument, const struct replay_row *row, struct error *error);
+    enum status (*sample)(void *argument, const struct replay_sample *sample,
+                          struct error *error);
+    void *argument;
+};
+
+struct replay_result {
+    bool passed;
+    uint64_t first_failed_event; /* valid where it has not passed */
+    enum replay_cause cause;     /* of the first failure */
+    uint64_t first_failed_bytes;
+    struct metric_values metrics; /* without what needs two passes or another run */
+    uint64_t *step_end_ns;        /* device idle time at each step's end; replay_result_close */
+    uint64_t steps;
+};
+
+/* Replays from where the source stands to its end. OK also where requests failed: that is
+ * the result. Other statuses: bad input (event named), or CORRUPT where the policy broke its
+ * contract. */
+enum status replay_run(const struct replay_config *config, struct replay_result *result,
+                       struct error *error) STATUS_CHECKED;
+void replay_result_close(struct replay_result *result);
+
+/* The whole of a run as users mean it: passes that the metrics need, the baseline with an
+ * allocator that costs nothing, and timing if asked for. Specs are texts. */
+struct experiment {
+    const struct spec *policy;
+    const struct spec *device;
+    struct trace_source *source; /* rewound as needed; an adaptive one is written down first */
+    enum replay_frees frees;
+    enum replay_host host;
+    enum replay_measure measure;
+    bool stop_on_failure, measure_time;
+    uint64_t seed;
+    enum status (*row)(void *argument, const struct replay_row *row, struct error *error);
+    enum status (*sample)(void *argument, const struct replay_sample *sample,
+                          struct error *error);
+    void *argument;
+};
+
+enum status experiment_run(const struct experiment *experiment, struct replay_result *result,
+                           struct device_props *props, struct error *error) STATUS_CHECKED;
+
+#endif

@@ -1,0 +1,87 @@
+#include "tests/support/fake_backing.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct fake_backing *fake(struct backing *base)
+{
+    return (struct fake_backing *)base;
+}
+
+static enum status fake_alloc(struct backing *base, uint64_t bytes, uint64_t *address)
+{
+    struct fake_backing *self = fake(base);
+    if (self->calls < 64)
+        self->attempts[self->calls] = bytes;
+    if (++self->calls == self->fail_at || bytes > self->cap_bytes - self->held_bytes ||
+        self->made == FAKE_SEGMENTS)
+        return STATUS_REFUSED;
+    self->segments[self->made].address = self->next;
+    self->segments[self->made].bytes = bytes;
+    self->made++;
+    *address = self->next;
+    self->next += bytes;
+    self->held_bytes += bytes;
+    return STATUS_OK;
+}
+
+static enum status fake_free(struct backing *base, uint64_t address)
+{
+    struct fake_backing *self = fake(base);
+    for (uint64_t i = 0; i < self->made; i++) {
+        if (self->segments[i].address == address && self->segments[i].bytes) {
+            self->held_bytes -= self->segments[i].bytes;
+            self->segments[i].bytes = 0;
+            return STATUS_OK;
+        }
+    }
+    snprintf(self->problem, sizeof self->problem, "no segment starts at %" PRIu64, address);
+    return STATUS_INVALID;
+}
+
+static struct backing_ticket fake_fence(struct backing *base, uint32_t stream)
+{
+    (void)base;
+    return (struct backing_ticket){.stream = stream};
+}
+
+static bool fake_done(struct backing *base, struct backing_ticket ticket)
+{
+    (void)base;
+    (void)ticket;
+    return true;
+}
+
+static void fake_wait(struct backing *base, struct backing_ticket ticket)
+{
+    (void)base;
+    (void)ticket;
+}
+
+static void fake_memory(struct backing *base, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    *free_bytes = fake(base)->cap_bytes - fake(base)->held_bytes;
+    *total_bytes = fake(base)->cap_bytes;
+}
+
+static const char *fake_problem(struct backing *base)
+{
+    return fake(base)->problem;
+}
+
+void fake_backing_open(struct fake_backing *self, uint64_t cap_bytes)
+{
+    static const struct backing_ops ops = {
+        .segment_alloc = fake_alloc,
+        .segment_free = fake_free,
+        .fence = fake_fence,
+        .done = fake_done,
+        .wait = fake_wait,
+        .memory = fake_memory,
+        .problem = fake_problem,
+    };
+    memset(self, 0, sizeof *self);
+    self->base = (struct backing){.ops = &ops, .granule_bytes = 1, .adjacent = true};
+    self->cap_bytes = cap_bytes;
+}

@@ -1,0 +1,28 @@
+/* A backing for tests of policies alone: driver allocations at a bump address that is never
+ * used again, a cap on the bytes outstanding, and any call can be made to fail. No streams:
+ * every fence is done at once. No virtual memory. */
+#ifndef TESTS_SUPPORT_FAKE_BACKING_H
+#define TESTS_SUPPORT_FAKE_BACKING_H
+
+#include "allocators/backing.h"
+
+#define FAKE_SEGMENTS 65536
+
+struct fake_backing {
+    struct backing base;
+    uint64_t next;      /* address of the next segment */
+    uint64_t cap_bytes; /* on what is outstanding; UINT64_MAX: none */
+    uint64_t held_bytes;
+    uint64_t calls, fail_at; /* the segment_alloc with this number (from 1) is refused */
+    uint64_t attempts[64];   /* the sizes asked for first, refused ones too */
+    struct {
+        uint64_t address, bytes; /* bytes 0: freed */
+    } segments[FAKE_SEGMENTS];
+    uint64_t made;
+    char problem[160];
+};
+
+/* granule 1, page 0. The caller owns the struct (static or on the heap: it is large). */
+void fake_backing_open(struct fake_backing *self, uint64_t cap_bytes);
+
+#endif

@@ -1,0 +1,76 @@
+/* One event of a trace, as it lies in memory and in the binary file: 32 bytes, little-endian.
+ * FORMAT.md describes the files. A block has an id, dense and never reused, and a slot, which
+ * is reused once the block is complete: what follows blocks needs an array of as many slots as
+ * blocks are live at once, however long the trace. */
+#ifndef WORKLOADS_TRACE_EVENT_H
+#define WORKLOADS_TRACE_EVENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum trace_kind {
+    TRACE_ALLOC = 1,  /* a,ID,BYTES[,STREAM] */
+    TRACE_PROBE = 2,  /* p,ID,BYTES[,STREAM]: may fail */
+    TRACE_LET_GO = 3, /* r,ID[,STREAM] */
+    TRACE_FREE = 4,   /* f,ID: complete; TRACE_WHOLE: let go and complete at once */
+    TRACE_USE = 5,    /* u,ID,STREAM */
+    TRACE_KERNEL = 6, /* k,STREAM,NANOSECONDS: in value */
+    TRACE_RECORD = 7, /* e,EVENT,STREAM: the event's number in value */
+    TRACE_WAIT = 8,   /* w,STREAM,EVENT */
+    TRACE_SYNC = 9,   /* s[,STREAM]: stream TRACE_NO_STREAM for the whole device */
+    TRACE_TRIM = 10,  /* c */
+    TRACE_OUTSIDE = 11, /* o,BYTES: in value */
+    TRACE_MARK = 12,  /* m,LABEL: the label's text index in value; TRACE_STEP where it is "step" */
+    TRACE_TIME = 13,  /* t,NANOSECONDS: in value */
+    TRACE_NOTE = 14,  /* !,...: what the recorded allocator did; text index in value */
+};
+#define TRACE_KIND_LAST TRACE_NOTE
+
+/* Flags. */
+#define TRACE_WHOLE 0x01u /* TRACE_FREE without a let-go before it */
+#define TRACE_STEP  0x02u /* TRACE_MARK "step": a step ends */
+
+#define TRACE_NO_STREAM UINT32_MAX
+#define TRACE_BYTES_LIMIT (UINT64_C(1) << 60) /* requests of this much or more are bad input */
+
+struct trace_event {
+    uint8_t kind;
+    uint8_t flags;
+    uint16_t zero;
+    uint32_t stream; /* dense ordinals from 0; on a let-go, the stream of the free */
+    uint32_t slot;   /* of the block, for the kinds that have one; else 0 */
+    uint32_t attributes; /* index of the keys after the fields; 0: none */
+    uint64_t value;  /* bytes, nanoseconds, a number or a text index: see the kind */
+    uint64_t id;     /* of the block, for the kinds that have one; else 0 */
+};
+
+enum trace_space { TRACE_SPACE_DEVICE, TRACE_SPACE_PINNED };
+enum trace_end { TRACE_END_UNSAID, TRACE_END_LOWER, TRACE_END_UPPER };
+
+/* The keys after the fields; what is absent has its default. */
+struct trace_attributes {
+    const char *tag;  /* NULL: none */
+    uint64_t align;   /* 0: none */
+    uint32_t pool;    /* 0: the common pool */
+    uint32_t device;
+    uint32_t thread;
+    uint32_t tenant;
+    uint8_t space;    /* enum trace_space */
+    uint8_t end;      /* enum trace_end */
+    uint16_t given;   /* bit per key in the order above, so that `align=0` survives a copy */
+    const char *rest; /* keys unknown to this version, kept as they were: "x=1,y=2"; or NULL */
+};
+
+/* What became of a request, for those who make requests that depend on it. */
+struct trace_served {
+    bool served;
+    uint64_t address;
+    uint64_t granted_bytes;
+};
+
+static inline bool trace_kind_has_block(unsigned kind)
+{
+    return kind >= TRACE_ALLOC && kind <= TRACE_USE;
+}
+
+#endif

@@ -1,0 +1,91 @@
+/* Where events come from: a file of any format, a generator, a filter over another source.
+ * They are pulled, in spans, and may be pulled again after a rewind. */
+#ifndef WORKLOADS_TRACE_SOURCE_H
+#define WORKLOADS_TRACE_SOURCE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "allocators/base/status.h"
+#include "workloads/trace/event.h"
+
+/* What is known of a trace. File readers have read and checked the whole file once when
+ * they are opened and know all of it; a generator knows what is marked "all" at once and the
+ * counts only when it has come to its end (`counted` is set then). */
+struct trace_info {
+    char name[128];    /* all: "gpt2_train", "random:seed=3": what tables call it */
+    char recorder[64]; /* all: "" where nobody recorded it */
+    char conf[512];    /* all: the settings of the recorded allocator, its own syntax */
+    char card[128];
+    char format[16];   /* all: text binary csv oracle generator */
+    uint64_t limit_bytes;    /* of the recorded allocator; 0: none */
+    uint64_t capacity_bytes; /* of the recorded card; 0: not said */
+    bool complete;     /* all: false where the program died */
+    bool counted;
+    uint64_t events, allocs, probes, frees, steps, kernels;
+    uint64_t zero_allocs;
+    uint64_t peak_live_bytes; /* requested bytes, from request to let-go */
+    uint64_t allocated_bytes; /* the sum of all requests */
+    uint32_t slots;    /* all: the most blocks live at once; a generator gives a bound, or 0:
+                          not known, the user's array must grow */
+    uint32_t streams;  /* all: 1 + the highest stream ordinal */
+    bool has_uses;     /* u events */
+    bool has_split_frees; /* let-go and completion apart */
+    bool has_times;    /* all: t events, or recorded times */
+    uint8_t sha256[32]; /* of the records, labels and keys: the same for text and binary */
+};
+
+struct trace_source;
+
+struct trace_source_ops {
+    /* The next span: `*count` events at `*events`, valid until the next call. OK with count
+     * 0 is the end. Errors name file and line or event. */
+    enum status (*next)(struct trace_source *self, const struct trace_event **events,
+                        size_t *count, struct error *error);
+    /* Optional: only for adaptive sources, which give spans of one event. Called after
+     * each ALLOC and PROBE with what became of it. */
+    void (*served)(struct trace_source *self, const struct trace_event *event,
+                   const struct trace_served *served);
+    /* Back to the first event; the same events follow (given the same answers). */
+    enum status (*rewind)(struct trace_source *self, struct error *error);
+    /* The keys and texts of events already given; valid until close. */
+    const struct trace_attributes *(*attributes)(struct trace_source *self, uint32_t index);
+    const char *(*text)(struct trace_source *self, uint64_t index);
+    void (*close)(struct trace_source *self);
+};
+
+/* The base of every source: the first member of its own struct. */
+struct trace_source {
+    const struct trace_source_ops *ops;
+    struct trace_info info;
+};
+
+static inline enum status trace_next(struct trace_source *self, const struct trace_event **events,
+                                     size_t *count, struct error *error)
+{
+    return self->ops->next(self, events, count, error);
+}
+
+static inline enum status trace_rewind(struct trace_source *self, struct error *error)
+{
+    return self->ops->rewind(self, error);
+}
+
+static inline const struct trace_attributes *trace_attributes_of(struct trace_source *self,
+                                                                 uint32_t index)
+{
+    return self->ops->attributes(self, index);
+}
+
+static inline const char *trace_text_of(struct trace_source *self, uint64_t index)
+{
+    return self->ops->text(self, index);
+}
+
+static inline void trace_close(struct trace_source *self)
+{
+    if (self)
+        self->ops->close(self);
+}
+
+#endif

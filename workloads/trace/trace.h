@@ -1,0 +1,42 @@
+/* Opening and writing trace files. FORMAT.md is the description of the formats. */
+#ifndef WORKLOADS_TRACE_TRACE_H
+#define WORKLOADS_TRACE_TRACE_H
+
+#include "workloads/trace/source.h"
+
+/* Opens a trace of any known format (by content, not by name), plain, gzip or zstd, reads and
+ * checks all of it once, and stands at its first event. INVALID, FORMAT or IO with file and
+ * line or event. The caller closes it. */
+enum status trace_open(const char *path, struct trace_source **out,
+                       struct error *error) STATUS_CHECKED;
+
+/* Writers. The file appears under its name when it is whole, or not at all. */
+enum trace_format { TRACE_FORMAT_TEXT, TRACE_FORMAT_BINARY };
+
+struct trace_write_options {
+    enum trace_format format;
+    bool compress; /* zstd */
+};
+
+/* Pulls `source` from where it stands to its end into a file. For sources that are adaptive
+ * see gen.h. */
+enum status trace_write(struct trace_source *source, const char *path,
+                        const struct trace_write_options *options,
+                        struct error *error) STATUS_CHECKED;
+
+/* A trace held in memory: what an adaptive source gave, written down for later passes, or a
+ * small trace made by a test. Events are appended; the source over them is opened after. */
+struct trace_memory;
+struct trace_memory *trace_memory_create(const struct trace_info *info); /* NULL: no memory */
+enum status trace_memory_append(struct trace_memory *memory, const struct trace_event *event,
+                                const struct trace_attributes *attributes, /* NULL: none */
+                                const char *text, struct error *error) STATUS_CHECKED;
+/* Hands the memory over to the source: closing the source frees it. Checks the whole. */
+enum status trace_memory_open(struct trace_memory *memory, struct trace_source **out,
+                              struct error *error) STATUS_CHECKED;
+
+/* Pulls all of `source` into memory; `source` stays the caller's. */
+enum status trace_memory_copy(struct trace_source *source, struct trace_source **out,
+                              struct error *error) STATUS_CHECKED;
+
+#endif
