@@ -32,6 +32,12 @@ const char *replay_frees_name(enum replay_frees frees);
 const char *replay_host_name(enum replay_host host);
 const char *replay_cause_name(enum replay_cause cause);
 
+/* The modes in which a recording is to be replayed when `wanted` is asked for: one, or, where
+ * `ordered` is wanted of a recording that holds let-go and completion apart but not the uses
+ * between them, two (at-once and recorded). Returns how many were written. */
+unsigned replay_frees_choices(const struct trace_info *info, enum replay_frees wanted,
+                              enum replay_frees out[2]);
+
 /* One row of a placements file: one for each a and p, and one for each free. */
 struct replay_row {
     uint64_t event; /* number from 0 */
@@ -51,6 +57,7 @@ struct replay_sample {
     uint64_t pending_bytes, stranded_bytes, largest_hole_bytes;
     uint64_t servable_bytes[POLICY_PRICE_COUNT];
     uint64_t usable_bytes; /* see policy_hole_watch; 0 where the unit is not known */
+    uint64_t stranded_by_stream_bytes;
 };
 
 struct replay_config {
@@ -69,6 +76,7 @@ struct replay_config {
     enum status (*sample)(void *argument, const struct replay_sample *sample,
                           struct error *error);
     void *argument;
+    uint64_t limit_bytes; /* of the policy, for the cause of a failure; 0: none */
 };
 
 struct replay_result {
