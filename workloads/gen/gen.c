@@ -1,0 +1,69 @@
+/* The generators there are, and how a spec becomes a source: find the name, read the options
+ * by the generator's table, create. The table is generators.def. */
+#include "workloads/gen/gen.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GENERATOR(name) extern const struct gen_ops name;
+#include "workloads/gen/generators.def"
+#undef GENERATOR
+
+static const struct gen_ops *const generators[] = {
+#define GENERATOR(name) &name,
+#include "workloads/gen/generators.def"
+#undef GENERATOR
+};
+
+#define GENERATOR_COUNT (sizeof generators / sizeof generators[0])
+
+const struct gen_ops *gen_at(size_t index)
+{
+    return index < GENERATOR_COUNT ? generators[index] : NULL;
+}
+
+const struct gen_ops *gen_find(const char *name)
+{
+    for (size_t i = 0; i < GENERATOR_COUNT; i++)
+        if (strcmp(generators[i]->name, name) == 0)
+            return generators[i];
+    return NULL;
+}
+
+static enum status unknown(const char *name, struct error *error)
+{
+    const char *names[GENERATOR_COUNT];
+    for (size_t i = 0; i < GENERATOR_COUNT; i++)
+        names[i] = generators[i]->name;
+    const char *near = nearest_name(name, names, GENERATOR_COUNT);
+    if (near)
+        return error_set(error, STATUS_INVALID,
+                         "there is no generator \"%s\"; did you mean \"%s\"?", name, near);
+    return error_set(error, STATUS_INVALID,
+                     "there is no generator \"%s\"; `list workloads` shows those there are", name);
+}
+
+enum status gen_open(const struct spec *spec, struct trace_source **out, struct error *error)
+{
+    if (spec->link_count != 1)
+        return error_set(error, STATUS_INVALID,
+                         "workload \"%s\": a generator has nothing before it; write NAME:key=value",
+                         spec->text);
+    const struct spec_link *link = &spec->links[0];
+    const struct gen_ops *ops = gen_find(link->name);
+    if (!ops)
+        return unknown(link->name, error);
+    void *values = calloc(1, ops->values_bytes);
+    if (!values)
+        return error_set(error, STATUS_HOST_MEMORY, "generator %s: no host memory", ops->name);
+    char owner[64];
+    snprintf(owner, sizeof owner, "generator %s", ops->name);
+    enum status status = options_read(ops->options, link, owner, values, error);
+    if (status == STATUS_OK)
+        status = ops->create(values, out, error);
+    free(values);
+    if (status == STATUS_OK)
+        snprintf((*out)->info.name, sizeof(*out)->info.name, "%s", spec->text);
+    return status;
+}

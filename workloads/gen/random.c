@@ -1,0 +1,124 @@
+/* Random: sizes log-uniform in [min, max], so that every doubling is equally likely, held near
+ * a target of live bytes by freeing blocks chosen evenly from those live. There is no known
+ * number for it.
+ * 1. Draw the size of the next request.
+ * 2. While it would lift the live bytes above the target, free a block drawn at random.
+ * 3. Make the request. The stream ends after exactly `events` events, blocks still live.
+ * Memory is bounded by the blocks live at once, however many events. */
+#include "workloads/gen/emit.h"
+#include "workloads/gen/gen.h"
+
+#include <stdlib.h>
+
+#include "allocators/base/rng.h"
+
+#define RANDOM_CHUNK 1024 /* events in a span */
+
+struct random_values {
+    struct gen_common common;
+    uint64_t events, min, max, target;
+};
+
+struct random_source {
+    struct emit emit;
+    struct random_values values;
+    struct rng rng;
+    struct emit_block *blocks; /* those live, in no order */
+    size_t count, room;
+    uint64_t drawn; /* bytes of the request to come; 0: not drawn yet */
+};
+
+static enum status start(struct emit *emit, struct error *error)
+{
+    struct random_source *self = (struct random_source *)emit;
+    (void)error;
+    rng_seed(&self->rng, self->values.common.seed);
+    self->count = 0;
+    self->drawn = 0;
+    return STATUS_OK;
+}
+
+static enum status remember(struct random_source *self, struct emit_block block,
+                            struct error *error)
+{
+    if (self->count == self->room) {
+        size_t room = self->room ? self->room * 2 : 256;
+        void *larger = realloc(self->blocks, room * sizeof *self->blocks);
+        if (!larger)
+            return error_set(error, STATUS_HOST_MEMORY, "generator random: no host memory");
+        self->blocks = larger;
+        self->room = room;
+    }
+    self->blocks[self->count++] = block;
+    return STATUS_OK;
+}
+
+static enum status advance(struct emit *emit, struct error *error)
+{
+    struct random_source *self = (struct random_source *)emit;
+    for (int i = 0; i < RANDOM_CHUNK && emit_events(emit) < self->values.events; i++) {
+        if (!self->drawn)
+            self->drawn = rng_log_uniform(&self->rng, self->values.min, self->values.max);
+        if (self->count && emit_live_bytes(emit) + self->drawn > self->values.target) {
+            size_t victim = (size_t)rng_below(&self->rng, self->count);
+            emit_free(emit, &self->blocks[victim]);
+            self->blocks[victim] = self->blocks[--self->count];
+            continue;
+        }
+        enum status status = remember(self, emit_alloc(emit, self->drawn, NULL), error);
+        if (status != STATUS_OK)
+            return status;
+        self->drawn = 0;
+    }
+    return STATUS_OK;
+}
+
+static void release(struct emit *emit)
+{
+    free(((struct random_source *)emit)->blocks);
+}
+
+static const struct emit_program program = {
+    .name = "random",
+    .source_bytes = sizeof(struct random_source),
+    .start = start,
+    .advance = advance,
+    .release = release,
+};
+
+static enum status create(const void *values, struct trace_source **out, struct error *error)
+{
+    const struct random_values *wanted = values;
+    if (wanted->min > wanted->max || wanted->max > wanted->target)
+        return error_set(error, STATUS_INVALID,
+                         "generator random: min must be at most max, and max at most target");
+    struct emit *emit;
+    enum status status = emit_create(&program, &emit, error);
+    if (status != STATUS_OK)
+        return status;
+    ((struct random_source *)emit)->values = *wanted;
+    *out = &emit->source;
+    return STATUS_OK;
+}
+
+static const struct option options[] = {
+    GEN_COMMON_OPTIONS,
+    {"events", OPTION_COUNT, offsetof(struct random_values, events), "100000", 1, 1e12, NULL,
+     "requests and frees together"},
+    {"min", OPTION_BYTES, offsetof(struct random_values, min), "256", 1, 1e17, NULL,
+     "bytes of the smallest request"},
+    {"max", OPTION_BYTES, offsetof(struct random_values, max), "64MiB", 1, 1e17, NULL,
+     "bytes of the largest request"},
+    {"target", OPTION_BYTES, offsetof(struct random_values, target), "4GiB", 1, 1e17, NULL,
+     "live bytes are held just under this"},
+    {.name = NULL},
+};
+
+const struct gen_ops random_generator = {
+    .name = "random",
+    .summary = "log-uniform sizes, random lifetimes, held near a target of live bytes",
+    .page = "workloads/gen/known_answer.md",
+    .options = options,
+    .values_bytes = sizeof(struct random_values),
+    .create = create,
+};
