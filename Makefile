@@ -1,59 +1,253 @@
-# allocrig. `make help` lists the targets. Build outputs go to .build/<variant>/.
+# allocrig. `make help` lists the targets. One file, not recursive over folders: sources are found
+# by name, so a new one needs no line here. Build outputs go to .build/<variant>/, one folder per
+# set of flags; a change of compiler or flags rebuilds that folder.
+
+VERSION := 0.1.0
 VARIANT ?= release
-CC      ?= gcc
-B       := .build/$(VARIANT)
+PREFIX  ?= /usr/local
+SUITE   ?= workloads/suites/$(if $(filter-out 0,$(QUICK)),quick,default).ini
+RESULTS := results/latest
+JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
+FUZZ_SECONDS ?= 20
+Q       := $(if $(filter-out 0,$(V)),,@)
 
-WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-unknown-warning-option
-CFLAGS_release := -O2 -g
-CFLAGS_san     := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
-CFLAGS_tsan    := -O1 -g -fsanitize=thread
-CFLAGS_debug   := -O0 -g
-ifeq ($(origin CFLAGS_$(VARIANT)),undefined)
-$(error unknown VARIANT "$(VARIANT)": use release, debug, san or tsan)
+# `CC ?= gcc` would keep make's built-in `cc`.
+ifeq ($(origin CC),default)
+CC := $(shell command -v gcc >/dev/null 2>&1 && echo gcc || echo cc)
 endif
-ALL_CFLAGS := -std=c11 -D_GNU_SOURCE $(WARN) $(CFLAGS_$(VARIANT)) $(CFLAGS) -I.
-LIBS    := -l:libjansson.a -l:libzstd.a -l:libz.a -lm -ldl -lpthread
+ifeq ($(origin CXX),default)
+CXX := $(shell command -v g++ >/dev/null 2>&1 && echo g++ || echo c++)
+endif
+ifeq ($(VARIANT),fuzz)
+CC := clang
+endif
 
-LIB_SRC := $(shell find allocators workloads sim bench -name '*.c' -not -path 'bench/cli/*' -not -path 'bench/micro/*' -not -path '*/skeleton/*')
-CLI_SRC := $(wildcard bench/cli/*.c)
-SUP_SRC := $(wildcard tests/support/*.c)
-TEST_SRC := $(wildcard tests/unit/test_*.c tests/property/test_*.c tests/golden/test_*.c)
-OBJ     = $(patsubst %.c,$(B)/%.o,$(1))
-TESTS   := $(patsubst tests/%.c,$(B)/tests/%,$(TEST_SRC))
+# ---- variants -----------------------------------------------------------------------------------
 
-## all: build the program and leave the link ./allocrig
+CFLAGS_release := -O2 -g
+CFLAGS_debug   := -O0 -g
+CFLAGS_san     := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+CFLAGS_tsan    := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
+CFLAGS_fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+VARIANTS       := release debug san tsan fuzz
+ifeq ($(filter $(VARIANT),$(VARIANTS)),)
+$(error unknown VARIANT "$(VARIANT)": choose one of $(VARIANTS))
+endif
+
+B    := .build/$(VARIANT)
+WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+
+# ---- what is there ------------------------------------------------------------------------------
+# Libraries are linked statically where the archive is there, so that a built tree can be carried
+# to a machine that lacks them. HAVE_x is 1 or 0 in C too.
+
+header  = $(shell printf '\043include <stddef.h>\n\043include <stdarg.h>\n\043include <setjmp.h>\n\043include <stdint.h>\n\043include <$(1)>\n' | $(CC) -E -x c - >/dev/null 2>&1 && echo 1 || echo 0)
+archive = $(if $(findstring /,$(shell $(CC) -print-file-name=lib$(1).a)),-l:lib$(1).a,-l$(1))
+program = $(if $(shell command -v $(1) 2>/dev/null),1,0)
+
+HAVE_JANSSON   := $(call header,jansson.h)
+HAVE_ZSTD      := $(call header,zstd.h)
+HAVE_ZLIB      := $(call header,zlib.h)
+HAVE_CMOCKA    := $(call header,cmocka.h)
+HAVE_BENCHMARK := $(if $(wildcard /usr/include/benchmark/benchmark.h /usr/local/include/benchmark/benchmark.h),1,0)
+HAVE_GNUPLOT   := $(call program,gnuplot)
+NVCC           := $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
+
+LIBS := $(if $(filter 1,$(HAVE_JANSSON)),$(call archive,jansson)) \
+        $(if $(filter 1,$(HAVE_ZSTD)),$(call archive,zstd)) \
+        $(if $(filter 1,$(HAVE_ZLIB)),$(call archive,z)) -lm -ldl -lpthread
+found = $(if $(filter 1,$(2)),found,without) $(1)
+FOUND = $(call found,jansson,$(HAVE_JANSSON)), $(call found,zstd,$(HAVE_ZSTD)), \
+        $(call found,zlib,$(HAVE_ZLIB)), $(call found,cmocka (unit tests),$(HAVE_CMOCKA)), \
+        $(call found,Google Benchmark (make micro),$(HAVE_BENCHMARK)), \
+        $(call found,gnuplot (figures),$(HAVE_GNUPLOT)), \
+        $(if $(NVCC),found a CUDA toolkit ($(NVCC)),without a CUDA toolkit (not needed))
+
+DEFINES    := -D_GNU_SOURCE -DHAVE_JANSSON=$(HAVE_JANSSON) -DHAVE_ZSTD=$(HAVE_ZSTD) -DHAVE_ZLIB=$(HAVE_ZLIB)
+ALL_CFLAGS := -std=c11 $(DEFINES) $(WARN) $(CFLAGS_$(VARIANT)) $(CFLAGS) -I.
+CXX_FLAGS  := -std=c++17 -Wall -Wextra -Wshadow $(CFLAGS_$(VARIANT)) -I.
+
+# ---- what there is to build ---------------------------------------------------------------------
+
+LIB_SRC   := $(shell find allocators workloads sim bench -name '*.c' -not -path 'bench/cli/*' \
+               -not -path 'bench/micro/*' -not -path 'bench/plugin/*' -not -path '*/skeleton/*' | sort)
+CLI_SRC   := $(wildcard bench/cli/*.c)
+MICRO_SRC := $(filter-out bench/micro/instructions.c,$(wildcard bench/micro/*.c)) $(wildcard bench/micro/*.cc)
+SUP_SRC   := $(wildcard tests/support/*.c)
+TEST_SRC  := $(wildcard tests/unit/test_*.c tests/property/test_*.c tests/golden/test_*.c)
+FUZZ_SRC  := $(wildcard tests/fuzz/fuzz_*.c)
+
+obj       = $(addprefix $(B)/,$(addsuffix .o,$(basename $(1))))
+LIB       := $(B)/liballocrig.a
+TESTS     := $(patsubst tests/%.c,$(B)/tests/%,$(TEST_SRC))
+FUZZERS   := $(patsubst tests/%.c,$(B)/tests/%,$(FUZZ_SRC))
+
+# Recursive calls come after `deps`, so that what it installed is seen. -j unless the user gave one.
+SUB = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
+
+## all: build the program and leave the link ./allocrig (CC=gcc or clang; V=1 shows commands;
+##     VARIANT=release, debug, san, tsan, each in a folder of its own)
 all: $(B)/allocrig
 	@ln -sfn $(B)/allocrig allocrig
 
+program: $(B)/allocrig
+
 $(B)/flags: FORCE
-	@mkdir -p $(B); echo '$(CC) $(ALL_CFLAGS)' | cmp -s - $@ || echo '$(CC) $(ALL_CFLAGS)' > $@
+	@mkdir -p $(B); text='$(CC) $(shell $(CC) -dumpfullversion -dumpversion 2>/dev/null) $(ALL_CFLAGS) $(LIBS)'; \
+	if [ "$$text" != "$$(cat $@ 2>/dev/null)" ]; then \
+	    echo '$(VARIANT) build with $(CC): $(strip $(FOUND))'; \
+	    [ '$(HAVE_JANSSON)$(HAVE_ZSTD)$(HAVE_ZLIB)' = 111 ] || \
+	        echo 'jansson, zstd and zlib are needed for files of those kinds: "make deps" installs them'; \
+	    printf '%s\n' "$$text" > $@; fi
+
+$(B)/build_info.c: FORCE
+	@mkdir -p $(B); commit=$$(git rev-parse HEAD 2>/dev/null || echo unknown); \
+	dirty=$$([ -z "$$(git status --porcelain --untracked-files=no 2>/dev/null)" ] && echo false || echo true); \
+	printf '%s\n' '#include "bench/suite/build_info.h"' \
+	    'const struct build_info *build_info(void)' '{' \
+	    '    static const struct build_info info = {' \
+	    "        \"$(VERSION)\", \"$$commit\", $$dirty, \"$(VARIANT)\"," \
+	    "        \"$$($(CC) --version | head -n 1)\"," \
+	    '        "$(ALL_CFLAGS)"};' \
+	    '    return &info;' '}' > $@.new; \
+	cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
+$(B)/build_info.o: $(B)/build_info.c $(B)/flags
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
 $(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
-$(B)/liballocrig.a: $(call OBJ,$(LIB_SRC))
+$(B)/%.o: %.cc $(B)/flags
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(CXX_FLAGS) -MMD -MP -c $< -o $@
+
+# The list of objects is a prerequisite too: a source that was removed must leave the archive.
+$(B)/objects: FORCE
+	@mkdir -p $(B); echo '$(LIB_SRC)' | cmp -s - $@ || echo '$(LIB_SRC)' > $@
+
+$(LIB): $(call obj,$(LIB_SRC)) $(B)/build_info.o $(B)/objects
 	@rm -f $@
-	ar rcs $@ $^
+	$(Q)ar rcs $@ $(filter %.o,$^)
 
-$(B)/allocrig: $(call OBJ,$(CLI_SRC)) $(B)/liballocrig.a
-	$(CC) $(ALL_CFLAGS) -rdynamic -o $@ $^ $(LIBS)
+# -rdynamic: policies in shared objects use the program's own base functions.
+# --whole-archive: also those of them that the program itself does not call.
+$(B)/allocrig: $(call obj,$(CLI_SRC)) $(LIB)
+	$(Q)$(CC) $(ALL_CFLAGS) -rdynamic -o $@ $(filter %.o,$^) -Wl,--whole-archive $(LIB) -Wl,--no-whole-archive $(LIBS)
 
-$(B)/tests/%: $(B)/tests/%.o $(call OBJ,$(SUP_SRC)) $(B)/liballocrig.a
-	$(CC) $(ALL_CFLAGS) -rdynamic -o $@ $^ -lcmocka $(LIBS)
+## tests: build the test programs without running them
+tests: $(if $(filter 1,$(HAVE_CMOCKA)),$(TESTS)) $(FUZZERS)
+	@[ '$(HAVE_CMOCKA)' = 1 ] || echo 'skipped: unit, property and golden tests, since cmocka is not installed ("make deps")'
 
-## tests: build the test programs
-tests: $(TESTS)
+$(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/replay.o $(LIB)
+ifeq ($(VARIANT),fuzz)
+	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -rdynamic -o $@ $< $(LIB) $(LIBS)
+else
+	$(Q)$(CC) $(ALL_CFLAGS) -rdynamic -o $@ $^ $(LIBS)
+endif
 
-## help: list the targets
-help:
-	@sed -n 's/^## //p' $(MAKEFILE_LIST)
+$(B)/tests/%: $(B)/tests/%.o $(call obj,$(SUP_SRC)) $(LIB)
+	$(Q)$(CC) $(ALL_CFLAGS) -rdynamic -o $@ $(filter %.o,$^) -Wl,--whole-archive $(LIB) -Wl,--no-whole-archive -lcmocka $(LIBS)
 
-## clean: remove what was built
+# ---- tests --------------------------------------------------------------------------------------
+
+## test: install what is missing, build, run the lints, the suite, the suite under ASan and UBSan
+test:
+	@.ci/deps test || true
+	@+$(SUB) VARIANT=release all tests
+	@+$(SUB) VARIANT=san program tests
+	@tests/run.sh lint release san
+
+## check: the quick part: lints, unit and golden tests of one build, nothing installed
+check:
+	@+$(SUB) all tests
+	@tests/run.sh --quick lint $(VARIANT)
+
+## lint: arrows, headers, formatting, cppcheck and the other checks of the text itself
+lint:
+	@tests/run.sh lint
+
+## san: the whole suite under ASan and UBSan
+san:
+	@+$(SUB) VARIANT=san program tests
+	@tests/run.sh san
+
+## tsan: the tests that start threads, under the thread sanitizer
+tsan:
+	@+$(SUB) VARIANT=tsan program tests
+	@tests/run.sh --match 'capacity|experiment|jobs|sweep|suite|thread' tsan
+
+## fuzz: run each fuzz target for FUZZ_SECONDS (20) with clang's fuzzer, from the committed corpus
+fuzz:
+	@+$(SUB) VARIANT=fuzz tests
+	@tests/fuzz/run.sh .build/fuzz $(FUZZ_SECONDS)
+
+## format: lay all C and C++ files out as .clang-format says
+format:
+	@tests/lint/format.sh --fix
+
+# ---- benchmarks ---------------------------------------------------------------------------------
+
+## bench: install what is missing, build, run the default suite, draw the
+##     figures (QUICK=1: a small suite, under 20 s)
+bench:
+	@.ci/deps bench || true
+	@+$(SUB) all
+	./allocrig run $(SUITE)
+	@+$(SUB) figures
+	@echo "files written:"; find $(RESULTS) -type f | sort | sed 's/^/  /'
+
+## figures: draw results/latest/figures/ (SVG and PNG) from results/latest/data/
+figures:
+	@if [ '$(HAVE_GNUPLOT)' = 1 ]; then plots/render.sh $(RESULTS)/data $(RESULTS)/figures; \
+	else echo 'skipped: figures, since gnuplot is not installed ("make deps")'; fi
+
+## micro: nanoseconds per operation of each policy (Google Benchmark), beside a reference loop
+micro:
+ifeq ($(HAVE_BENCHMARK),1)
+	@+$(SUB) all $(B)/bench/micro/micro
+	@bench/micro/run.sh $(B) micro
+else
+	@echo 'skipped: micro, since Google Benchmark is not installed ("make deps")'
+endif
+
+## instructions: instructions per operation of each policy (callgrind), beside the bars it is held to
+instructions:
+	@+$(SUB) all $(B)/bench/micro/instructions
+	@bench/micro/run.sh $(B) instructions
+
+$(B)/bench/micro/micro: $(call obj,$(MICRO_SRC)) $(LIB)
+	$(Q)$(CXX) $(CXX_FLAGS) -o $@ $^ -lbenchmark $(LIBS)
+
+$(B)/bench/micro/instructions: $(B)/bench/micro/instructions.o $(LIB)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
+
+# ---- the rest -----------------------------------------------------------------------------------
+
+## deps: install through apt what building, benchmarks and tests need and is not there
+deps:
+	@.ci/deps all
+
+POLICY_HEADERS = allocators/policy.h allocators/backing.h allocators/options.h allocators/spec.h \
+                 $(wildcard allocators/base/*.h)
+## install: copy the program and the headers for writing policies to PREFIX (/usr/local)
+install: all
+	install -D -m 755 $(B)/allocrig $(DESTDIR)$(PREFIX)/bin/allocrig
+	@for h in $(POLICY_HEADERS); do \
+	    install -D -m 644 $$h $(DESTDIR)$(PREFIX)/include/allocrig/$$h || exit 1; done
+	@echo 'a policy in a shared object is built with: cc -shared -fPIC -I$(PREFIX)/include/allocrig mine.c -o mine.so'
+
+## clean: remove what was built (results stay)
 clean:
 	rm -rf .build allocrig
 
+## help: list the targets
+help:
+	@sed -n 's/^## \(    .*\)/\t\1/p; s/^## \([a-z]*\): /\1\t/p' Makefile | awk -F '\t' '{sub(/^ */, "", $$2); printf "  %-13s %s\n", $$1, $$2}'
+
 FORCE:
-.PHONY: all tests help clean FORCE
+.PHONY: all program tests test check lint san tsan fuzz format bench figures micro instructions deps install clean help FORCE
 .SECONDARY:
+.DELETE_ON_ERROR:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -1,0 +1,26 @@
+/* Sizes and counts as people write them: what parses prints back as the same number. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    char text[256], printed[64];
+    uint64_t value = 0, again = 0;
+    if (bytes >= sizeof text)
+        return 0;
+    memcpy(text, data, bytes);
+    text[bytes] = '\0';
+    if (count_parse(text, &value, NULL) != STATUS_OK && size_parse(text, &value, NULL) != STATUS_OK)
+        return 0;
+    if (value >> 63) /* a count may be larger than any size */
+        return 0;
+    size_print_exact(value, printed, sizeof printed);
+    if (size_parse(printed, &again, NULL) != STATUS_OK || again != value)
+        abort();
+    return 0;
+}

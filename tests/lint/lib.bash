@@ -1,0 +1,32 @@
+# For the lints: sourced, never run. Each lint is `NAME.sh [ROOT]`: it looks at the tree under ROOT
+# (default: this one), prints one line per finding, then `ok NAME` or `not ok NAME`.
+# shellcheck shell=bash
+
+lint_home=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+lint_root=${1:-$lint_home}
+cd "$lint_root" || exit 2
+
+# Files of our own with one of the endings given, sorted. A list that comes out empty is a fault of
+# the lint, not a clean tree.
+lint_files() {
+    local ending
+    local -a names=()
+    for ending in "$@"; do names+=(-o -name "*.$ending"); done
+    find . \( -path ./.build -o -path ./.git -o -path ./results/latest -o -path ./tests/lint/fixtures \) -prune \
+        -o -type f \( "${names[@]:1}" \) -print | sed 's,^\./,,' | sort
+}
+
+# lint_verdict NAME FILES_SEEN FINDINGS
+lint_verdict() {
+    if [ "$2" -eq 0 ]; then
+        echo "found no file to look at under $lint_root"
+        echo "not ok $1"
+        exit 1
+    fi
+    if [ -n "$3" ]; then
+        printf '%s\n' "$3"
+        echo "not ok $1"
+        exit 1
+    fi
+    echo "ok $1"
+}

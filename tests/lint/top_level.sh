@@ -1,0 +1,16 @@
+#!/bin/bash
+# The top level holds what the README says and nothing else.
+set -u
+# shellcheck source=tests/lint/lib.bash
+. "$(dirname "$0")/lib.bash"
+
+allowed=" Makefile allocators workloads bench sim tests results plots README.md LICENSE CHANGELOG.md
+ CONTRIBUTING.md allocrig .build .ci .clang-format .clang-tidy .editorconfig .git .gitattributes .github .gitignore "
+mapfile -t names < <(ls -A)
+findings=$(for name in "${names[@]}"; do
+    case "${allowed//$'\n'/ }" in
+    *" $name "*) ;;
+    *) echo "$name: does not belong at the top level" ;;
+    esac
+done)
+lint_verdict top_level ${#names[@]} "$findings"

@@ -1,0 +1,16 @@
+#!/bin/bash
+# Every C file compiles without a warning, with gcc and with clang.
+set -u
+# shellcheck source=tests/lint/lib.bash
+. "$(dirname "$0")/lib.bash"
+
+mapfile -t files < <(lint_files c)
+check_one() {
+    "$1" -std=c11 -D_GNU_SOURCE -DHAVE_JANSSON=1 -DHAVE_ZSTD=1 -DHAVE_ZLIB=1 -Wall -Wextra -Wpedantic -Wshadow \
+        -Wconversion -Werror -I. -fsyntax-only "$2" 2>&1 | sed "s,^,$1: ,"
+}
+export -f check_one
+findings=$(for compiler in gcc clang; do
+    ! command -v $compiler >/dev/null || printf '%s\n' "${files[@]}" | sed "s,^,$compiler ,"
+done | xargs -P 2 -L 1 bash -c 'check_one "$@"' _)
+lint_verdict warnings ${#files[@]} "$findings"
