@@ -132,9 +132,8 @@ $(LIB): $(call obj,$(LIB_SRC)) $(B)/build_info.o $(B)/objects
 	$(Q)ar rcs $@ $(filter %.o,$^)
 
 # -rdynamic: policies in shared objects use the program's own base functions.
-# --whole-archive: also those of them that the program itself does not call.
 $(B)/allocrig: $(call obj,$(CLI_SRC)) $(LIB)
-	$(Q)$(CC) $(ALL_CFLAGS) -rdynamic -o $@ $(filter %.o,$^) -Wl,--whole-archive $(LIB) -Wl,--no-whole-archive $(LIBS)
+	$(Q)$(CC) $(ALL_CFLAGS) -rdynamic -o $@ $(filter %.o,$^) $(LIB) $(LIBS)
 
 ## tests: build the test programs without running them
 tests: $(if $(filter 1,$(HAVE_CMOCKA)),$(TESTS)) $(FUZZERS)
@@ -148,7 +147,7 @@ else
 endif
 
 $(B)/tests/%: $(B)/tests/%.o $(call obj,$(SUP_SRC)) $(LIB)
-	$(Q)$(CC) $(ALL_CFLAGS) -rdynamic -o $@ $(filter %.o,$^) -Wl,--whole-archive $(LIB) -Wl,--no-whole-archive -lcmocka $(LIBS)
+	$(Q)$(CC) $(ALL_CFLAGS) -rdynamic -o $@ $(filter %.o,$^) $(LIB) -lcmocka $(LIBS)
 
 # ---- tests --------------------------------------------------------------------------------------
 
