@@ -103,8 +103,7 @@ static inline enum status backing_destroy(struct backing *self, backing_handle h
     return self->ops->destroy ? self->ops->destroy(self, handle) : STATUS_UNSUPPORTED;
 }
 
-static inline enum status backing_map(struct backing *self, uint64_t address,
-                                      backing_handle handle)
+static inline enum status backing_map(struct backing *self, uint64_t address, backing_handle handle)
 {
     return self->ops->map ? self->ops->map(self, address, handle) : STATUS_UNSUPPORTED;
 }
@@ -134,8 +133,7 @@ static inline void backing_wait(struct backing *self, struct backing_ticket tick
     self->ops->wait(self, ticket);
 }
 
-static inline void backing_memory(struct backing *self, uint64_t *free_bytes,
-                                  uint64_t *total_bytes)
+static inline void backing_memory(struct backing *self, uint64_t *free_bytes, uint64_t *total_bytes)
 {
     self->ops->memory(self, free_bytes, total_bytes);
 }

@@ -81,10 +81,10 @@ struct policy_stats {
 
 /* What serving a request may cost, each step including those before it. */
 enum policy_price {
-    POLICY_PRICE_NONE,  /* no call to the backing at all */
-    POLICY_PRICE_MAP,   /* map calls only, of memory already held */
-    POLICY_PRICE_WAIT,  /* and waiting for pending frees */
-    POLICY_PRICE_TRIM,  /* and giving back all cached memory, to get it again as one piece */
+    POLICY_PRICE_NONE, /* no call to the backing at all */
+    POLICY_PRICE_MAP,  /* map calls only, of memory already held */
+    POLICY_PRICE_WAIT, /* and waiting for pending frees */
+    POLICY_PRICE_TRIM, /* and giving back all cached memory, to get it again as one piece */
     POLICY_PRICE_COUNT
 };
 
@@ -115,14 +115,14 @@ struct policy_lifetime {
 };
 
 enum policy_capability {
-    POLICY_STREAM_ORDERED = 1u << 0, /* keeps a block from another stream until that is safe */
-    POLICY_OPAQUE = 1u << 1,         /* its inside cannot be seen: hole metrics are null */
-    POLICY_OFFLINE = 1u << 2,        /* wants plan() before the first request */
-    POLICY_NEEDS_MAPPING = 1u << 3,  /* cannot work without virtual memory in the backing */
-    POLICY_WATCHES_HOLES = 1u << 4,  /* reports each hole through policy_hole_added/_removed */
+    POLICY_STREAM_ORDERED = 1u << 0,    /* keeps a block from another stream until that is safe */
+    POLICY_OPAQUE = 1u << 1,            /* its inside cannot be seen: hole metrics are null */
+    POLICY_OFFLINE = 1u << 2,           /* wants plan() before the first request */
+    POLICY_NEEDS_MAPPING = 1u << 3,     /* cannot work without virtual memory in the backing */
+    POLICY_WATCHES_HOLES = 1u << 4,     /* reports each hole through policy_hole_added/_removed */
     POLICY_HONOURS_ALIGNMENT = 1u << 5, /* serves any power-of-two alignment */
     POLICY_UNRANKED = 1u << 6,          /* a harness check or a bound, shown but never ranked */
-    POLICY_OVERLAPS = 1u << 7, /* hands out memory it never takes back: `null` only */
+    POLICY_OVERLAPS = 1u << 7,          /* hands out memory it never takes back: `null` only */
 };
 
 /* What a policy gets at birth. All three stay the caller's and outlive the policy. */
@@ -138,8 +138,10 @@ struct policy_common {
 };
 
 #define POLICY_COMMON_OPTIONS                                                                      \
-    {"limit", OPTION_BYTES, offsetof(struct policy_common, limit_bytes), "0", 0, 0, NULL,          \
-     "bytes that the policy lets itself hold; 0: all that the device has"}
+    {                                                                                              \
+        "limit", OPTION_BYTES, offsetof(struct policy_common, limit_bytes), "0", 0, 0, NULL,       \
+            "bytes that the policy lets itself hold; 0: all that the device has"                   \
+    }
 
 struct policy_ops {
     uint32_t abi;                 /* POLICY_ABI */
@@ -202,12 +204,15 @@ struct policy_ops {
     enum status (*trim)(struct policy *self, uint64_t keep_bytes);
 
     /* Offline: every lifetime of the trace, before the first request. */
-    enum status (*plan)(struct policy *self, const struct policy_lifetime *lifetimes,
-                        size_t count);
+    enum status (*plan)(struct policy *self, const struct policy_lifetime *lifetimes, size_t count);
 
     /* The text that a user would set to get this policy: an environment variable, a line of
      * code. Returns false where there is none. */
     bool (*setting)(const struct policy *self, char *text, size_t text_bytes);
+
+    /* The sentence behind the last CORRUPT or other status that stops a run; "" where there
+     * was none. It stays the policy's. */
+    const char *(*problem)(const struct policy *self);
 };
 
 /* Kept by policies with POLICY_WATCHES_HOLES: how many bytes could serve requests of
@@ -271,12 +276,19 @@ static inline void policy_destroy(struct policy *self)
         self->ops->destroy(self);
 }
 
-/* As the hook; the default where there is none. Never more than the free bytes for NONE. */
+/* As the hook; the default where there is none: servable answers with the largest hole, problem
+ * with "", the others do nothing and return OK. Servable is never more than the free bytes for
+ * NONE. */
 uint64_t policy_servable(const struct policy *self, enum policy_price price);
 enum status policy_use(struct policy *self, const struct policy_block *block, uint32_t stream);
 void policy_retire(struct policy *self, const struct policy_block *block);
 void policy_progress(struct policy *self);
 enum status policy_trim(struct policy *self, uint64_t keep_bytes);
+const char *policy_problem(const struct policy *self);
+
+/* What every policy must bring: versions that fit, the required hooks, a name, a summary, and a
+ * table of options that begins with the common ones. INVALID names what is missing. */
+enum status policy_check(const struct policy_ops *ops, struct error *error) STATUS_CHECKED;
 
 /* The entry point of a shared object: `const struct policy_ops *allocrig_policy(void)`. */
 typedef const struct policy_ops *policy_entry(void);

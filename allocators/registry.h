@@ -5,7 +5,11 @@
 #include "allocators/policy.h"
 #include "allocators/spec.h"
 
-/* A decorator is a policy whose create takes the one inside. It owns that and destroys it. */
+/* A decorator is a policy whose create takes the one inside. It owns that and destroys it.
+ * One that also stands between the policy and its memory has open and close: open is called
+ * before the policy is made and answers with the context that the policy is to get in place of
+ * `outer`; wrap gets that one, and the decorator gives it up when it is destroyed itself. Where
+ * the policy cannot be made or wrapped, the registry calls close. */
 struct decorator_ops {
     const char *name;
     const char *summary;
@@ -13,6 +17,9 @@ struct decorator_ops {
     size_t values_bytes;
     enum status (*wrap)(const struct policy_context *context, const void *values,
                         struct policy *inner, struct policy **out, struct error *error);
+    enum status (*open)(const struct policy_context *outer, const void *values,
+                        const struct policy_context **inner, struct error *error);
+    void (*close)(const struct policy_context *inner);
 };
 
 /* In the order of policies.def. NULL past the end. */
@@ -30,5 +37,11 @@ enum status registry_lookup(const struct spec *spec, const struct policy_ops **o
  * policy_destroy; context and what it points to must outlive it. */
 enum status registry_create(const struct spec *spec, const struct policy_context *context,
                             struct policy **out, struct error *error) STATUS_CHECKED;
+
+/* Loads `allocrig_policy` from a shared object, which stays loaded, and checks what it brings.
+ * MISSING where the file cannot be loaded or has no such entry, INVALID where what it brings
+ * does not fit. registry_lookup calls it. */
+enum status loader_open(const char *path, const struct policy_ops **out,
+                        struct error *error) STATUS_CHECKED;
 
 #endif

@@ -1,9 +1,24 @@
 /* Specs: `NAME:key=value,...`, with decorators before it: `checked+fault(n=3)+growth:limit=2GiB`.
- * A value that holds commas, colons, plus signs or brackets stands in single or double quotes.
- * The same grammar names policies, workloads (`random:seed=3`) and devices (`sim:profile=h100`). */
+ * The same grammar names policies, workloads (`random:seed=3`) and devices (`sim:profile=h100`).
+ *
+ *     spec  = { link "+" } link
+ *     link  = name [ "(" pairs ")" ] [ ":" pairs ]     the colon only in the last link
+ *     pairs = [ pair { "," pair } ]
+ *     pair  = key [ "=" value ]
+ *
+ * 1. A name ends at the first colon, plus sign or opening bracket. All else may be in it: dots
+ *    and slashes, so that a file is a name (./mine.so, data/T.csv).
+ * 2. After the colon all is pairs, up to the end of the text. A value there ends at a comma and
+ *    at nothing else, so paths, colons, equal signs and plus signs need no quotes. In the
+ *    bracket form a value ends at a comma or a closing bracket.
+ * 3. A name or value that begins with ' or " ends at the same sign, which is where a comma may
+ *    be part of it: torch:conf='expandable_segments:True,max_split_size_mb:64'. A quote that is
+ *    not the first character is a character like any other.
+ * 4. Blanks around names, keys and values are dropped, except inside quotes. */
 #ifndef ALLOCATORS_SPEC_H
 #define ALLOCATORS_SPEC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "allocators/base/status.h"
@@ -11,6 +26,7 @@
 struct spec_pair {
     const char *key;
     const char *value; /* "" where the key stands alone; quotes are taken off */
+    bool alone;        /* no equal sign: `key`, which is not the same as `key=` */
 };
 
 /* One name with its pairs. The last link is the thing itself, those before decorate it. */

@@ -1,0 +1,73 @@
+/* limit: refuses requests that would take the granted bytes past a cap, as RMM's limiting
+ * adaptor does, whatever the policy inside would do. (Every policy has an option `limit` of its
+ * own, which caps what it holds.) A request is refused before the policy sees it where its bytes
+ * do not fit; and where the policy rounds it up past the cap, the block is given back. */
+#include <stddef.h>
+
+#include "allocators/decorators/forward.h"
+#include "allocators/registry.h"
+
+struct limit_values {
+    uint64_t bytes;
+};
+
+struct limit {
+    struct forward forward;
+    uint64_t bytes;
+    uint64_t refused;
+};
+
+static const struct option limit_options[] = {
+    {"bytes", OPTION_BYTES, offsetof(struct limit_values, bytes), NULL, 1, 9e18, NULL,
+     "bytes that blocks may have together; needed"},
+    {0},
+};
+
+static enum status limit_alloc(struct policy *base, const struct policy_request *request,
+                               struct policy_block *out)
+{
+    struct limit *self = (struct limit *)base;
+    uint64_t granted = base->totals.granted_bytes;
+    if (granted > self->bytes || request->bytes > self->bytes - granted) {
+        self->refused++;
+        return STATUS_NO_MEMORY;
+    }
+    enum status status = forward_alloc(base, request, out);
+    if (status || base->totals.granted_bytes <= self->bytes)
+        return status;
+    self->refused++;
+    status = forward_free(base, out, request->stream);
+    return status ? status : STATUS_NO_MEMORY;
+}
+
+static void limit_stats(const struct policy *base, struct policy_stats *out)
+{
+    const struct limit *self = (const struct limit *)base;
+    policy_stats(self->forward.inner, out);
+    out->count.failures += self->refused;
+}
+
+static enum status limit_wrap(const struct policy_context *context, const void *values,
+                              struct policy *inner, struct policy **out, struct error *error)
+{
+    const struct limit_values *given = values;
+    if (given->bytes == 0)
+        return error_set(error, STATUS_INVALID,
+                         "decorator limit needs its cap; write limit(bytes=2GiB)+NAME");
+    struct limit *self = forward_create(context->host, sizeof *self, "limit", inner, error);
+    if (!self)
+        return STATUS_HOST_MEMORY;
+    self->bytes = given->bytes;
+    self->forward.ops.alloc = limit_alloc;
+    self->forward.ops.stats = limit_stats;
+    *out = &self->forward.base;
+    return STATUS_OK;
+}
+
+const struct decorator_ops limit_decorator = {
+    .name = "limit",
+    .summary = "refuses requests past a number of bytes",
+    .options = limit_options,
+    .values_bytes = sizeof(struct limit_values),
+    .wrap = limit_wrap,
+};

@@ -1,0 +1,232 @@
+/* Reads options from their tables. What: defaults first, then the pairs given, each through
+ * the one parser of its type and the limits in its row. Names that are not there are answered
+ * with the nearest that is: the fewest edits (insert, delete, replace, swap two neighbours;
+ * Damerau 1964, in the restricted form), at most one for every three letters. */
+#include "allocators/options.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+
+#define NAME_MOST 48 /* letters; a longer text is near to nothing */
+
+static size_t least_of(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t edits(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+    size_t rows[3][NAME_MOST + 1];
+    for (size_t j = 0; j <= b_length; j++)
+        rows[0][j] = j;
+    for (size_t i = 1; i <= a_length; i++) {
+        size_t *now = rows[i % 3];
+        const size_t *before = rows[(i + 2) % 3];
+        const size_t *before_that = rows[(i + 1) % 3];
+        now[0] = i;
+        for (size_t j = 1; j <= b_length; j++) {
+            size_t cost = before[j - 1] + (a[i - 1] != b[j - 1]);
+            cost = least_of(cost, least_of(before[j], now[j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                cost = least_of(cost, before_that[j - 2] + 1);
+            now[j] = cost;
+        }
+    }
+    return rows[a_length % 3][b_length];
+}
+
+const char *nearest_name(const char *name, const char *const *names, size_t count)
+{
+    const char *nearest = NULL;
+    size_t fewest = SIZE_MAX;
+    size_t length = strlen(name);
+    if (length == 0 || length > NAME_MOST)
+        return NULL;
+    for (size_t i = 0; i < count; i++) {
+        size_t other = strlen(names[i]);
+        if (other > NAME_MOST)
+            continue;
+        size_t distance = edits(name, length, names[i], other);
+        bool starts = length >= 3 && strncmp(name, names[i], length) == 0;
+        size_t most = (length > other ? length : other) / 3;
+        if ((distance <= (most ? most : 1) || starts) && distance < fewest) {
+            fewest = distance;
+            nearest = names[i];
+        }
+    }
+    return nearest;
+}
+
+const struct option *options_find(const struct option *table, const char *name)
+{
+    for (; table && table->name; table++)
+        if (strcmp(table->name, name) == 0)
+            return table;
+    return NULL;
+}
+
+static enum status unknown(const struct option *table, const char *owner, const char *name,
+                           struct error *error)
+{
+    const char *names[64] = {NULL};
+    size_t count = 0;
+    for (; table && table->name && count < 64; table++)
+        names[count++] = table->name;
+    const char *near = nearest_name(name, names, count);
+    if (near)
+        return error_set(error, STATUS_INVALID, "%s has no option \"%.60s\"; did you mean \"%s\"?",
+                         owner, name, near);
+    if (count == 0)
+        return error_set(error, STATUS_INVALID,
+                         "%s has no option \"%.60s\"; it takes none: leave it out", owner, name);
+    char list[400] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t length = strlen(names[i]);
+        if (used + length + 3 > sizeof list)
+            break;
+        if (used) {
+            memcpy(list + used, ", ", 2);
+            used += 2;
+        }
+        memcpy(list + used, names[i], length + 1);
+        used += length;
+    }
+    return error_set(error, STATUS_INVALID, "%s has no option \"%.60s\"; there are: %s", owner,
+                     name, list);
+}
+
+static enum status read_fraction(const char *text, double *out, struct error *error)
+{
+    /* Only decimal digits, one point and an exponent: no hexadecimal, no nan, no infinity. */
+    char *end = NULL;
+    bool plain = isdigit((unsigned char)text[0]) || text[0] == '-' || text[0] == '.';
+    if (!plain || text[strspn(text, "0123456789.eE+-")] != '\0')
+        return error_set(error, STATUS_INVALID, "\"%.60s\" is not a number", text);
+    *out = strtod(text, &end);
+    if (*end || end == text || *out > 1e300 || *out < -1e300)
+        return error_set(error, STATUS_INVALID, "\"%.60s\" is not a number", text);
+    return STATUS_OK;
+}
+
+static enum status read_bool(const char *text, bool *out, struct error *error)
+{
+    static const char *const words[] = {"false", "true", "no", "yes", "off", "on", "0", "1"};
+    char lower[8] = "";
+    for (size_t i = 0; text[i] && i < sizeof lower - 1; i++)
+        lower[i] = (char)tolower((unsigned char)text[i]);
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strlen(text) == strlen(words[i]) && strcmp(lower, words[i]) == 0) {
+            *out = i % 2 == 1;
+            return STATUS_OK;
+        }
+    }
+    return error_set(error, STATUS_INVALID, "\"%.60s\" is neither true nor false", text);
+}
+
+static enum status read_choice(const char *choices, const char *text, int *out, struct error *error)
+{
+    int index = 0;
+    size_t length = strlen(text);
+    for (const char *at = choices; at; index++) {
+        size_t span = strcspn(at, "|");
+        if (span == length && strncmp(at, text, length) == 0) {
+            *out = index;
+            return STATUS_OK;
+        }
+        at = at[span] ? at + span + 1 : NULL;
+    }
+    return error_set(error, STATUS_INVALID, "\"%.60s\" is not one of %s", text, choices);
+}
+
+static enum status in_range(const struct option *option, double value, const char *text,
+                            struct error *error)
+{
+    if (option->least == 0 && option->most == 0)
+        return STATUS_OK;
+    if (value >= option->least && value <= option->most)
+        return STATUS_OK;
+    return error_set(error, STATUS_INVALID,
+                     "\"%.60s\" is out of range; it goes from %.15g to %.15g", text, option->least,
+                     option->most);
+}
+
+/* Reads `text` into the option's field. Bytes and counts are compared as doubles: a limit
+ * above 2^53 in a table would be rounded, none needs to be. */
+static enum status read_value(const struct option *option, const char *text, void *values,
+                              struct error *error)
+{
+    void *field = (char *)values + option->offset;
+    enum status status;
+    switch (option->type) {
+    case OPTION_BYTES:
+    case OPTION_COUNT: {
+        uint64_t number = 0;
+        status = option->type == OPTION_BYTES ? size_parse(text, &number, error)
+                                              : count_parse(text, &number, error);
+        if (!status)
+            status = in_range(option, (double)number, text, error);
+        if (!status)
+            *(uint64_t *)field = number;
+        return status;
+    }
+    case OPTION_FRACTION: {
+        double number = 0;
+        status = read_fraction(text, &number, error);
+        if (!status)
+            status = in_range(option, number, text, error);
+        if (!status)
+            *(double *)field = number;
+        return status;
+    }
+    case OPTION_BOOL:
+        return read_bool(text, field, error);
+    case OPTION_CHOICE:
+        return read_choice(option->choices, text, field, error);
+    case OPTION_TEXT:
+        *(const char **)field = text;
+        return STATUS_OK;
+    }
+    return error_set(error, STATUS_INVALID, "the option's type %d is unknown", (int)option->type);
+}
+
+static enum status read_pair(const struct option *option, const struct spec_pair *pair,
+                             void *values, struct error *error)
+{
+    if (pair->alone && option->type == OPTION_BOOL) {
+        *(bool *)((char *)values + option->offset) = true;
+        return STATUS_OK;
+    }
+    if (pair->alone || (pair->value[0] == '\0' && option->type != OPTION_TEXT))
+        return error_set(error, STATUS_INVALID, "a value is missing; write %s=VALUE", option->name);
+    return read_value(option, pair->value, values, error);
+}
+
+enum status options_read(const struct option *table, const struct spec_link *link,
+                         const char *owner, void *values, struct error *error)
+{
+    for (const struct option *option = table; option && option->name; option++) {
+        if (!option->default_text)
+            continue;
+        enum status status = read_value(option, option->default_text, values, error);
+        if (status)
+            return error_prefix(error, status, "%s, default of option %s", owner, option->name);
+    }
+    for (size_t i = 0; i < link->pair_count; i++) {
+        const struct spec_pair *pair = &link->pairs[i];
+        const struct option *option = options_find(table, pair->key);
+        if (!option)
+            return unknown(table, owner, pair->key, error);
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(link->pairs[j].key, pair->key) == 0)
+                return error_set(error, STATUS_INVALID,
+                                 "%s, option %s: it is given twice; leave one", owner, pair->key);
+        enum status status = read_pair(option, pair, values, error);
+        if (status)
+            return error_prefix(error, status, "%s, option %s", owner, option->name);
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,95 @@
+/* The contract's defaults for hooks that a policy left out, and the check of what it may not. */
+#include "allocators/policy.h"
+
+#include <string.h>
+
+uint64_t policy_servable(const struct policy *self, enum policy_price price)
+{
+    uint64_t bytes;
+    if (self->ops->servable) {
+        bytes = self->ops->servable(self, price);
+    } else {
+        struct policy_stats stats;
+        self->ops->stats(self, &stats);
+        bytes = stats.largest_hole_bytes;
+    }
+    uint64_t free_bytes = policy_free_bytes(&self->totals);
+    return price == POLICY_PRICE_NONE && bytes > free_bytes ? free_bytes : bytes;
+}
+
+enum status policy_use(struct policy *self, const struct policy_block *block, uint32_t stream)
+{
+    return self->ops->use ? self->ops->use(self, block, stream) : STATUS_OK;
+}
+
+void policy_retire(struct policy *self, const struct policy_block *block)
+{
+    if (self->ops->retire)
+        self->ops->retire(self, block);
+}
+
+void policy_progress(struct policy *self)
+{
+    if (self->ops->progress)
+        self->ops->progress(self);
+}
+
+enum status policy_trim(struct policy *self, uint64_t keep_bytes)
+{
+    return self->ops->trim ? self->ops->trim(self, keep_bytes) : STATUS_OK;
+}
+
+const char *policy_problem(const struct policy *self)
+{
+    return self->ops->problem ? self->ops->problem(self) : "";
+}
+
+static const char *missing_hook(const struct policy_ops *ops)
+{
+    if (!ops->create)
+        return "create";
+    if (!ops->destroy)
+        return "destroy";
+    if (!ops->alloc)
+        return "alloc";
+    if (!ops->free)
+        return "free";
+    if (!ops->stats)
+        return "stats";
+    if (!ops->walk)
+        return "walk";
+    return ops->validate ? NULL : "validate";
+}
+
+enum status policy_check(const struct policy_ops *ops, struct error *error)
+{
+    static const struct option common[] = {POLICY_COMMON_OPTIONS};
+    if (ops->abi != POLICY_ABI)
+        return error_set(error, STATUS_INVALID,
+                         "the policy was built for version %u of the contract, and this is version "
+                         "%u; compile it again with this policy.h",
+                         ops->abi, POLICY_ABI);
+    if (ops->ops_bytes != sizeof *ops)
+        return error_set(error, STATUS_INVALID,
+                         "the policy's ops have %u bytes, and here they have %zu; set ops_bytes to "
+                         "sizeof(struct policy_ops) and compile it again with this policy.h",
+                         ops->ops_bytes, sizeof *ops);
+    if (!ops->name || !ops->name[0])
+        return error_set(error, STATUS_INVALID, "the policy has no name; set it in its ops");
+    const char *hook = missing_hook(ops);
+    if (hook)
+        return error_set(error, STATUS_INVALID, "policy %s lacks the required hook %s", ops->name,
+                         hook);
+    if (!ops->summary || !ops->reference)
+        return error_set(error, STATUS_INVALID, "policy %s has no %s; set it in its ops", ops->name,
+                         ops->summary ? "reference" : "summary");
+    const struct option *first = ops->options;
+    if (!first || !first->name || strcmp(first->name, common[0].name) != 0 ||
+        first->type != common[0].type || first->offset != common[0].offset ||
+        ops->values_bytes < sizeof(struct policy_common))
+        return error_set(error, STATUS_INVALID,
+                         "the options of policy %s do not begin with POLICY_COMMON_OPTIONS, filled "
+                         "into a struct that begins with struct policy_common",
+                         ops->name);
+    return STATUS_OK;
+}

@@ -1,0 +1,214 @@
+/* From the name in a spec to an instance. How registry_create builds one:
+ * 1. every link is looked up and its options are read and checked;
+ * 2. from the outside in, decorators that stand before the memory open theirs;
+ * 3. the policy is made on the innermost memory;
+ * 4. from the inside out, each decorator is put around what is there.
+ * Whatever fails undoes the steps before it. */
+#include "allocators/registry.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define POLICY(name) extern const struct policy_ops name;
+#include "allocators/policies.def"
+#undef POLICY
+#define DECORATOR(name) extern const struct decorator_ops name;
+#include "allocators/decorators.def"
+#undef DECORATOR
+
+static const struct policy_ops *const policies[] = {
+#define POLICY(name) &name,
+#include "allocators/policies.def"
+#undef POLICY
+};
+
+static const struct decorator_ops *const decorators[] = {
+#define DECORATOR(name) &name,
+#include "allocators/decorators.def"
+#undef DECORATOR
+};
+
+#define POLICY_COUNT    (sizeof policies / sizeof policies[0])
+#define DECORATOR_COUNT (sizeof decorators / sizeof decorators[0])
+
+/* One link of a spec, looked up: one of the two, with its options read. */
+struct part {
+    const struct policy_ops *policy;
+    const struct decorator_ops *decorator;
+    void *values;
+};
+
+const struct policy_ops *registry_policy(size_t index)
+{
+    return index < POLICY_COUNT ? policies[index] : NULL;
+}
+
+const struct decorator_ops *registry_decorator(size_t index)
+{
+    return index < DECORATOR_COUNT ? decorators[index] : NULL;
+}
+
+const struct policy_ops *registry_find(const char *name)
+{
+    for (size_t i = 0; i < POLICY_COUNT; i++)
+        if (strcmp(policies[i]->name, name) == 0)
+            return policies[i];
+    return NULL;
+}
+
+static const struct decorator_ops *find_decorator(const char *name)
+{
+    for (size_t i = 0; i < DECORATOR_COUNT; i++)
+        if (strcmp(decorators[i]->name, name) == 0)
+            return decorators[i];
+    return NULL;
+}
+
+static bool names_object(const char *name)
+{
+    size_t length = strlen(name);
+    return strchr(name, '/') || (length > 3 && strcmp(name + length - 3, ".so") == 0);
+}
+
+static enum status unknown_policy(const char *name, struct error *error)
+{
+    if (find_decorator(name))
+        return error_set(error, STATUS_INVALID,
+                         "%s is a decorator and needs a policy to stand before; write %s+NAME",
+                         name, name);
+    const char *names[POLICY_COUNT];
+    for (size_t i = 0; i < POLICY_COUNT; i++)
+        names[i] = policies[i]->name;
+    const char *near = nearest_name(name, names, POLICY_COUNT);
+    if (near)
+        return error_set(error, STATUS_INVALID,
+                         "there is no policy \"%.60s\"; did you mean \"%s\"?", name, near);
+    return error_set(error, STATUS_INVALID,
+                     "there is no policy \"%.60s\"; \"allocrig list policies\" names those there "
+                     "are, and a shared object needs a slash or .so in its name",
+                     name);
+}
+
+static enum status unknown_decorator(const char *name, struct error *error)
+{
+    if (registry_find(name) || names_object(name))
+        return error_set(error, STATUS_INVALID,
+                         "%.60s is a policy, and before a plus sign stand only decorators; put it "
+                         "last",
+                         name);
+    const char *names[DECORATOR_COUNT];
+    for (size_t i = 0; i < DECORATOR_COUNT; i++)
+        names[i] = decorators[i]->name;
+    const char *near = nearest_name(name, names, DECORATOR_COUNT);
+    return error_set(error, STATUS_INVALID, "there is no decorator \"%.60s\"; did you mean \"%s\"?",
+                     name, near ? near : decorators[0]->name);
+}
+
+static enum status find_policy(const char *name, const struct policy_ops **out, struct error *error)
+{
+    *out = registry_find(name);
+    if (*out)
+        return policy_check(*out, error);
+    return names_object(name) ? loader_open(name, out, error) : unknown_policy(name, error);
+}
+
+static enum status part_read(struct part *part, const struct spec_link *link,
+                             const struct option *options, size_t values_bytes, const char *kind,
+                             const char *name, struct error *error)
+{
+    char owner[100];
+    snprintf(owner, sizeof owner, "%s %.80s", kind, name);
+    part->values = calloc(1, values_bytes + 1);
+    if (!part->values)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the options of %s", owner);
+    return options_read(options, link, owner, part->values, error);
+}
+
+static void parts_close(struct part *parts, size_t count)
+{
+    for (size_t i = 0; parts && i < count; i++)
+        free(parts[i].values);
+    free(parts);
+}
+
+/* Step 1. On success the caller gives the parts to parts_close. */
+static enum status parts_open(const struct spec *spec, struct part **out, struct error *error)
+{
+    size_t count = spec->link_count;
+    struct part *parts = calloc(count, sizeof *parts);
+    if (!parts)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the spec \"%.60s\"",
+                         spec->text);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < count && !status; i++) {
+        const struct spec_link *link = &spec->links[i];
+        if (i + 1 < count) {
+            const struct decorator_ops *ops = find_decorator(link->name);
+            parts[i].decorator = ops;
+            status = ops ? part_read(&parts[i], link, ops->options, ops->values_bytes, "decorator",
+                                     ops->name, error)
+                         : unknown_decorator(link->name, error);
+        } else {
+            status = find_policy(link->name, &parts[i].policy, error);
+            if (!status)
+                status = part_read(&parts[i], link, parts[i].policy->options,
+                                   parts[i].policy->values_bytes, "policy", parts[i].policy->name,
+                                   error);
+        }
+    }
+    if (status)
+        parts_close(parts, count);
+    else
+        *out = parts;
+    return status;
+}
+
+enum status registry_lookup(const struct spec *spec, const struct policy_ops **out,
+                            struct error *error)
+{
+    struct part *parts = NULL;
+    enum status status = parts_open(spec, &parts, error);
+    if (status)
+        return status;
+    *out = parts[spec->link_count - 1].policy;
+    parts_close(parts, spec->link_count);
+    return STATUS_OK;
+}
+
+/* Steps 2 to 4 from link `i` inwards. */
+static enum status build(struct part *parts, size_t i, const struct policy_context *context,
+                         struct policy **out, struct error *error)
+{
+    const struct decorator_ops *ops = parts[i].decorator;
+    if (!ops)
+        return parts[i].policy->create(context, parts[i].values, out, error);
+    const struct policy_context *inner_context = context;
+    if (ops->open) {
+        enum status status = ops->open(context, parts[i].values, &inner_context, error);
+        if (status)
+            return status;
+    }
+    struct policy *inner = NULL;
+    enum status status = build(parts, i + 1, inner_context, &inner, error);
+    if (!status) {
+        status = ops->wrap(inner_context, parts[i].values, inner, out, error);
+        if (status)
+            policy_destroy(inner);
+    }
+    if (status && ops->close)
+        ops->close(inner_context);
+    return status;
+}
+
+enum status registry_create(const struct spec *spec, const struct policy_context *context,
+                            struct policy **out, struct error *error)
+{
+    struct part *parts = NULL;
+    enum status status = parts_open(spec, &parts, error);
+    if (status)
+        return status;
+    status = build(parts, 0, context, out, error);
+    parts_close(parts, spec->link_count);
+    return status;
+}

@@ -1,0 +1,189 @@
+/* Takes specs apart. What: the grammar of spec.h. How: one pass over a copy of the text, in
+ * which the character after each token is replaced by its end, so that names, keys and values
+ * are pointers into the copy. One block of memory holds links, pairs, copy and original; how
+ * many links and pairs there can be follows from counting the signs that divide them. */
+#include "allocators/spec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct parser {
+    char *copy; /* the text; ends are written into it */
+    char *at;   /* the next character to read */
+    struct spec_pair *pairs;
+    size_t pair_count;
+    struct error *error;
+};
+
+static size_t count_of(const char *text, const char *signs)
+{
+    size_t count = 0;
+    for (; *text; text++)
+        if (strchr(signs, *text))
+            count++;
+    return count;
+}
+
+static void skip_blanks(struct parser *p)
+{
+    while (*p->at == ' ' || *p->at == '\t')
+        p->at++;
+}
+
+static size_t place(const struct parser *p, const char *at)
+{
+    return (size_t)(at - p->copy) + 1;
+}
+
+/* The rest of the parser: ends the token, steps over the sign behind it, says which it was. */
+static char end_token(struct parser *p, char *end)
+{
+    char sign = *p->at;
+    if (sign)
+        p->at++;
+    *end = '\0';
+    return sign;
+}
+
+static enum status quoted(struct parser *p, const char *ends, const char **out, char *sign)
+{
+    char *start = p->at;
+    char *close = strchr(start + 1, *start);
+    if (!close)
+        return error_set(p->error, STATUS_INVALID,
+                         "the quote at character %zu is not closed; end it with %c",
+                         place(p, start), *start);
+    p->at = close + 1;
+    skip_blanks(p);
+    if (*p->at && !strchr(ends, *p->at))
+        return error_set(p->error, STATUS_INVALID,
+                         "something follows the closing quote at character %zu; quote all of the "
+                         "value or none of it",
+                         place(p, p->at));
+    *out = start + 1;
+    *sign = end_token(p, close);
+    return STATUS_OK;
+}
+
+/* Reads up to one of `ends` or the end of the text; `sign` is what ended it. */
+static enum status token(struct parser *p, const char *ends, const char **out, char *sign)
+{
+    skip_blanks(p);
+    if (*p->at == '\'' || *p->at == '"')
+        return quoted(p, ends, out, sign);
+    char *start = p->at;
+    p->at += strcspn(start, ends);
+    char *end = p->at;
+    while (end > start && (end[-1] == ' ' || end[-1] == '\t'))
+        end--;
+    *out = start;
+    *sign = end_token(p, end);
+    return STATUS_OK;
+}
+
+/* One pair; `sign` is the comma or bracket behind it, or 0 at the end of the text. */
+static enum status read_pair(struct parser *p, bool bracket, char *sign)
+{
+    struct spec_pair *pair = &p->pairs[p->pair_count];
+    skip_blanks(p);
+    size_t where = place(p, p->at);
+    enum status status = token(p, bracket ? "=,)" : "=,", &pair->key, sign);
+    if (status)
+        return status;
+    if (pair->key[0] == '\0')
+        return error_set(p->error, STATUS_INVALID,
+                         "an option's name is missing at character %zu; write key=value", where);
+    pair->value = "";
+    pair->alone = *sign != '=';
+    if (!pair->alone)
+        status = token(p, bracket ? ",)" : ",", &pair->value, sign);
+    if (!status)
+        p->pair_count++;
+    return status;
+}
+
+static enum status read_pairs(struct parser *p, bool bracket, struct spec_link *link)
+{
+    char sign = ',';
+    size_t open = place(p, p->at) - 1;
+    skip_blanks(p);
+    if (*p->at == '\0' || (bracket && *p->at == ')')) {
+        sign = *p->at;
+        p->at += sign != '\0';
+    }
+    while (sign == ',') {
+        enum status status = read_pair(p, bracket, &sign);
+        if (status)
+            return status;
+        link->pair_count++;
+    }
+    if (bracket && sign != ')')
+        return error_set(p->error, STATUS_INVALID,
+                         "the bracket at character %zu is not closed; end it with )", open);
+    return STATUS_OK;
+}
+
+/* One link; `more` says whether a plus sign follows. */
+static enum status read_link(struct parser *p, struct spec_link *link, bool *more)
+{
+    char sign;
+    skip_blanks(p);
+    size_t where = place(p, p->at);
+    link->pairs = &p->pairs[p->pair_count];
+    enum status status = token(p, ":+(", &link->name, &sign);
+    if (status)
+        return status;
+    if (link->name[0] == '\0')
+        return error_set(p->error, STATUS_INVALID,
+                         "a name is missing at character %zu; write NAME or NAME:key=value", where);
+    if (sign == '(') {
+        status = read_pairs(p, true, link);
+        if (status)
+            return status;
+        skip_blanks(p);
+        sign = *p->at;
+        if (sign && sign != '+' && sign != ':')
+            return error_set(p->error, STATUS_INVALID,
+                             "after the bracket a plus sign is expected at character %zu",
+                             place(p, p->at));
+        p->at += sign != '\0';
+    }
+    *more = sign == '+';
+    return sign == ':' ? read_pairs(p, false, link) : STATUS_OK;
+}
+
+enum status spec_parse(const char *text, struct spec *out, struct error *error)
+{
+    *out = (struct spec){0};
+    size_t length = strlen(text) + 1;
+    size_t links = count_of(text, "+") + 1;
+    size_t pairs = count_of(text, ",(:") + 1;
+    char *block =
+        calloc(1, links * sizeof(struct spec_link) + pairs * sizeof(struct spec_pair) + 2 * length);
+    if (!block)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory to read the spec \"%.60s\"",
+                         text);
+    out->storage = block;
+    out->links = (struct spec_link *)(void *)block;
+    struct parser p = {.error = error};
+    p.pairs = (struct spec_pair *)(void *)(block + links * sizeof(struct spec_link));
+    p.copy = block + links * sizeof(struct spec_link) + pairs * sizeof(struct spec_pair);
+    p.at = memcpy(p.copy, text, length);
+    out->text = memcpy(p.copy + length, text, length);
+    bool more = true;
+    while (more) {
+        enum status status = read_link(&p, &out->links[out->link_count], &more);
+        if (status) {
+            spec_close(out);
+            return error_prefix(error, status, "in \"%.200s\"", text);
+        }
+        out->link_count++;
+    }
+    return STATUS_OK;
+}
+
+void spec_close(struct spec *spec)
+{
+    free(spec->storage);
+    *spec = (struct spec){0};
+}
