@@ -31,7 +31,11 @@ struct trace_memory *trace_memory_create(const struct trace_info *info); /* NULL
 enum status trace_memory_append(struct trace_memory *memory, const struct trace_event *event,
                                 const struct trace_attributes *attributes, /* NULL: none */
                                 const char *text, struct error *error) STATUS_CHECKED;
-/* Hands the memory over to the source: closing the source frees it. Checks the whole. */
+/* Gives up a memory that will not be opened. NULL is fine. */
+void trace_memory_discard(struct trace_memory *memory);
+
+/* Hands the memory over to the source: closing the source frees it. Checks the whole, gives
+ * slots, flags and (on a let-go of TRACE_NO_STREAM) streams, and counts. A failure frees it. */
 enum status trace_memory_open(struct trace_memory *memory, struct trace_source **out,
                               struct error *error) STATUS_CHECKED;
 

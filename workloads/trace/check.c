@@ -1,0 +1,425 @@
+/* Which order of events is a trace.
+ *
+ * What: a state per block that is not complete, by slot, and a table from id to slot. How:
+ * 1. Ids count up from 0 in the order of allocation, so one number says whether an id was used
+ *    before, and memory is bounded by the blocks live at once, however long the trace.
+ * 2. A slot is given out last freed, first used again; a new one where none is free.
+ * 3. A block goes from live to let go to complete, or from live to complete at once. Where no
+ *    completion follows any let-go in the whole trace, a let-go frees the slot.
+ * 4. The hash is that of the records with their slots left out, then of keys and texts. */
+#include "workloads/trace/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum block_state { BLOCK_FREE, BLOCK_LIVE, BLOCK_LET_GO };
+
+struct trace_check_block {
+    uint64_t id, bytes;
+    uint32_t stream;
+    uint32_t next; /* the slot freed before this one; UINT32_MAX: none */
+    uint8_t state;
+};
+
+#define NO_SLOT      UINT32_MAX
+#define BYTES_IN_ALL (UINT64_C(1) << 63)
+
+void trace_check_start(struct trace_check *check, const struct trace_tables *tables, bool by_slot,
+                       bool let_go_final)
+{
+    *check = (struct trace_check){
+
+        .tables = tables, .by_slot = by_slot, .let_go_final = let_go_final, .free_slot = NO_SLOT};
+    sha256_start(&check->hash);
+}
+
+void trace_check_close(struct trace_check *check)
+{
+    free(check->blocks);
+    free(check->buckets);
+    free(check->recorded);
+    check->blocks = NULL;
+    check->buckets = NULL;
+    check->recorded = NULL;
+}
+
+static enum status no_memory(struct error *error)
+{
+    return error_set(error, STATUS_HOST_MEMORY, "no host memory for the blocks of a trace");
+}
+
+static size_t home_of(const struct trace_check *check, uint64_t id)
+{
+    return (size_t)((id * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (check->bucket_count - 1);
+}
+
+static size_t bucket_of(const struct trace_check *check, uint64_t id)
+{
+    size_t at = home_of(check, id);
+    while (check->buckets[at] && check->blocks[check->buckets[at] - 1].id != id)
+        at = (at + 1) & (check->bucket_count - 1);
+    return at;
+}
+
+static enum status grow_blocks(struct trace_check *check, struct error *error)
+{
+    size_t capacity = check->block_capacity ? check->block_capacity * 2 : 256;
+    if (capacity > UINT32_MAX)
+        return error_set(error, STATUS_INVALID, "more than 2^31 blocks live at once");
+    struct trace_check_block *blocks = realloc(check->blocks, capacity * sizeof *blocks);
+    if (!blocks)
+        return no_memory(error);
+    check->blocks = blocks;
+    if (!check->by_slot) {
+        uint32_t *buckets = calloc(capacity * 2, sizeof *buckets);
+        if (!buckets)
+            return no_memory(error);
+        free(check->buckets);
+        check->buckets = buckets;
+        check->bucket_count = capacity * 2;
+        for (uint32_t slot = 0; slot < check->block_count; slot++)
+            if (blocks[slot].state != BLOCK_FREE)
+                buckets[bucket_of(check, blocks[slot].id)] = slot + 1;
+    }
+    check->block_capacity = capacity;
+    return STATUS_OK;
+}
+
+/* Takes an id out of the table: what follows in the run of buckets moves up. */
+static void forget_id(struct trace_check *check, uint64_t id)
+{
+    size_t mask = check->bucket_count - 1;
+    size_t hole = bucket_of(check, id);
+    for (size_t at = (hole + 1) & mask; check->buckets[at]; at = (at + 1) & mask) {
+        size_t home = home_of(check, check->blocks[check->buckets[at] - 1].id);
+        if (((at - home) & mask) >= ((at - hole) & mask)) {
+            check->buckets[hole] = check->buckets[at];
+            hole = at;
+        }
+    }
+    check->buckets[hole] = 0;
+}
+
+static enum status take_slot(struct trace_check *check, struct trace_event *event,
+                             struct error *error)
+{
+    if (check->by_slot) {
+        if (event->slot > check->block_count ||
+            (event->slot < check->block_count && check->blocks[event->slot].state != BLOCK_FREE))
+            return error_set(error, STATUS_INVALID,
+                             "block %llu is put into slot %u, which is not free",
+                             (unsigned long long)event->id, event->slot);
+    } else if (check->free_slot != NO_SLOT) {
+        event->slot = check->free_slot;
+        check->free_slot = check->blocks[event->slot].next;
+    } else {
+        event->slot = (uint32_t)check->block_count;
+    }
+    if (event->slot == check->block_count) {
+        if (check->block_count == check->block_capacity) {
+            enum status status = grow_blocks(check, error);
+            if (status)
+                return status;
+        }
+        check->blocks[check->block_count++].state = BLOCK_FREE;
+    }
+    return STATUS_OK;
+}
+
+static void free_slot(struct trace_check *check, uint32_t slot)
+{
+    struct trace_check_block *block = &check->blocks[slot];
+    if (!check->by_slot) {
+        forget_id(check, block->id);
+        block->next = check->free_slot;
+        check->free_slot = slot;
+    }
+    block->state = BLOCK_FREE;
+}
+
+static enum status check_alloc(struct trace_check *check, struct trace_event *event,
+                               struct error *error)
+{
+    struct trace_info *counts = &check->counts;
+    uint64_t wanted = counts->allocs + counts->probes;
+    if (event->id != wanted)
+        return error_set(error, STATUS_INVALID,
+                         event->id < wanted
+                             ? "id %llu was used before: ids count up from 0 in the order of "
+                               "allocation and are never used again; the next one is %llu"
+                             : "id %llu is ahead: ids count up from 0 in the order of "
+                               "allocation; the next one is %llu",
+                         (unsigned long long)event->id, (unsigned long long)wanted);
+    if (event->value >= TRACE_BYTES_LIMIT)
+        return error_set(error, STATUS_INVALID,
+                         "%llu bytes are asked for: 2^60 or more is no request",
+                         (unsigned long long)event->value);
+    if (counts->allocated_bytes + event->value >= BYTES_IN_ALL)
+        return error_set(error, STATUS_INVALID, "the requests come to 2^63 bytes or more in all");
+    enum status status = take_slot(check, event, error);
+    if (status)
+        return status;
+    check->blocks[event->slot] = (struct trace_check_block){
+        .id = event->id, .bytes = event->value, .stream = event->stream, .state = BLOCK_LIVE};
+    if (!check->by_slot)
+        check->buckets[bucket_of(check, event->id)] = event->slot + 1;
+    counts->allocs += event->kind == TRACE_ALLOC;
+    counts->probes += event->kind == TRACE_PROBE;
+    counts->zero_allocs += event->value == 0;
+    counts->allocated_bytes += event->value;
+    check->live_bytes += event->value;
+    if (check->live_bytes > counts->peak_live_bytes)
+        counts->peak_live_bytes = check->live_bytes;
+    if (++check->live_blocks > check->peak_live_blocks)
+        check->peak_live_blocks = check->live_blocks;
+    if (++check->held_blocks > check->peak_held_blocks)
+        check->peak_held_blocks = check->held_blocks;
+    return STATUS_OK;
+}
+
+/* The block that an event names, live or let go. */
+static enum status find_block(struct trace_check *check, struct trace_event *event,
+                              struct trace_check_block **block, struct error *error)
+{
+    uint64_t used = check->counts.allocs + check->counts.probes;
+    if (event->id >= used)
+        return error_set(error, STATUS_INVALID, "no block of id %llu was allocated before this",
+                         (unsigned long long)event->id);
+    if (!check->by_slot) {
+        size_t bucket = bucket_of(check, event->id);
+        event->slot = check->buckets[bucket] ? check->buckets[bucket] - 1 : NO_SLOT;
+    }
+    if (event->slot >= check->block_count || check->blocks[event->slot].state == BLOCK_FREE ||
+        check->blocks[event->slot].id != event->id)
+        return error_set(error, STATUS_INVALID,
+                         "block %llu is gone: it was freed before (a double free, or a use after "
+                         "the free)",
+                         (unsigned long long)event->id);
+    *block = &check->blocks[event->slot];
+    return STATUS_OK;
+}
+
+static void count_let_go(struct trace_check *check, const struct trace_check_block *block)
+{
+    check->live_bytes -= block->bytes;
+    check->live_blocks--;
+    check->counts.frees++;
+}
+
+static enum status check_block_event(struct trace_check *check, struct trace_event *event,
+                                     struct error *error)
+{
+    struct trace_check_block *block = NULL;
+    enum status status = find_block(check, event, &block, error);
+    if (status)
+        return status;
+    if (event->kind != TRACE_FREE && block->state != BLOCK_LIVE)
+        return error_set(error, STATUS_INVALID, "block %llu was let go before",
+                         (unsigned long long)event->id);
+    if (event->kind == TRACE_USE) {
+        check->counts.has_uses = true;
+    } else if (event->kind == TRACE_LET_GO) {
+        if (event->stream == TRACE_NO_STREAM)
+            event->stream = block->stream;
+        count_let_go(check, block);
+        check->let_gos++;
+        block->state = BLOCK_LET_GO;
+        if (check->let_go_final) {
+            check->held_blocks--;
+            free_slot(check, event->slot);
+        }
+    } else {
+        event->stream = block->stream;
+        event->flags = block->state == BLOCK_LIVE ? TRACE_WHOLE : 0;
+        if (block->state == BLOCK_LIVE)
+            count_let_go(check, block);
+        else
+            check->counts.has_split_frees = true;
+        check->held_blocks--;
+        free_slot(check, event->slot);
+    }
+    return STATUS_OK;
+}
+
+static enum status check_order(struct trace_check *check, const struct trace_event *event,
+                               struct error *error)
+{
+    if (event->value >= TRACE_EVENT_LIMIT)
+        return error_set(error, STATUS_INVALID, "event number %llu: they lie below %u",
+                         (unsigned long long)event->value, TRACE_EVENT_LIMIT);
+    if (!check->recorded) {
+        check->recorded = calloc(TRACE_EVENT_LIMIT / 8, 1);
+        if (!check->recorded)
+            return no_memory(error);
+    }
+    uint8_t *byte = &check->recorded[event->value / 8];
+    uint8_t bit = (uint8_t)(1u << event->value % 8);
+    if (event->kind == TRACE_RECORD)
+        *byte |= bit;
+    else if (!(*byte & bit))
+        return error_set(error, STATUS_INVALID,
+                         "a stream waits for event %llu, which was not recorded before",
+                         (unsigned long long)event->value);
+    return STATUS_OK;
+}
+
+static enum status check_text(struct trace_check *check, struct trace_event *event,
+                              struct error *error)
+{
+    const char *text = trace_tables_text(check->tables, event->value);
+    if (event->kind == TRACE_MARK && (!*text || strpbrk(text, ",=")))
+        return error_set(error, STATUS_INVALID,
+                         "a mark has a label: a word without commas and equals signs");
+    event->flags = event->kind == TRACE_MARK && !strcmp(text, "step") ? TRACE_STEP : 0;
+    if (event->value > check->texts_seen)
+        return error_set(error, STATUS_INVALID, "text %llu is named before text %llu",
+                         (unsigned long long)event->value, (unsigned long long)check->texts_seen);
+    check->texts_seen += event->value == check->texts_seen;
+    check->counts.steps += event->flags == TRACE_STEP;
+    return STATUS_OK;
+}
+
+static enum status check_value(struct trace_check *check, const struct trace_event *event,
+                               struct error *error)
+{
+    if (event->kind == TRACE_OUTSIDE) {
+        if (event->value >= TRACE_BYTES_LIMIT)
+            return error_set(error, STATUS_INVALID,
+                             "%llu bytes held outside: 2^60 or more cannot be",
+                             (unsigned long long)event->value);
+        return STATUS_OK;
+    }
+    if (event->value >= TRACE_TIME_LIMIT)
+        return error_set(error, STATUS_INVALID, "%llu nanoseconds: 2^62 or more cannot be",
+                         (unsigned long long)event->value);
+    if (event->kind == TRACE_KERNEL) {
+        check->counts.kernels++;
+        return STATUS_OK;
+    }
+    if (event->value < check->time_ns)
+        return error_set(error, STATUS_INVALID, "the time goes back from %llu to %llu ns",
+                         (unsigned long long)check->time_ns, (unsigned long long)event->value);
+    check->time_ns = event->value;
+    check->counts.has_times = true;
+    return STATUS_OK;
+}
+
+static enum status check_stream(struct trace_check *check, const struct trace_event *event,
+                                struct error *error)
+{
+    if (event->stream == TRACE_NO_STREAM &&
+        (event->kind == TRACE_SYNC || event->kind == TRACE_LET_GO))
+        return STATUS_OK;
+    if (event->stream >= TRACE_STREAM_LIMIT)
+        return error_set(error, STATUS_INVALID, "stream %u: ordinals lie below %u", event->stream,
+                         TRACE_STREAM_LIMIT);
+    if (event->stream >= check->counts.streams)
+        check->counts.streams = event->stream + 1;
+    return STATUS_OK;
+}
+
+static bool kind_has_stream(unsigned kind)
+{
+    return kind <= TRACE_SYNC && kind != TRACE_FREE;
+}
+
+static void add_to_hash(struct trace_check *check, const struct trace_event *event)
+{
+    check->batch[check->batch_count] = *event;
+    check->batch[check->batch_count].slot = 0;
+    if (++check->batch_count == TRACE_HASH_BATCH) {
+        sha256_add(&check->hash, check->batch, sizeof check->batch);
+        check->batch_count = 0;
+    }
+}
+
+enum status trace_check_event(struct trace_check *check, struct trace_event *event,
+                              struct error *error)
+{
+    unsigned kind = event->kind;
+    enum status status = STATUS_OK;
+    event->zero = 0;
+    event->flags = 0;
+    if (!kind || kind > TRACE_KIND_LAST)
+        return error_set(error, STATUS_INVALID, "there is no event of kind %u", kind);
+    if (event->attributes > check->keys_seen + 1)
+        return error_set(error, STATUS_INVALID, "keys %u are named before keys %u",
+                         event->attributes, check->keys_seen + 1);
+    if (event->attributes > check->keys_seen)
+        check->keys_seen = event->attributes;
+    if (kind_has_stream(kind))
+        status = check_stream(check, event, error);
+    else
+        event->stream = 0;
+    if (!trace_kind_has_block(kind))
+        event->slot = 0, event->id = 0;
+    if (!status && (kind == TRACE_ALLOC || kind == TRACE_PROBE)) {
+        status = check_alloc(check, event, error);
+    } else if (!status && trace_kind_has_block(kind)) {
+        event->value = 0;
+        status = check_block_event(check, event, error);
+    } else if (!status && (kind == TRACE_RECORD || kind == TRACE_WAIT)) {
+        status = check_order(check, event, error);
+    } else if (!status && (kind == TRACE_MARK || kind == TRACE_NOTE)) {
+        status = check_text(check, event, error);
+    } else if (!status && (kind == TRACE_SYNC || kind == TRACE_TRIM)) {
+        event->value = 0;
+    } else if (!status) {
+        status = check_value(check, event, error);
+    }
+    if (status)
+        return status;
+    check->counts.events++;
+    add_to_hash(check, event);
+    return STATUS_OK;
+}
+
+enum status trace_check_span(struct trace_check *check, const struct trace_event *events,
+                             size_t count, size_t *at, struct error *error)
+{
+    for (*at = 0; *at < count; ++*at) {
+        struct trace_event event = events[*at];
+        enum status status = trace_check_event(check, &event, error);
+        if (status)
+            return status;
+        if (memcmp(&event, &events[*at], sizeof event) != 0)
+            return error_set(error, STATUS_INVALID,
+                             "its flags, stream or unused fields are not what they should be");
+    }
+    return STATUS_OK;
+}
+
+static void hash_texts(struct sha256 *hash, const struct texts *texts)
+{
+    for (size_t i = 0; i < texts->count; i++) {
+        sha256_add(hash, texts->items[i], strlen(texts->items[i]));
+        sha256_add(hash, "\n", 1);
+    }
+}
+
+void trace_check_finish(struct trace_check *check, struct trace_info *info)
+{
+    const struct trace_info *counts = &check->counts;
+    sha256_add(&check->hash, check->batch, check->batch_count * sizeof check->batch[0]);
+    check->batch_count = 0;
+    hash_texts(&check->hash, &check->tables->keys);
+    sha256_add(&check->hash, "\n", 1);
+    hash_texts(&check->hash, &check->tables->texts);
+    sha256_end(&check->hash, info->sha256);
+    info->counted = true;
+    info->events = counts->events;
+    info->allocs = counts->allocs;
+    info->probes = counts->probes;
+    info->frees = counts->frees;
+    info->steps = counts->steps;
+    info->kernels = counts->kernels;
+    info->zero_allocs = counts->zero_allocs;
+    info->peak_live_bytes = counts->peak_live_bytes;
+    info->allocated_bytes = counts->allocated_bytes;
+    info->slots =
+        (uint32_t)(counts->has_split_frees ? check->peak_held_blocks : check->peak_live_blocks);
+    info->streams = counts->streams ? counts->streams : 1;
+    info->has_uses = counts->has_uses;
+    info->has_split_frees = counts->has_split_frees;
+    info->has_times = counts->has_times;
+}

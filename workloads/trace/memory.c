@@ -1,0 +1,174 @@
+/* A trace held in memory.
+ *
+ * What: the writing side collects events and texts; opening checks the whole and turns it into
+ * a source that gives all events as one span. It costs 32 bytes an event and its texts. */
+#include "workloads/trace/trace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "workloads/trace/check.h"
+
+struct trace_memory {
+    struct trace_source base;
+    struct trace_tables tables;
+    struct trace_event *events;
+    size_t count, capacity;
+    bool let_gos; /* there are let-gos */
+    bool given;   /* the span was given out */
+};
+
+static enum status memory_next(struct trace_source *self, const struct trace_event **events,
+                               size_t *count, struct error *error)
+{
+    (void)error;
+    struct trace_memory *memory = (struct trace_memory *)self;
+    *events = memory->events;
+    *count = memory->given ? 0 : memory->count;
+    memory->given = true;
+    return STATUS_OK;
+}
+
+static enum status memory_rewind(struct trace_source *self, struct error *error)
+{
+    (void)error;
+    ((struct trace_memory *)self)->given = false;
+    return STATUS_OK;
+}
+
+static const struct trace_attributes *memory_attributes(struct trace_source *self, uint32_t index)
+{
+    return trace_tables_at(&((struct trace_memory *)self)->tables, index);
+}
+
+static const char *memory_text(struct trace_source *self, uint64_t index)
+{
+    return trace_tables_text(&((struct trace_memory *)self)->tables, index);
+}
+
+static void memory_close(struct trace_source *self)
+{
+    struct trace_memory *memory = (struct trace_memory *)self;
+    trace_tables_close(&memory->tables);
+    free(memory->events);
+    free(memory);
+}
+
+static const struct trace_source_ops memory_ops = {
+    .next = memory_next,
+    .rewind = memory_rewind,
+    .attributes = memory_attributes,
+    .text = memory_text,
+    .close = memory_close,
+};
+
+struct trace_memory *trace_memory_create(const struct trace_info *info)
+{
+    struct trace_memory *memory = calloc(1, sizeof *memory);
+    if (!memory)
+        return NULL;
+    memory->base.ops = &memory_ops;
+    if (info)
+        memory->base.info = *info;
+    else
+        memory->base.info.complete = true;
+    return memory;
+}
+
+void trace_memory_discard(struct trace_memory *memory)
+{
+    if (memory)
+        memory_close(&memory->base);
+}
+
+enum status trace_memory_append(struct trace_memory *memory, const struct trace_event *event,
+                                const struct trace_attributes *attributes, const char *text,
+                                struct error *error)
+{
+    if (memory->count == memory->capacity) {
+        size_t capacity = memory->capacity ? memory->capacity * 2 : 1024;
+        struct trace_event *events = realloc(memory->events, capacity * sizeof *events);
+        if (!events)
+            return error_set(error, STATUS_HOST_MEMORY, "no host memory for a trace of %zu events",
+                             capacity);
+        memory->events = events;
+        memory->capacity = capacity;
+    }
+    struct trace_event *copy = &memory->events[memory->count];
+    *copy = *event;
+    enum status status =
+        trace_tables_attributes(&memory->tables, attributes, &copy->attributes, error);
+    if (!status && (event->kind == TRACE_MARK || event->kind == TRACE_NOTE))
+        status = trace_tables_add_text(&memory->tables, text ? text : "", text ? strlen(text) : 0,
+                                       &copy->value, error);
+    if (status)
+        return error_prefix(error, status, "event %zu", memory->count);
+    memory->let_gos |= event->kind == TRACE_LET_GO;
+    memory->count++;
+    return STATUS_OK;
+}
+
+/* One pass over all events, which gives them their slots. */
+static enum status check_all(struct trace_memory *memory, bool let_go_final, bool *final_serves,
+                             struct error *error)
+{
+    struct trace_check check;
+    enum status status = STATUS_OK;
+    trace_check_start(&check, &memory->tables, false, let_go_final);
+    size_t at = 0;
+    for (; at < memory->count && !status; at++)
+        status = trace_check_event(&check, &memory->events[at], error);
+    if (status)
+        error_prefix(error, status, "%s: event %zu", memory->base.info.name, at - 1);
+    else
+        trace_check_finish(&check, &memory->base.info);
+    *final_serves = memory->let_gos && !memory->base.info.has_split_frees;
+    trace_check_close(&check);
+    return status;
+}
+
+enum status trace_memory_open(struct trace_memory *memory, struct trace_source **out,
+                              struct error *error)
+{
+    bool final_serves = false;
+    enum status status = check_all(memory, false, &final_serves, error);
+    if (!status && final_serves)
+        status = check_all(memory, true, &final_serves, error);
+    if (status) {
+        memory_close(&memory->base);
+        return status;
+    }
+    if (memory->count) {
+        struct trace_event *fit = realloc(memory->events, memory->count * sizeof *memory->events);
+        memory->events = fit ? fit : memory->events;
+    }
+    *out = &memory->base;
+    return STATUS_OK;
+}
+
+enum status trace_memory_copy(struct trace_source *source, struct trace_source **out,
+                              struct error *error)
+{
+    struct trace_memory *memory = trace_memory_create(&source->info);
+    if (!memory)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a trace");
+    const struct trace_event *events;
+    size_t count;
+    enum status status;
+    while (!(status = trace_next(source, &events, &count, error)) && count) {
+        for (size_t i = 0; i < count && !status; i++) {
+            bool has_text = events[i].kind == TRACE_MARK || events[i].kind == TRACE_NOTE;
+            const struct trace_attributes *attributes =
+                events[i].attributes ? trace_attributes_of(source, events[i].attributes) : NULL;
+            const char *text = has_text ? trace_text_of(source, events[i].value) : NULL;
+            status = trace_memory_append(memory, &events[i], attributes, text, error);
+        }
+        if (status)
+            break;
+    }
+    if (status) {
+        trace_memory_discard(memory);
+        return status;
+    }
+    return trace_memory_open(memory, out, error);
+}

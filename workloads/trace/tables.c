@@ -1,0 +1,309 @@
+/* The keys and texts of a trace.
+ *
+ * What: sets of keys and texts, each kept once. How:
+ * 1. A set of keys is named by its canonical text: known keys in the order of the format,
+ *    then unknown ones in the order given, joined by commas.
+ * 2. A text that is canonical and there already is found at once; any other is taken apart,
+ *    put in canonical order and looked up again. */
+#include "workloads/trace/tables.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK = 256 };
+
+enum key { KEY_TAG, KEY_POOL, KEY_ALIGN, KEY_DEVICE, KEY_THREAD, KEY_TENANT, KEY_SPACE, KEY_END };
+enum { KEY_COUNT = KEY_END + 1 };
+
+static const char *const key_names[KEY_COUNT] = {"tag",    "pool",   "align", "device",
+                                                 "thread", "tenant", "space", "end"};
+static const char *const space_names[] = {"device", "pinned"};
+static const char *const end_names[] = {"", "lower", "upper"};
+
+void trace_tables_close(struct trace_tables *tables)
+{
+    for (size_t i = 0; i < tables->block_count; i++)
+        free(tables->blocks[i]);
+    free(tables->blocks);
+    texts_close(&tables->keys);
+    texts_close(&tables->strings);
+    texts_close(&tables->texts);
+    *tables = (struct trace_tables){0};
+}
+
+static bool number_of(const char *text, uint64_t limit, uint64_t *value)
+{
+    *value = 0;
+    if (!*text)
+        return false;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9')
+            return false;
+        uint64_t digit = (uint64_t)(*text - '0');
+        if (*value > (limit - digit) / 10)
+            return false;
+        *value = *value * 10 + digit;
+    }
+    return true;
+}
+
+static enum status take_number(struct trace_attributes *out, enum key key, const char *value,
+                               struct error *error)
+{
+    uint64_t number;
+    if (!number_of(value, key == KEY_ALIGN ? UINT64_C(1) << 40 : UINT32_MAX, &number))
+        return error_set(error, STATUS_INVALID, "%s=%.40s: a whole number is wanted, up to %s",
+                         key_names[key], value, key == KEY_ALIGN ? "2^40" : "2^32 - 1");
+    if (key == KEY_ALIGN && (number & (number - 1)))
+        return error_set(error, STATUS_INVALID, "align=%s: a power of two is wanted", value);
+    if (key == KEY_ALIGN)
+        out->align = number;
+    else if (key == KEY_POOL)
+        out->pool = (uint32_t)number;
+    else if (key == KEY_DEVICE)
+        out->device = (uint32_t)number;
+    else if (key == KEY_THREAD)
+        out->thread = (uint32_t)number;
+    else
+        out->tenant = (uint32_t)number;
+    return STATUS_OK;
+}
+
+static enum status take_known(struct trace_attributes *out, enum key key, const char *value,
+                              struct error *error)
+{
+    if (out->given & 1u << key)
+        return error_set(error, STATUS_INVALID, "the key \"%s\" is given twice", key_names[key]);
+    out->given = (uint16_t)(out->given | 1u << key);
+    if (key == KEY_TAG) {
+        out->tag = value;
+    } else if (key == KEY_SPACE) {
+        if (strcmp(value, "device") != 0 && strcmp(value, "pinned") != 0)
+            return error_set(error, STATUS_INVALID, "space=%.40s: device or pinned is wanted",
+                             value);
+        out->space = value[0] == 'p' ? TRACE_SPACE_PINNED : TRACE_SPACE_DEVICE;
+    } else if (key == KEY_END) {
+        if (strcmp(value, "lower") != 0 && strcmp(value, "upper") != 0)
+            return error_set(error, STATUS_INVALID, "end=%.40s: lower or upper is wanted", value);
+        out->end = value[0] == 'l' ? TRACE_END_LOWER : TRACE_END_UPPER;
+    } else {
+        return take_number(out, key, value, error);
+    }
+    return STATUS_OK;
+}
+
+/* Takes `text` apart in place; unknown keys are put into `rest`, which has as much room. */
+static enum status take_apart(char *text, char *rest, struct trace_attributes *out,
+                              struct error *error)
+{
+    *out = (struct trace_attributes){0};
+    size_t rest_used = 0;
+    for (char *item = text, *next; item; item = next) {
+        next = strchr(item, ',');
+        if (next)
+            *next++ = 0;
+        char *equals = strchr(item, '=');
+        if (!equals || equals == item)
+            return error_set(error, STATUS_INVALID, "\"%.60s\" stands where key=value is wanted",
+                             item);
+        size_t length = (size_t)(equals - item);
+        int key = 0;
+        while (key < KEY_COUNT &&
+               (strlen(key_names[key]) != length || strncmp(key_names[key], item, length) != 0))
+            key++;
+        if (key < KEY_COUNT) {
+            enum status status = take_known(out, (enum key)key, equals + 1, error);
+            if (status)
+                return status;
+            continue;
+        }
+        if (rest_used)
+            rest[rest_used++] = ',';
+        size_t item_length = strlen(item);
+        memcpy(rest + rest_used, item, item_length + 1);
+        rest_used += item_length;
+    }
+    out->rest = rest_used ? rest : NULL;
+    return STATUS_OK;
+}
+
+static unsigned given_of(const struct trace_attributes *a)
+{
+    return (unsigned)a->given | (a->tag ? 1u << KEY_TAG : 0) | (a->pool ? 1u << KEY_POOL : 0) |
+           (a->align ? 1u << KEY_ALIGN : 0) | (a->device ? 1u << KEY_DEVICE : 0) |
+           (a->thread ? 1u << KEY_THREAD : 0) | (a->tenant ? 1u << KEY_TENANT : 0) |
+           (a->space ? 1u << KEY_SPACE : 0) | (a->end ? 1u << KEY_END : 0);
+}
+
+/* The canonical text into `out`; returns how long it is, whatever the room. */
+static size_t print_keys(const struct trace_attributes *a, char *out, size_t room)
+{
+    const uint64_t numbers[KEY_COUNT] = {
+        [KEY_POOL] = a->pool,     [KEY_ALIGN] = a->align,   [KEY_DEVICE] = a->device,
+        [KEY_THREAD] = a->thread, [KEY_TENANT] = a->tenant,
+    };
+    const char *const words[KEY_COUNT] = {
+        [KEY_TAG] = a->tag ? a->tag : "",
+        [KEY_SPACE] = space_names[a->space == TRACE_SPACE_PINNED],
+        [KEY_END] = end_names[a->end <= TRACE_END_UPPER ? a->end : 0],
+    };
+    unsigned given = given_of(a);
+    size_t used = 0;
+    for (unsigned key = 0; key < KEY_COUNT; key++) {
+        if (!(given & 1u << key))
+            continue;
+        char *at = used < room ? out + used : NULL;
+        size_t left = used < room ? room - used : 0;
+        const char *comma = used ? "," : "";
+        int length = words[key] ? snprintf(at, left, "%s%s=%s", comma, key_names[key], words[key])
+                                : snprintf(at, left, "%s%s=%llu", comma, key_names[key],
+                                           (unsigned long long)numbers[key]);
+        used += (size_t)length;
+    }
+    if (a->rest)
+        used += (size_t)snprintf(used < room ? out + used : NULL, used < room ? room - used : 0,
+                                 "%s%s", used ? "," : "", a->rest);
+    return used;
+}
+
+static enum status no_memory(struct error *error)
+{
+    return error_set(error, STATUS_HOST_MEMORY, "no host memory for the keys of a trace");
+}
+
+/* Puts parsed keys that are new under the next index. */
+static enum status append(struct trace_tables *tables, const struct trace_attributes *parsed,
+                          struct error *error)
+{
+    size_t index = tables->keys.count; /* of the entry that is being made */
+    if (index / BLOCK >= tables->block_count) {
+        struct trace_attributes **blocks =
+            realloc(tables->blocks, (tables->block_count + 1) * sizeof *blocks);
+        if (!blocks)
+            return no_memory(error);
+        tables->blocks = blocks;
+        blocks[tables->block_count] = calloc(BLOCK, sizeof **blocks);
+        if (!blocks[tables->block_count])
+            return no_memory(error);
+        tables->block_count++;
+    }
+    struct trace_attributes *entry = &tables->blocks[index / BLOCK][index % BLOCK];
+    *entry = *parsed;
+    uint32_t at;
+    const char *const from[2] = {parsed->tag, parsed->rest};
+    const char **const to[2] = {&entry->tag, &entry->rest};
+    for (unsigned i = 0; i < 2; i++) {
+        if (!from[i])
+            continue;
+        enum status status = texts_intern(&tables->strings, from[i], strlen(from[i]), &at, error);
+        if (status)
+            return status;
+        *to[i] = tables->strings.items[at];
+    }
+    return STATUS_OK;
+}
+
+static enum status intern(struct trace_tables *tables, const struct trace_attributes *parsed,
+                          uint32_t *index, struct error *error)
+{
+    size_t length = print_keys(parsed, NULL, 0);
+    char *text = malloc(length + 1);
+    if (!text)
+        return no_memory(error);
+    (void)print_keys(parsed, text, length + 1);
+    enum status status = STATUS_OK;
+    if (!texts_find(&tables->keys, text, length, index)) {
+        status = append(tables, parsed, error);
+        if (!status)
+            status = texts_intern(&tables->keys, text, length, index, error);
+    }
+    free(text);
+    *index += 1;
+    return status;
+}
+
+static bool has_control(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+            return true;
+    return false;
+}
+
+enum status trace_tables_keys(struct trace_tables *tables, const char *text, size_t length,
+                              uint32_t *index, struct error *error)
+{
+    *index = 0;
+    if (!length)
+        return STATUS_OK;
+    if (texts_find(&tables->keys, text, length, index)) {
+        *index += 1;
+        return STATUS_OK;
+    }
+    if (has_control(text, length))
+        return error_set(error, STATUS_INVALID, "the keys hold a control byte");
+    char *copy = malloc(2 * (length + 1));
+    if (!copy)
+        return no_memory(error);
+    memcpy(copy, text, length);
+    copy[length] = 0;
+    struct trace_attributes parsed;
+    enum status status = take_apart(copy, copy + length + 1, &parsed, error);
+    if (!status)
+        status = intern(tables, &parsed, index, error);
+    free(copy);
+    return status;
+}
+
+enum status trace_tables_attributes(struct trace_tables *tables,
+                                    const struct trace_attributes *attributes, uint32_t *index,
+                                    struct error *error)
+{
+    *index = 0;
+    if (!attributes || (!given_of(attributes) && !attributes->rest))
+        return STATUS_OK;
+    if (attributes->tag && strchr(attributes->tag, ','))
+        return error_set(error, STATUS_INVALID, "the tag \"%.60s\" holds a comma", attributes->tag);
+    size_t length = print_keys(attributes, NULL, 0);
+    char *text = malloc(length + 1);
+    if (!text)
+        return no_memory(error);
+    (void)print_keys(attributes, text, length + 1);
+    enum status status = trace_tables_keys(tables, text, length, index, error);
+    free(text);
+    return status;
+}
+
+const struct trace_attributes *trace_tables_at(const struct trace_tables *tables, uint32_t index)
+{
+    static const struct trace_attributes none;
+    if (!index || index > tables->keys.count)
+        return &none;
+    return &tables->blocks[(index - 1) / BLOCK][(index - 1) % BLOCK];
+}
+
+const char *trace_tables_keys_text(const struct trace_tables *tables, uint32_t index)
+{
+    return index && index <= tables->keys.count ? tables->keys.items[index - 1] : "";
+}
+
+const char *trace_tables_text(const struct trace_tables *tables, uint64_t index)
+{
+    return index < tables->texts.count ? tables->texts.items[index] : "";
+}
+
+enum status trace_tables_add_text(struct trace_tables *tables, const char *text, size_t length,
+                                  uint64_t *index, struct error *error)
+{
+    uint32_t at;
+    if (!texts_find(&tables->texts, text, length, &at)) {
+        if (has_control(text, length))
+            return error_set(error, STATUS_INVALID, "a label or note holds a control byte");
+        enum status status = texts_intern(&tables->texts, text, length, &at, error);
+        if (status)
+            return status;
+    }
+    *index = at;
+    return STATUS_OK;
+}

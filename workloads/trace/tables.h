@@ -1,0 +1,43 @@
+/* The two tables beside the events of a trace: the keys after the fields, by index from 1,
+ * and the texts of labels and notes, by index from 0, both in the order of first use. */
+#ifndef WORKLOADS_TRACE_TABLES_H
+#define WORKLOADS_TRACE_TABLES_H
+
+#include "workloads/trace/event.h"
+#include "workloads/trace/texts.h"
+
+struct trace_tables {
+    struct texts keys;    /* each set of keys in canonical form; item 0 belongs to index 1 */
+    struct texts strings; /* what tags and unknown keys point to */
+    struct trace_attributes **blocks;
+    size_t block_count;
+    struct texts texts;
+};
+
+/* A zeroed struct is a pair of empty tables. */
+void trace_tables_close(struct trace_tables *tables);
+
+/* The index of the keys in `text`, "pool=1,tag=x" in any order; 0 for an empty text.
+ * INVALID where a key is unusable, given twice, or a value is not what it should be. */
+enum status trace_tables_keys(struct trace_tables *tables, const char *text, size_t length,
+                              uint32_t *index, struct error *error) STATUS_CHECKED;
+
+/* The same from a struct; NULL gives 0. */
+enum status trace_tables_attributes(struct trace_tables *tables,
+                                    const struct trace_attributes *attributes, uint32_t *index,
+                                    struct error *error) STATUS_CHECKED;
+
+/* The keys by index; valid until the tables are closed. 0 and what is out of range: none. */
+const struct trace_attributes *trace_tables_at(const struct trace_tables *tables, uint32_t index);
+
+/* The canonical text of the keys, "" for index 0. */
+const char *trace_tables_keys_text(const struct trace_tables *tables, uint32_t index);
+
+/* The text of a label or note; "" out of range. */
+const char *trace_tables_text(const struct trace_tables *tables, uint64_t index);
+
+/* The text of a label or note into the table. INVALID where it holds a control byte. */
+enum status trace_tables_add_text(struct trace_tables *tables, const char *text, size_t length,
+                                  uint64_t *index, struct error *error) STATUS_CHECKED;
+
+#endif
