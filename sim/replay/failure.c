@@ -1,0 +1,71 @@
+/* Requests that were not served, and everything else that is not OK. */
+#include "sim/replay/run.h"
+
+#include <inttypes.h>
+
+#include "sim/cause.h"
+
+enum status replay_broken(const struct replay *run, const struct trace_event *event,
+                          enum status status, const char *what, struct error *error)
+{
+    const char *problem = run->device->ops->problem(run->device);
+    if (!problem || !problem[0])
+        problem = backing_problem(run->device->backing);
+    bool said = problem && problem[0];
+    return error_set(error, status, "%s: event %" PRIu64 ": policy %s: %s%s%s",
+                     run->config->source->info.name, replay_number(run, event),
+                     run->policy->ops->name, what, said ? ": " : "", said ? problem : "");
+}
+
+enum status replay_bad_input(const struct replay *run, const struct trace_event *event,
+                             const char *what, struct error *error)
+{
+    return error_set(error, STATUS_INVALID, "%s: event %" PRIu64 ", block %" PRIu64 ": %s",
+                     run->config->source->info.name, replay_number(run, event), event->id, what);
+}
+
+static void count_failure(struct replay *run, const struct trace_event *event,
+                          enum replay_cause cause)
+{
+    run->failed_allocs++;
+    run->failed_by[cause]++;
+    if (!run->failed) {
+        run->failed = true;
+        run->first_failed_event = replay_number(run, event);
+        run->first_failed_bytes = event->value;
+        run->cause = cause;
+    }
+    run->stop = run->config->stop_on_failure;
+}
+
+enum status replay_not_served(struct replay *run, const struct trace_event *event,
+                              struct replay_slot *slot, enum status status, struct error *error)
+{
+    if (status == STATUS_HOST_MEMORY)
+        return replay_broken(run, event, status, "no host memory for its metadata", error);
+    if (status != STATUS_NO_MEMORY && status != STATUS_REFUSED)
+        return replay_broken(run, event, status, "the request failed", error);
+    /* A misuse that the policy took for a lack of memory must not pass as an outcome. */
+    const char *problem = run->device->ops->problem(run->device);
+    if (problem && problem[0])
+        return replay_broken(run, event, STATUS_INVALID, "the device refused a call", error);
+    slot->state = SLOT_FAILED;
+    slot->stream = event->stream;
+    slot->block = (struct policy_block){.requested_bytes = event->value};
+    if (event->kind == TRACE_PROBE)
+        run->failed_probes++;
+    else
+        count_failure(
+            run, event,
+            cause_of_failure(run->policy, run->device, event->value, run->config->limit_bytes));
+    return STATUS_OK;
+}
+
+void replay_outside_refused(struct replay *run, const struct trace_event *event)
+{
+    uint64_t more_bytes = event->value - run->device->counters.outside_bytes;
+    uint64_t free_bytes, total_bytes;
+    backing_memory(run->device->backing, &free_bytes, &total_bytes);
+    bool tenant = run->device->counters.others_bytes >= more_bytes - free_bytes;
+    count_failure(run, event, tenant ? REPLAY_CAUSE_TENANT : REPLAY_CAUSE_CAPACITY);
+}

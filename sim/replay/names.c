@@ -1,0 +1,40 @@
+/* The names of the engine's modes and causes, as options, tables and records spell them, and
+ * which modes a recording can be replayed in. */
+#include "sim/replay.h"
+
+const char *replay_frees_name(enum replay_frees frees)
+{
+    static const char *const names[] = {
+        [REPLAY_ORDERED] = "ordered",
+        [REPLAY_AT_ONCE] = "at-once",
+        [REPLAY_RECORDED] = "recorded",
+    };
+    return names[frees];
+}
+
+const char *replay_host_name(enum replay_host host)
+{
+    return host == REPLAY_HOST_RECORDED ? "recorded" : "none";
+}
+
+const char *replay_cause_name(enum replay_cause cause)
+{
+    static const char *const names[] = {
+        [REPLAY_CAUSE_NONE] = "none",       [REPLAY_CAUSE_FRAGMENTATION] = "fragmentation",
+        [REPLAY_CAUSE_PENDING] = "pending", [REPLAY_CAUSE_TENANT] = "tenant",
+        [REPLAY_CAUSE_OUTSIDE] = "outside", [REPLAY_CAUSE_CAPACITY] = "capacity",
+    };
+    return names[cause];
+}
+
+unsigned replay_frees_choices(const struct trace_info *info, enum replay_frees wanted,
+                              enum replay_frees out[2])
+{
+    if (wanted == REPLAY_ORDERED && info->has_split_frees && !info->has_uses) {
+        out[0] = REPLAY_AT_ONCE;
+        out[1] = REPLAY_RECORDED;
+        return 2;
+    }
+    out[0] = wanted;
+    return 1;
+}

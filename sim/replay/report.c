@@ -1,0 +1,113 @@
+/* The end of a run: what can be checked cheaply of the policy, and the figures. */
+#include "sim/replay/run.h"
+
+#include <inttypes.h>
+
+#include "sim/replay/latency.h"
+#include "sim/replay/steps.h"
+
+/* Of the blocks in one state: how many, and how many bytes were asked for. */
+static void count_blocks(const struct replay *run, enum replay_slot_state state, uint64_t *blocks,
+                         uint64_t *bytes)
+{
+    *blocks = *bytes = 0;
+    for (uint32_t i = 0; i < run->slot_count; i++) {
+        if (run->slots[i].state == state) {
+            ++*blocks;
+            *bytes += run->slots[i].block.requested_bytes;
+        }
+    }
+}
+
+/* In `recorded`, a block that is let go and not complete may count or not: that depends on
+ * whether the policy looks at retire. */
+enum status replay_check_end(const struct replay *run, struct error *error)
+{
+    const char *name = run->config->source->info.name;
+    const struct policy_totals *totals = &run->policy->totals;
+    const char *problem = run->device->ops->problem(run->device);
+    if (problem && problem[0])
+        return error_set(error, STATUS_CORRUPT, "%s: policy %s used the device wrongly: %s", name,
+                         run->policy->ops->name, problem);
+    uint64_t blocks, bytes, more_blocks = 0, more_bytes = 0;
+    count_blocks(run, SLOT_LIVE, &blocks, &bytes);
+    if (run->at_completion)
+        count_blocks(run, SLOT_LET_GO, &more_blocks, &more_bytes);
+    if (totals->live_blocks < blocks || totals->live_blocks > blocks + more_blocks ||
+        totals->live_bytes < bytes || totals->live_bytes > bytes + more_bytes)
+        return error_set(error, STATUS_CORRUPT,
+                         "%s: policy %s counts %" PRIu64 " blocks of %" PRIu64
+                         " bytes live at the end, there are %" PRIu64 " of %" PRIu64,
+                         name, run->policy->ops->name, totals->live_blocks, totals->live_bytes,
+                         blocks, bytes);
+    return STATUS_OK;
+}
+
+static void report_outcome(const struct replay *run, struct replay_result *result)
+{
+    struct metric_values *metrics = &result->metrics;
+    result->passed = !run->failed;
+    result->first_failed_event = run->first_failed_event;
+    result->first_failed_bytes = run->first_failed_bytes;
+    result->cause = run->cause;
+    metric_set(metrics, METRIC_events, run->span_first);
+    metric_set(metrics, METRIC_allocs, run->allocs);
+    metric_set(metrics, METRIC_frees, run->frees);
+    metric_set(metrics, METRIC_failed_allocs, run->failed_allocs);
+    metric_set(metrics, METRIC_failed_probes, run->failed_probes);
+    if (run->failed)
+        metric_set(metrics, METRIC_first_failed_event, run->first_failed_event);
+    static const struct {
+        enum metric metric;
+        enum replay_cause cause;
+    } causes[] = {
+        {METRIC_failed_by_fragmentation, REPLAY_CAUSE_FRAGMENTATION},
+        {METRIC_failed_by_pending, REPLAY_CAUSE_PENDING},
+        {METRIC_failed_by_tenant, REPLAY_CAUSE_TENANT},
+        {METRIC_failed_by_outside, REPLAY_CAUSE_OUTSIDE},
+        {METRIC_failed_by_capacity, REPLAY_CAUSE_CAPACITY},
+    };
+    for (unsigned i = 0; i < sizeof causes / sizeof *causes; i++)
+        metric_set(metrics, causes[i].metric, run->failed_by[causes[i].cause]);
+}
+
+static void report_driver(const struct replay *run, struct metric_values *metrics)
+{
+    const struct device_counters *counters = &run->device->counters;
+    struct policy_stats stats;
+    policy_stats(run->policy, &stats);
+    metric_set(metrics, METRIC_peak_physical_bytes, counters->peak_physical_bytes);
+    metric_set(metrics, METRIC_driver_calls, steps_driver_calls(run->device));
+    metric_set(metrics, METRIC_driver_time_ns, counters->driver_ns);
+    metric_set(metrics, METRIC_stall_ns, counters->stall_ns);
+    metric_set(metrics, METRIC_races, counters->races);
+    metric_set(metrics, METRIC_retries, stats.count.retries);
+    metric_set(metrics, METRIC_flushes, stats.count.flushes);
+    metric_set(metrics, METRIC_remapped_bytes, stats.count.remapped_bytes);
+}
+
+enum status replay_report(struct replay *run, struct replay_result *result, struct error *error)
+{
+    struct metric_values *metrics = &result->metrics;
+    const struct host *host = run->config->policy_host;
+    report_outcome(run, result);
+    report_driver(run, metrics);
+    if (run->config->measure == REPLAY_METRICS_EXACT) {
+        exact_report(&run->exact, metrics);
+        metric_set_ratio(metrics, METRIC_overhead,
+                         (double)run->device->counters.peak_physical_bytes,
+                         (double)run->exact.peak_live_bytes);
+        if (host)
+            metric_set_ratio(metrics, METRIC_metadata_bytes_per_block, (double)host->peak_bytes,
+                             (double)run->exact.peak_blocks);
+    }
+    if (run->latency)
+        latency_report(run->latency, metrics);
+    enum status status = steps_report(run->steps, run->device, metrics, error);
+    if (status != STATUS_OK)
+        return status;
+    result->steps = run->steps->count;
+    result->step_end_ns = run->steps->end_ns;
+    run->steps->end_ns = NULL; /* the result's now */
+    return STATUS_OK;
+}

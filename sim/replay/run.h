@@ -1,0 +1,109 @@
+/* The state of one replay, shared by the files of this folder; nobody else includes it. */
+#ifndef SIM_REPLAY_RUN_H
+#define SIM_REPLAY_RUN_H
+
+#include "sim/replay.h"
+#include "sim/replay/exact.h"
+
+struct latency;
+struct steps;
+
+/* What the engine knows of a block, by its slot. UNUSED: no block. LET_GO: the program has let
+ * go; a completion may still come, and in mode `recorded` it frees the block. EMPTY: served without a block of the
+ * policy (zero bytes, pinned memory). FAILED: not served; what follows is ignored. */
+enum replay_slot_state { SLOT_UNUSED, SLOT_LIVE, SLOT_LET_GO, SLOT_EMPTY, SLOT_FAILED };
+
+struct replay_slot {
+    struct policy_block block;
+    int64_t segment, offset; /* where rows are wanted; -1: no block */
+    uint32_t stream;
+    uint32_t uses : 29; /* 1 + index of the first node in replay.uses; 0: none */
+    uint32_t state : 3; /* enum replay_slot_state */
+};
+
+/* A stream that a block is used on beside its own; a list per slot. */
+struct replay_use {
+    uint32_t stream;
+    uint32_t next; /* 1 + index; 0: the last */
+};
+
+struct replay {
+    /* What the loop touches at each event. */
+    struct policy *policy;
+    struct replay_slot *slots;
+    uint32_t slot_count;
+    struct policy_request request;
+    uint64_t allocs, frees;
+    struct exact exact;
+    bool is_exact, by_time; /* by_time: the clock of the means is the recorded time */
+    bool hazards;           /* several streams in mode ordered: tell the device who uses what */
+    bool stream_ordered;
+    bool at_completion; /* blocks are freed at the completion that the trace tells of */
+
+    const struct replay_config *config;
+    struct device *device;
+    const struct trace_event *span; /* being replayed, and the number of its first event */
+    uint64_t span_first;
+
+    struct replay_use *uses; /* nodes, the unused ones in a list */
+    uint32_t use_count, use_unused;
+
+    uint64_t time_ns; /* recorded */
+    uint64_t weight;  /* that this event ended the state before it with */
+    uint64_t failed_allocs, failed_probes;
+    uint64_t failed_by[REPLAY_CAUSE_CAPACITY + 1];
+    bool failed, stop;
+    uint64_t first_failed_event, first_failed_bytes;
+    enum replay_cause cause;
+
+    struct steps *steps;
+    struct latency *latency; /* NULL: the host clock is not read */
+};
+
+#define LIKELY(condition)   __builtin_expect(!!(condition), 1)
+#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+
+static inline uint64_t replay_number(const struct replay *run, const struct trace_event *event)
+{
+    return run->span_first + (uint64_t)(event - run->span);
+}
+
+/* slots.c: the array grows as slots appear. HOST_MEMORY or INVALID. */
+enum status replay_slots_grow(struct replay *run, const struct trace_event *event,
+                              struct error *error);
+/* Remembers that the slot's block is used on a stream. */
+enum status replay_use_add(struct replay *run, struct replay_slot *slot, uint32_t stream,
+                           struct error *error);
+/* Tells the device that the streams of a block, and `stream`, may use it until now; forgets
+ * the uses. */
+void replay_uses_end(struct replay *run, struct replay_slot *slot, uint32_t stream, uint64_t event);
+
+/* failure.c: what the policy or the device answered other than OK. A request that was not
+ * served is counted; the rest becomes a sentence. */
+enum status replay_not_served(struct replay *run, const struct trace_event *event,
+                              struct replay_slot *slot, enum status status, struct error *error);
+/* The program's own memory outside of the pool found no place. */
+void replay_outside_refused(struct replay *run, const struct trace_event *event);
+/* A call other than alloc that did not return OK; or a broken contract. */
+enum status replay_broken(const struct replay *run, const struct trace_event *event,
+                          enum status status, const char *what, struct error *error);
+/* Input that the trace's reader should have refused. */
+enum status replay_bad_input(const struct replay *run, const struct trace_event *event,
+                             const char *what, struct error *error);
+
+/* observe.c: rows, samples and answers to adaptive sources. */
+void replay_place(struct replay *run, struct replay_slot *slot);
+enum status replay_row_alloc(struct replay *run, const struct trace_event *event,
+                             const struct replay_slot *slot, struct error *error);
+enum status replay_row_free(struct replay *run, const struct trace_event *event,
+                            const struct replay_slot *slot, struct error *error);
+enum status replay_sample_take(struct replay *run, const struct trace_event *event,
+                               struct error *error);
+void replay_answer(struct replay *run, const struct trace_event *event,
+                   const struct replay_slot *slot);
+
+/* report.c: the policy's own count of live bytes must be the engine's: CORRUPT. */
+enum status replay_check_end(const struct replay *run, struct error *error);
+enum status replay_report(struct replay *run, struct replay_result *result, struct error *error);
+
+#endif

@@ -1,0 +1,101 @@
+#include "sim/replay/steps.h"
+
+#include <stdlib.h>
+
+uint64_t steps_driver_calls(const struct device *device)
+{
+    uint64_t calls = 0;
+    for (int i = 0; i < DEVICE_CALL_COUNT; i++)
+        if (i != DEVICE_CALL_event)
+            calls += device->counters.calls[i];
+    return calls;
+}
+
+uint64_t steps_now_ns(struct device *device)
+{
+    uint64_t host_ns = device->ops->now(device);
+    uint64_t idle_ns = device->ops->idle_at(device);
+    return idle_ns > host_ns ? idle_ns : host_ns;
+}
+
+void steps_begin(struct steps *steps, struct device *device)
+{
+    *steps = (struct steps){.begun_ns = steps_now_ns(device)};
+}
+
+void steps_close(struct steps *steps)
+{
+    free(steps->end_ns);
+    free(steps->driver_calls);
+    *steps = (struct steps){0};
+}
+
+static bool grow(uint64_t **array, uint64_t room)
+{
+    uint64_t *grown = realloc(*array, room * sizeof *grown);
+    if (grown)
+        *array = grown;
+    return grown;
+}
+
+enum status steps_end_one(struct steps *steps, struct device *device, struct error *error)
+{
+    if (steps->count == steps->room) {
+        uint64_t room = steps->room ? steps->room * 2 : 64;
+        if (!grow(&steps->end_ns, room) || !grow(&steps->driver_calls, room))
+            return error_set(error, STATUS_HOST_MEMORY, "no host memory for %llu steps",
+                             (unsigned long long)room);
+        steps->room = room;
+    }
+    steps->end_ns[steps->count] = steps_now_ns(device);
+    steps->driver_calls[steps->count] = steps_driver_calls(device);
+    steps->count++;
+    return STATUS_OK;
+}
+
+uint64_t steps_steady_ns(const uint64_t *end_ns, uint64_t count, uint64_t begun_ns)
+{
+    if (!count)
+        return 0;
+    return end_ns[count - 1] - (count / 2 ? end_ns[count / 2 - 1] : begun_ns);
+}
+
+static int by_size(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* The median time of the steady steps, of an even number of them the lower one. */
+static enum status report_steady(const struct steps *steps, struct metric_values *metrics,
+                                 struct error *error)
+{
+    uint64_t first = steps->count / 2, count = steps->count - first;
+    uint64_t *times_ns = malloc(count * sizeof *times_ns);
+    if (!times_ns)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the times of steps");
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t step = first + i;
+        times_ns[i] = steps->end_ns[step] - (step ? steps->end_ns[step - 1] : steps->begun_ns);
+    }
+    qsort(times_ns, count, sizeof *times_ns, by_size);
+    metric_set(metrics, METRIC_steady_step_ns, times_ns[(count - 1) / 2]);
+    free(times_ns);
+    return STATUS_OK;
+}
+
+enum status steps_report(const struct steps *steps, struct device *device,
+                         struct metric_values *metrics, struct error *error)
+{
+    uint64_t time_ns = steps_now_ns(device) - steps->begun_ns;
+    metric_set(metrics, METRIC_device_time_ns, time_ns);
+    if (!steps->count)
+        return STATUS_OK;
+    uint64_t last = steps->count - 1, half = steps->count / 2;
+    metric_set_ratio(metrics, METRIC_steps_per_s, (double)steps->count * 1e9, (double)time_ns);
+    metric_set(metrics, METRIC_first_step_ns, steps->end_ns[0] - steps->begun_ns);
+    metric_set(metrics, METRIC_first_driver_calls, steps->driver_calls[0]);
+    metric_set(metrics, METRIC_steady_driver_calls,
+               steps->driver_calls[last] - (half ? steps->driver_calls[half - 1] : 0));
+    return report_steady(steps, metrics, error);
+}

@@ -1,0 +1,32 @@
+/* Steps: when each one ended and how many driver calls had been made by then. The first step
+ * and the steady state are told apart: of n steps the first n / 2, rounded down, are left out
+ * of the steady figures, the rest is in. */
+#ifndef SIM_REPLAY_STEPS_H
+#define SIM_REPLAY_STEPS_H
+
+#include "sim/device.h"
+#include "sim/metrics/metrics.h"
+
+struct steps {
+    uint64_t begun_ns; /* device time before the first event */
+    uint64_t *end_ns;  /* device idle time at each step's end */
+    uint64_t *driver_calls;
+    uint64_t count, room;
+};
+
+/* Calls to the driver's memory functions: all kinds but events. */
+uint64_t steps_driver_calls(const struct device *device);
+/* When all that was asked for so far is done, the host's own time among it. */
+uint64_t steps_now_ns(struct device *device);
+
+void steps_begin(struct steps *steps, struct device *device);
+enum status steps_end_one(struct steps *steps, struct device *device,
+                          struct error *error) STATUS_CHECKED;
+/* Writes the figures of time and driver calls; those that need a baseline are not here. */
+enum status steps_report(const struct steps *steps, struct device *device,
+                         struct metric_values *metrics, struct error *error) STATUS_CHECKED;
+/* Time of the second half of `count` steps; 0 where there are none. */
+uint64_t steps_steady_ns(const uint64_t *end_ns, uint64_t count, uint64_t begun_ns);
+void steps_close(struct steps *steps);
+
+#endif
