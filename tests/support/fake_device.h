@@ -1,0 +1,28 @@
+/* A device for tests of the engine alone: memory from a fake backing, one clock that kernels
+ * and recorded time move on, and a record of what it was told. Nothing waits for anything. */
+#ifndef TESTS_SUPPORT_FAKE_DEVICE_H
+#define TESTS_SUPPORT_FAKE_DEVICE_H
+
+#include "sim/device.h"
+#include "tests/support/fake_backing.h"
+
+#define FAKE_CALLS 64
+
+struct fake_device {
+    struct device base;
+    struct fake_backing memory;
+    uint64_t host_ns, idle_ns;
+    uint64_t syncs, records, waits;
+    struct fake_call {
+        char what; /* 'u' used, 'h' handed out and ordered, 'r' handed out, not ordered */
+        uint64_t address, bytes, event;
+        uint32_t stream;
+    } calls[FAKE_CALLS];
+    unsigned call_count;
+};
+
+/* On the heap; fake_device_close frees it. `cap_bytes` as in fake_backing_open. */
+struct fake_device *fake_device_open(uint64_t cap_bytes);
+void fake_device_close(struct fake_device *self);
+
+#endif
