@@ -68,13 +68,12 @@ struct replay_config {
     enum replay_host host;
     enum replay_measure measure;
     bool stop_on_failure;
-    bool measure_time; /* read the host clock around each call; a mode of its own */
-    uint64_t unit_bytes; /* for the unusable-free index; 0: not wanted */
+    bool measure_time;        /* read the host clock around each call; a mode of its own */
+    uint64_t unit_bytes;      /* for the unusable-free index; 0: not wanted */
     struct host *policy_host; /* that the policy was made with: metadata bytes; may be NULL */
     /* Both optional; called in the order of events. */
     enum status (*row)(void *argument, const struct replay_row *row, struct error *error);
-    enum status (*sample)(void *argument, const struct replay_sample *sample,
-                          struct error *error);
+    enum status (*sample)(void *argument, const struct replay_sample *sample, struct error *error);
     void *argument;
     uint64_t limit_bytes; /* of the policy, for the cause of a failure; 0: none */
 };
@@ -108,8 +107,7 @@ struct experiment {
     bool stop_on_failure, measure_time;
     uint64_t seed;
     enum status (*row)(void *argument, const struct replay_row *row, struct error *error);
-    enum status (*sample)(void *argument, const struct replay_sample *sample,
-                          struct error *error);
+    enum status (*sample)(void *argument, const struct replay_sample *sample, struct error *error);
     void *argument;
 };
 
