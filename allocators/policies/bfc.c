@@ -1,0 +1,36 @@
+/* The BFC allocator with every knob there is, for experiments; greedy and growth are its two
+ * usual settings. See bfc/core.h. */
+#include "allocators/policies/bfc/core.h"
+
+static const char *const recorders[] = {"xla", "tensorflow", NULL};
+
+static const struct option options[] = {
+    BFC_OPTIONS,
+    {"growth", OPTION_BOOL, offsetof(struct bfc_values, growth), "false", 0, 0, NULL,
+     "regions by doubling instead of the whole limit at the first request"},
+    BFC_GROWTH_OPTIONS,
+    BFC_TWO_ENDED_OPTIONS,
+    {0},
+};
+
+extern const struct policy_ops bfc_policy;
+
+static enum status create(const struct policy_context *context, const void *values,
+                          struct policy **out, struct error *error)
+{
+    return bfc_create_as(&bfc_policy, context, values, out, error);
+}
+
+const struct policy_ops bfc_policy = {
+    .abi = POLICY_ABI,
+    .ops_bytes = sizeof(struct policy_ops),
+    .name = "bfc",
+    .summary = "the allocator of TensorFlow, XLA and JAX with every knob",
+    .reference = "openxla/xla bfc_allocator.cc, August 2026",
+    .recorders = recorders,
+    .capabilities = BFC_CAPABILITIES,
+    .options = options,
+    .values_bytes = sizeof(struct bfc_values),
+    .create = create,
+    BFC_HOOKS,
+};

@@ -1,0 +1,149 @@
+/* What the frameworks make of their settings: the limit of the pool, the split threshold,
+ * whether free regions are collected, and the text a user would set.
+ *
+ * The limit, first that applies:
+ * 1. `limit` (TensorFlow's memory_limit of a logical device, in MiB there).
+ * 2. `system_memory`: free memory less this, unless it is more than is free.
+ * 3. `fraction` of total memory (per_process_gpu_memory_fraction; XLA_CLIENT_MEM_FRACTION).
+ * 4. framework=jax: 0.75 of total memory. framework=tf: free memory less what TensorFlow
+ *    leaves to the system: 225 MiB where less than 2 GiB are free, else 500, 1050, 1536 or
+ *    1800 MiB for compute capability up to 6, 7, 8 and above.
+ * Source: tensorflow, gpu_device.cc (SingleVirtualDeviceMemoryLimit, MinSystemMemory); openxla/xla,
+ * gpu_helpers.cc; jax-ml/jax, xla_client.py. */
+#include "allocators/policies/bfc/values.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "allocators/base/size.h"
+#include "allocators/policies/bfc/core.h"
+
+#define UNLIMITED_BYTES     (UINT64_C(1) << 60)
+#define DEFAULT_SPLIT_BYTES (128 * MIB)
+#define JAX_FRACTION        0.75
+
+/* What TensorFlow leaves to the system. */
+static uint64_t system_bytes(uint64_t available_bytes, uint64_t compute_capability)
+{
+    if (available_bytes < 2 * GIB)
+        return 225 * MIB;
+    if (compute_capability <= 6)
+        return 500 * MIB;
+    if (compute_capability == 7)
+        return 1050 * MIB;
+    return compute_capability == 8 ? 1536 * MIB : 1800 * MIB;
+}
+
+static uint64_t fraction_of(uint64_t bytes, double fraction)
+{
+    return (uint64_t)((double)bytes * fraction);
+}
+
+uint64_t bfc_limit(const struct bfc_values *values, uint64_t free_bytes, uint64_t total_bytes)
+{
+    if (values->common.limit_bytes)
+        return values->common.limit_bytes;
+    if (free_bytes > UNLIMITED_BYTES)
+        free_bytes = UNLIMITED_BYTES;
+    if (total_bytes > UNLIMITED_BYTES)
+        total_bytes = UNLIMITED_BYTES;
+    if (values->system_bytes && values->system_bytes <= free_bytes)
+        return free_bytes - values->system_bytes;
+    if (values->fraction > 0)
+        return fraction_of(total_bytes, values->fraction);
+    if (values->framework == BFC_JAX)
+        return fraction_of(total_bytes, JAX_FRACTION);
+    uint64_t system = system_bytes(free_bytes, values->compute_capability);
+    return free_bytes > system ? free_bytes - system : 0;
+}
+
+uint64_t bfc_split_bytes(const struct bfc_values *values, uint64_t limit_bytes)
+{
+    return values->fragmentation_fraction > 0
+               ? fraction_of(limit_bytes, values->fragmentation_fraction)
+               : DEFAULT_SPLIT_BYTES;
+}
+
+bool bfc_collects(const struct bfc_values *values)
+{
+    return values->collection == BFC_COLLECTION_DEFAULT ? values->framework == BFC_TENSORFLOW
+                                                        : values->collection == BFC_COLLECTION_ON;
+}
+
+enum status bfc_values_check(const struct bfc_values *values, const struct backing *backing,
+                             struct error *error)
+{
+    if (values->two_ended && values->growth)
+        return error_set(error, STATUS_INVALID,
+                         "two_ended=true needs one region of fixed size, but growth=true makes "
+                         "several: set growth=false");
+    if (values->coalesce && !backing->adjacent)
+        return error_set(error, STATUS_INVALID,
+                         "coalesce=true needs a device whose allocations can touch, and this "
+                         "one's never do: leave it out");
+    return STATUS_OK;
+}
+
+/* A text that is put together piece by piece and cut where the space ends. */
+struct text {
+    char *at;
+    size_t bytes, used;
+};
+
+static __attribute__((format(printf, 2, 3))) void put(struct text *text, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int written = vsnprintf(text->at + text->used, text->bytes - text->used, format, arguments);
+    va_end(arguments);
+    if (written > 0) {
+        text->used += (size_t)written;
+        if (text->used >= text->bytes)
+            text->used = text->bytes - 1;
+    }
+}
+
+static void put_tensorflow(const struct bfc *self, const struct bfc_values *given,
+                           struct text *text)
+{
+    put(text, "TF_FORCE_GPU_ALLOW_GROWTH=%s", given->growth ? "true" : "false");
+    if (given->collection == BFC_COLLECTION_OFF)
+        put(text, " TF_ENABLE_GPU_GARBAGE_COLLECTION=false");
+    if (self->limit_given)
+        put(text,
+            "; tf.config.set_logical_device_configuration(gpu, "
+            "[tf.config.LogicalDeviceConfiguration(memory_limit=%" PRIu64 ")])",
+            given->common.limit_bytes / MIB);
+    else if (given->system_bytes)
+        put(text, " TF_DEVICE_MIN_SYS_MEMORY_IN_MB=%" PRIu64, given->system_bytes / MIB);
+    else if (given->fraction > 0)
+        put(text, "; tf.compat.v1.GPUOptions(per_process_gpu_memory_fraction=%g)", given->fraction);
+    if (given->fragmentation_fraction > 0)
+        put(text, "; GPUOptions.experimental.internal_fragmentation_fraction=%g",
+            given->fragmentation_fraction);
+}
+
+bool bfc_setting(const struct policy *base, char *text_at, size_t text_bytes)
+{
+    const struct bfc *self = (const struct bfc *)base;
+    const struct bfc_values *given = &self->values;
+    bool first_region = given->first_region_bytes && given->first_region_bytes != 2 * MIB;
+    if (text_bytes == 0 || given->coalesce || given->two_ended || first_region)
+        return false;
+    struct text text = {.at = text_at, .bytes = text_bytes};
+    if (given->framework == BFC_TENSORFLOW) {
+        put_tensorflow(self, given, &text);
+        return true;
+    }
+    if (given->collection == BFC_COLLECTION_ON || given->fragmentation_fraction > 0 ||
+        given->system_bytes)
+        return false;
+    put(&text, "XLA_PYTHON_CLIENT_PREALLOCATE=%s", given->growth ? "false" : "true");
+    if (self->limit_given && self->total_bytes)
+        put(&text, " XLA_CLIENT_MEM_FRACTION=%.6g",
+            (double)given->common.limit_bytes / (double)self->total_bytes);
+    else if (given->fraction > 0)
+        put(&text, " XLA_CLIENT_MEM_FRACTION=%g", given->fraction);
+    return true;
+}

@@ -1,0 +1,235 @@
+/* How a BFC pool obtains regions and gives them back (rules 3 to 5 of core.h).
+ *
+ * The size of the next region is `next_bytes`; it is doubled until the request fits, or once
+ * after a region for which that was not needed, and never falls again, also when regions go
+ * back. A refused size is multiplied by 0.9 as the original does it, a size_t times a float:
+ * in 32 bits, so that above 16 MiB the result is a multiple of a power of two. */
+#include "allocators/policies/bfc/region.h"
+
+#include "allocators/base/size.h"
+#include "allocators/policies/bfc/core.h"
+
+#define FIRST_REGION_BYTES (2 * MIB)
+#define MOST_REGION_BYTES  (UINT64_C(1) << 62)
+
+void bfc_regions_open(struct bfc *self, struct backing *backing, uint64_t limit_bytes)
+{
+    struct bfc_regions *regions = &self->regions;
+    uint64_t first = limit_bytes;
+    if (self->values.growth) {
+        first =
+            self->values.first_region_bytes ? self->values.first_region_bytes : FIRST_REGION_BYTES;
+        if (first > limit_bytes)
+            first = limit_bytes;
+    }
+    regions->backing = backing;
+    regions->limit_bytes = limit_bytes;
+    regions->next_bytes = size_round_up(first, BFC_ROUNDING_BYTES);
+    regions->coalesce = self->values.coalesce;
+}
+
+void bfc_regions_close(struct bfc *self)
+{
+    struct bfc_regions *regions = &self->regions;
+    for (uint32_t i = 0; i < regions->segment_count; i++)
+        (void)backing_segment_free(regions->backing, regions->segments[i].address);
+    host_free(self->host, regions->segments, regions->segment_capacity * sizeof *regions->segments);
+    host_free(self->host, regions->at, regions->capacity * sizeof *regions->at);
+}
+
+/* Room for one more region, segment and chunk, so that nothing fails after the backing gave
+ * its memory. */
+static bool reserve_records(struct bfc *self)
+{
+    struct bfc_regions *regions = &self->regions;
+    if (regions->segment_count == regions->segment_capacity) {
+        uint32_t more = regions->segment_capacity / 2 + 4;
+        struct bfc_segment *grown =
+            host_grow(self->host, regions->segments, regions->segment_capacity,
+                      regions->segment_capacity + more, sizeof *grown);
+        if (!grown)
+            return false;
+        regions->segments = grown;
+        regions->segment_capacity += more;
+    }
+    if (regions->count == regions->capacity) {
+        uint32_t more = regions->capacity / 2 + 4;
+        struct bfc_region *grown = host_grow(self->host, regions->at, regions->capacity,
+                                             regions->capacity + more, sizeof *grown);
+        if (!grown)
+            return false;
+        regions->at = grown;
+        regions->capacity += more;
+    }
+    return bfc_chunks_reserve(&self->chunks, self->host, 1);
+}
+
+/* Asks the backing for `*bytes`, and for less while it refuses, down to `least`. */
+static enum status obtain(struct backing *backing, uint64_t least, uint64_t *bytes,
+                          uint64_t *address)
+{
+    for (;;) {
+        enum status status = backing_segment_alloc(backing, *bytes, address);
+        if (status == STATUS_OK)
+            return STATUS_OK;
+        if (status != STATUS_REFUSED)
+            return STATUS_CORRUPT;
+        uint64_t smaller = size_round_up((uint64_t)((float)*bytes * 0.9f), BFC_ROUNDING_BYTES);
+        if (smaller >= *bytes) /* rounding up can undo the step at small sizes */
+            smaller = *bytes - BFC_ROUNDING_BYTES;
+        if (smaller < least)
+            return STATUS_NO_MEMORY;
+        *bytes = smaller;
+    }
+}
+
+static void note_segment(struct bfc_regions *regions, uint64_t address, uint64_t bytes)
+{
+    uint32_t i = regions->segment_count++;
+    for (; i > 0 && regions->segments[i - 1].address > address; i--)
+        regions->segments[i] = regions->segments[i - 1];
+    regions->segments[i] = (struct bfc_segment){.address = address, .bytes = bytes};
+}
+
+/* The region that ends at `address`, or NULL. */
+static struct bfc_region *region_before(struct bfc_regions *regions, uint64_t address)
+{
+    for (uint32_t i = 0; i < regions->count; i++) {
+        struct bfc_region *region = &regions->at[regions->at[i].ranked];
+        if (region->address + region->bytes == address)
+            return region;
+    }
+    return NULL;
+}
+
+/* A record for a new region, entered by address. */
+static struct bfc_region *new_region(struct bfc_regions *regions, uint64_t address)
+{
+    uint32_t number = 0;
+    while (regions->at[number].held)
+        number++;
+    uint32_t i = regions->count++;
+    for (; i > 0 && regions->at[regions->at[i - 1].ranked].address > address; i--)
+        regions->at[i].ranked = regions->at[i - 1].ranked;
+    regions->at[i].ranked = number;
+    struct bfc_region *region = &regions->at[number];
+    region->held = true;
+    region->address = address;
+    region->bytes = 0;
+    region->first = 0;
+    region->last = 0;
+    return region;
+}
+
+/* Makes the new range a free chunk, in a region of its own or at the end of one. */
+static void add_range(struct bfc *self, uint64_t address, uint64_t bytes)
+{
+    struct bfc_regions *regions = &self->regions;
+    struct bfc_region *region = regions->coalesce ? region_before(regions, address) : NULL;
+    if (!region)
+        region = new_region(regions, address);
+    uint32_t added = bfc_chunks_take(&self->chunks);
+    struct bfc_chunk *chunk = &self->chunks.at[added];
+    chunk->address = address;
+    chunk->bytes = bytes;
+    chunk->previous = region->last;
+    chunk->next = 0;
+    chunk->region = (uint32_t)(region - regions->at);
+    chunk->used = 0;
+    chunk->end = self->upper ? BFC_GAP : BFC_LOWER;
+    if (region->last) {
+        self->chunks.at[region->last].next = added;
+        struct bfc_chunk *last = &self->chunks.at[region->last];
+        if (region->first == region->last && !last->used)
+            self->base.totals.releasable_bytes -= last->bytes;
+    } else {
+        region->first = added;
+    }
+    region->last = added;
+    region->bytes += bytes;
+    bfc_hole_add(self, bfc_merge(self, added));
+}
+
+enum status bfc_regions_extend(struct bfc *self, uint64_t bytes)
+{
+    struct bfc_regions *regions = &self->regions;
+    uint64_t available = size_round_down(regions->limit_bytes - self->base.totals.reserved_bytes,
+                                         BFC_ROUNDING_BYTES);
+    if (bytes > available)
+        return STATUS_NO_MEMORY;
+    if (!reserve_records(self))
+        return STATUS_HOST_MEMORY;
+    bool doubled = false;
+    while (bytes > regions->next_bytes) {
+        regions->next_bytes *= 2;
+        doubled = true;
+    }
+    uint64_t region_bytes = regions->next_bytes < available ? regions->next_bytes : available;
+    uint64_t address;
+    enum status status = obtain(regions->backing, bytes, &region_bytes, &address);
+    if (status != STATUS_OK)
+        return status;
+    if (!doubled && regions->next_bytes < MOST_REGION_BYTES)
+        regions->next_bytes *= 2;
+    self->base.totals.reserved_bytes += region_bytes;
+    self->tally.count.segments_made++;
+    note_segment(regions, address, region_bytes);
+    add_range(self, address, region_bytes);
+    return STATUS_OK;
+}
+
+static bool wholly_free(const struct bfc *self, const struct bfc_region *region)
+{
+    return region->first == region->last && !self->chunks.at[region->first].used;
+}
+
+/* Gives the driver allocations of a region back. */
+static enum status release_region(struct bfc *self, const struct bfc_region *region)
+{
+    struct bfc_regions *regions = &self->regions;
+    enum status result = STATUS_OK;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < regions->segment_count; i++) {
+        struct bfc_segment segment = regions->segments[i];
+        if (segment.address < region->address ||
+            segment.address - region->address >= region->bytes) {
+            regions->segments[kept++] = segment;
+            continue;
+        }
+        if (backing_segment_free(regions->backing, segment.address) != STATUS_OK)
+            result = STATUS_CORRUPT;
+        self->tally.count.segments_freed++;
+    }
+    regions->segment_count = kept;
+    return result;
+}
+
+enum status bfc_regions_collect(struct bfc *self, uint64_t bytes, bool *released)
+{
+    struct bfc_regions *regions = &self->regions;
+    struct policy_totals *totals = &self->base.totals;
+    *released = false;
+    if (!self->collects || totals->releasable_bytes == 0 ||
+        bytes > regions->limit_bytes - totals->reserved_bytes + totals->releasable_bytes)
+        return STATUS_OK;
+    enum status result = STATUS_OK;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < regions->count; i++) {
+        uint32_t number = regions->at[i].ranked;
+        struct bfc_region *region = &regions->at[number];
+        if (!wholly_free(self, region)) {
+            regions->at[kept++].ranked = number;
+            continue;
+        }
+        if (release_region(self, region) != STATUS_OK)
+            result = STATUS_CORRUPT;
+        bfc_hole_remove(self, region->first);
+        bfc_chunks_drop(&self->chunks, region->first);
+        totals->reserved_bytes -= region->bytes;
+        region->held = false;
+    }
+    regions->count = kept;
+    self->tally.count.flushes++;
+    *released = true;
+    return result;
+}

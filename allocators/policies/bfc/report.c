@@ -1,0 +1,280 @@
+/* What a BFC pool tells about itself: stats, the prices of serving, a walk over its regions,
+ * and the check of every invariant. */
+#include <inttypes.h>
+
+#include "allocators/policies/bfc/core.h"
+
+uint64_t bfc_largest(const struct bfc *self)
+{
+    const struct bfc_chunk *chunks = self->chunks.at;
+    uint64_t largest = bfc_index_largest(&self->index, chunks);
+    if (__builtin_expect(self->upper != NULL, 0)) {
+        uint64_t upper = bfc_index_largest(self->upper, chunks);
+        uint64_t gap = self->gap ? chunks[self->gap].bytes : 0;
+        largest = upper > largest ? upper : largest;
+        largest = gap > largest ? gap : largest;
+    }
+    return largest;
+}
+
+void bfc_stats(const struct policy *base, struct policy_stats *out)
+{
+    const struct bfc *self = (const struct bfc *)base;
+    *out = self->tally;
+    out->totals = base->totals;
+    out->largest_hole_bytes = bfc_largest(self);
+}
+
+uint64_t bfc_servable(const struct policy *base, enum policy_price price)
+{
+    const struct bfc *self = (const struct bfc *)base;
+    uint64_t largest = bfc_largest(self);
+    if (price == POLICY_PRICE_TRIM && self->collects && base->totals.releasable_bytes > largest)
+        return base->totals.releasable_bytes;
+    return largest;
+}
+
+uint64_t bfc_next_region_bytes(const struct policy *base)
+{
+    return ((const struct bfc *)base)->regions.next_bytes;
+}
+
+uint32_t bfc_region_count(const struct policy *base)
+{
+    return ((const struct bfc *)base)->regions.count;
+}
+
+void bfc_walk(const struct policy *base, policy_visit *visit, void *argument)
+{
+    const struct bfc *self = (const struct bfc *)base;
+    for (uint32_t i = 0; i < self->regions.count; i++) {
+        const struct bfc_region *region = &self->regions.at[self->regions.at[i].ranked];
+        for (uint32_t c = region->first; c; c = self->chunks.at[c].next) {
+            const struct bfc_chunk *chunk = &self->chunks.at[c];
+            struct policy_range range = {
+                .address = chunk->address,
+                .bytes = chunk->bytes,
+                .requested_bytes = chunk->used ? chunk->requested_bytes : 0,
+                .segment_address = region->address,
+                .state = chunk->used ? POLICY_RANGE_USED : POLICY_RANGE_HOLE,
+            };
+            if (!visit(argument, &range))
+                return;
+        }
+    }
+}
+
+/* Sums that the walk over the regions makes and that the totals must equal. */
+struct audit {
+    struct policy_totals totals;
+    uint64_t usable_bytes;   /* as the hole watch counts */
+    uint64_t free_chunks[3]; /* by end */
+    uint64_t chunks;
+};
+
+#define BROKEN(error, ...) error_set(error, STATUS_CORRUPT, __VA_ARGS__)
+
+static void audit_chunk(const struct bfc *self, const struct bfc_chunk *chunk, struct audit *audit)
+{
+    audit->chunks++;
+    audit->totals.reserved_bytes += chunk->bytes;
+    if (chunk->used) {
+        audit->totals.live_bytes += chunk->requested_bytes;
+        audit->totals.granted_bytes += chunk->bytes;
+        audit->totals.live_blocks++;
+        return;
+    }
+    audit->free_chunks[chunk->end]++;
+    if (!chunk->previous && !chunk->next)
+        audit->totals.releasable_bytes += chunk->bytes;
+    if (self->base.watch)
+        audit->usable_bytes += chunk->bytes - chunk->bytes % self->base.watch->unit_bytes;
+}
+
+static enum status check_chunk(const struct bfc *self, uint32_t region, uint32_t number,
+                               uint32_t previous, uint64_t address, struct error *error)
+{
+    const struct bfc_chunk *chunk = &self->chunks.at[number];
+    if (chunk->address != address)
+        return BROKEN(error, "chunk at %" PRIu64 " where one at %" PRIu64 " must follow",
+                      chunk->address, address);
+    if (chunk->bytes == 0 || chunk->bytes % BFC_ROUNDING_BYTES)
+        return BROKEN(error, "chunk at %" PRIu64 " has %" PRIu64 " bytes, no multiple of 256",
+                      address, chunk->bytes);
+    if (chunk->previous != previous || chunk->region != region)
+        return BROKEN(error, "chunk at %" PRIu64 " names the wrong neighbour or region", address);
+    if (chunk->used && chunk->requested_bytes > chunk->bytes)
+        return BROKEN(error, "chunk at %" PRIu64 " has %" PRIu64 " bytes for %" PRIu64, address,
+                      chunk->bytes, chunk->requested_bytes);
+    if (!chunk->used && previous && !self->chunks.at[previous].used)
+        return BROKEN(error, "chunk at %" PRIu64 " and the one before it are both free", address);
+    if (!self->upper && chunk->end != BFC_LOWER)
+        return BROKEN(error, "chunk at %" PRIu64 " has an end in a pool without", address);
+    if (!chunk->used && chunk->end == BFC_GAP && self->gap != number)
+        return BROKEN(error, "chunk at %" PRIu64 " is a second gap", address);
+    return STATUS_OK;
+}
+
+static enum status check_region(const struct bfc *self, uint32_t number, struct audit *audit,
+                                struct error *error)
+{
+    const struct bfc_region *region = &self->regions.at[number];
+    uint64_t address = region->address;
+    uint32_t previous = 0;
+    for (uint32_t c = region->first; c; c = self->chunks.at[c].next) {
+        enum status status = check_chunk(self, number, c, previous, address, error);
+        if (status != STATUS_OK)
+            return status;
+        audit_chunk(self, &self->chunks.at[c], audit);
+        address += self->chunks.at[c].bytes;
+        previous = c;
+    }
+    if (address != region->address + region->bytes || previous != region->last)
+        return BROKEN(error, "the chunks of the region at %" PRIu64 " do not end where it does",
+                      region->address);
+    return STATUS_OK;
+}
+
+static enum status check_regions(const struct bfc *self, struct audit *audit, struct error *error)
+{
+    const struct bfc_regions *regions = &self->regions;
+    uint64_t segment_bytes = 0;
+    for (uint32_t i = 0; i < regions->segment_count; i++)
+        segment_bytes += regions->segments[i].bytes;
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < regions->count; i++) {
+        uint32_t number = regions->at[i].ranked;
+        if (!regions->at[number].held || (i > 0 && regions->at[number].address < end))
+            return BROKEN(error, "region %" PRIu32 " overlaps the one before it or is not held",
+                          number);
+        enum status status = check_region(self, number, audit, error);
+        if (status != STATUS_OK)
+            return status;
+        end = regions->at[number].address + regions->at[number].bytes;
+    }
+    if (segment_bytes != audit->totals.reserved_bytes)
+        return BROKEN(error, "regions hold %" PRIu64 " bytes, driver allocations %" PRIu64,
+                      audit->totals.reserved_bytes, segment_bytes);
+    if (audit->totals.reserved_bytes > regions->limit_bytes)
+        return BROKEN(error, "%" PRIu64 " bytes held, above the limit of %" PRIu64,
+                      audit->totals.reserved_bytes, regions->limit_bytes);
+    return STATUS_OK;
+}
+
+static enum status check_totals(const struct bfc *self, const struct audit *audit,
+                                struct error *error)
+{
+    const struct policy_totals *told = &self->base.totals;
+    const struct policy_totals *found = &audit->totals;
+    const struct {
+        const char *name;
+        uint64_t told, found;
+    } pairs[] = {
+        {"live_bytes", told->live_bytes, found->live_bytes},
+        {"granted_bytes", told->granted_bytes, found->granted_bytes},
+        {"reserved_bytes", told->reserved_bytes, found->reserved_bytes},
+        {"pending_bytes", told->pending_bytes, 0},
+        {"releasable_bytes", told->releasable_bytes, found->releasable_bytes},
+        {"live_blocks", told->live_blocks, found->live_blocks},
+        {"usable_bytes of the watch", self->base.watch ? self->base.watch->usable_bytes : 0,
+         audit->usable_bytes},
+        {"chunk records", self->chunks.count ? self->chunks.count - 1 : 0,
+         audit->chunks + self->chunks.spare_count},
+        {"gaps", self->gap ? 1 : 0, audit->free_chunks[BFC_GAP]},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        if (pairs[i].told != pairs[i].found)
+            return BROKEN(error, "%s says %" PRIu64 ", counted %" PRIu64, pairs[i].name,
+                          pairs[i].told, pairs[i].found);
+    }
+    return STATUS_OK;
+}
+
+/* A class's tree in order: what was visited last, and what is wrong. */
+struct tree_check {
+    const struct bfc_index *index;
+    const struct bfc_chunk *chunks;
+    enum bfc_end end;
+    unsigned class;
+    uint32_t last;
+    uint64_t visited, most;
+    const char *problem;
+};
+
+/* Depth is logarithmic as long as priorities hold, which is checked on the way down. */
+static void check_tree(struct tree_check *check, uint32_t node)
+{
+    const struct bfc_chunk *chunk = &check->chunks[node];
+    if (node == 0 || check->problem)
+        return;
+    if (check->visited++ >= check->most) {
+        check->problem = "holds more chunks than are free";
+        return;
+    }
+    if (check->chunks[chunk->left].priority > chunk->priority ||
+        check->chunks[chunk->right].priority > chunk->priority)
+        check->problem = "is out of shape";
+    else if (chunk->used || chunk->end != check->end)
+        check->problem = "holds a chunk that is used or of the other end";
+    else if (bfc_index_class(chunk->bytes) != check->class)
+        check->problem = "holds a chunk of another class";
+    check_tree(check, chunk->left);
+    const struct bfc_chunk *last = &check->chunks[check->last];
+    uint64_t flip = check->index->address_flip;
+    if (check->last && !check->problem &&
+        !bfc_index_reaches(chunk, flip, last->bytes, (last->address ^ flip) + 1))
+        check->problem = "is out of order";
+    check->last = node;
+    check_tree(check, chunk->right);
+}
+
+static enum status check_index(const struct bfc *self, const struct bfc_index *index,
+                               enum bfc_end end, uint64_t free_chunks, struct error *error)
+{
+    struct tree_check check = {
+        .index = index, .chunks = self->chunks.at, .end = end, .most = free_chunks};
+    for (unsigned class = 0; class < BFC_INDEX_GROUPS * 16u; class ++) {
+        bool marked = index->classes[class / 16u] >> class % 16u & 1u;
+        bool group = index->groups >> class / 16u & 1u;
+        if (marked != (index->roots[class] != 0) || (marked && !group) ||
+            (group && !index->classes[class / 16u]))
+            return BROKEN(error, "the bitmaps of size class %u do not tell what it holds", class);
+        check.class = class;
+        check.last = 0;
+        if (marked)
+            check_tree(&check, index->roots[class]);
+        if (check.problem)
+            return BROKEN(error, "size class %u of the index %s", class, check.problem);
+    }
+    if (check.visited != free_chunks)
+        return BROKEN(error, "the index holds %" PRIu64 " chunks, %" PRIu64 " are free",
+                      check.visited, free_chunks);
+    return STATUS_OK;
+}
+
+static enum status check_spares(const struct bfc_chunks *chunks, struct error *error)
+{
+    uint64_t count = 0;
+    for (uint32_t c = chunks->spare; c && count <= chunks->spare_count; c = chunks->at[c].next)
+        count++;
+    if (count != chunks->spare_count)
+        return BROKEN(error, "the list of spare records does not hold %" PRIu32 " of them",
+                      chunks->spare_count);
+    return STATUS_OK;
+}
+
+enum status bfc_validate(const struct policy *base, struct error *error)
+{
+    const struct bfc *self = (const struct bfc *)base;
+    struct audit audit = {0};
+    enum status status = check_regions(self, &audit, error);
+    if (status == STATUS_OK)
+        status = check_totals(self, &audit, error);
+    if (status == STATUS_OK)
+        status = check_index(self, &self->index, BFC_LOWER, audit.free_chunks[BFC_LOWER], error);
+    if (status == STATUS_OK && self->upper)
+        status = check_index(self, self->upper, BFC_UPPER, audit.free_chunks[BFC_UPPER], error);
+    if (status == STATUS_OK)
+        status = check_spares(&self->chunks, error);
+    return status == STATUS_OK ? status : error_prefix(error, status, "policy %s", base->ops->name);
+}

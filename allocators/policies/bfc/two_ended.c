@@ -1,0 +1,155 @@
+/* The general placement of BFC.
+ *
+ * Alignment: a chunk serves when the request fits behind the padding that its address needs.
+ * The first such chunk by size and address is taken; the padding becomes a free chunk of its
+ * own. The search may look at all chunks between the request and the request plus its
+ * alignment, as the original does.
+ *
+ * Two ends (XLA's spatial partitioning): one region; lower requests grow upwards from its
+ * start, upper ones downwards from its end, and between them lies one free span, the gap,
+ * which is in no index.
+ * 1. A request takes the best hole of its own end; holes of the other end are never used.
+ * 2. Where none fits it takes exactly its size from the gap, next to its own end.
+ * 3. A hole is split by the usual rule, or always to size, as the end's option says. An upper
+ *    request that splits takes the upper part of the hole.
+ * 4. A freed chunk that borders on something else than its own end becomes part of the gap.
+ *    Holes of both ends that meet become the gap.
+ *
+ * Source: openxla/xla, xla/tsl/framework/bfc_allocator.cc, August 2026. */
+#include "allocators/policies/bfc/two_ended.h"
+
+#include "allocators/base/size.h"
+#include "allocators/policies/bfc/core.h"
+
+/* Bytes before the first aligned address at or after `address`. */
+static uint64_t padding_of(uint64_t address, uint64_t alignment)
+{
+    return size_round_up(size_round_up(address, alignment) - address, BFC_ROUNDING_BYTES);
+}
+
+/* The highest aligned start of `bytes` in the chunk; false where they do not fit. */
+static bool highest_start(const struct bfc_chunk *chunk, uint64_t bytes, uint64_t alignment,
+                          uint64_t *start)
+{
+    if (chunk->bytes < bytes)
+        return false;
+    *start = size_round_down(chunk->address + chunk->bytes - bytes, alignment);
+    return *start >= chunk->address;
+}
+
+static bool fits(const struct bfc_chunk *chunk, enum bfc_end end, uint64_t bytes,
+                 uint64_t alignment)
+{
+    uint64_t start;
+    if (end == BFC_UPPER)
+        return highest_start(chunk, bytes, alignment, &start);
+    return chunk->bytes >= bytes && chunk->bytes - bytes >= padding_of(chunk->address, alignment);
+}
+
+/* The first hole of the index in which the request fits; 0 where there is none. */
+static uint32_t find_hole(struct bfc *self, struct bfc_index *index, enum bfc_end end,
+                          uint64_t bytes, uint64_t alignment)
+{
+    struct bfc_chunk *chunks = self->chunks.at;
+    struct bfc_place place;
+    uint64_t from_bytes = bytes;
+    uint64_t from_address = 0;
+    while (bfc_index_find(index, chunks, from_bytes, from_address, &place)) {
+        const struct bfc_chunk *chunk = &chunks[*place.link];
+        if (fits(chunk, end, bytes, alignment))
+            return *place.link;
+        from_bytes = chunk->bytes;
+        from_address = (chunk->address ^ index->address_flip) + 1;
+        if (from_address == 0) /* it was the last of its size */
+            from_bytes += BFC_ROUNDING_BYTES;
+    }
+    return 0;
+}
+
+static bool should_split(const struct bfc *self, const struct bfc_chunk *chunk, bool exact,
+                         uint64_t bytes, uint64_t padding)
+{
+    uint64_t aligned_bytes = chunk->bytes - padding;
+    if (exact)
+        return aligned_bytes > bytes;
+    return aligned_bytes >= 2 * bytes ||
+           (aligned_bytes >= bytes && aligned_bytes - bytes >= self->split_bytes);
+}
+
+/* Cuts what lies behind the first `bytes` off and makes it a hole. */
+static void leave_tail(struct bfc *self, uint32_t chunk, uint64_t bytes)
+{
+    self->tally.count.splits++;
+    bfc_hole_add(self, bfc_cut(self, chunk, bytes));
+}
+
+static uint32_t place_low(struct bfc *self, uint32_t chunk, bool exact, uint64_t bytes,
+                          uint64_t alignment)
+{
+    uint64_t padding = padding_of(self->chunks.at[chunk].address, alignment);
+    if (padding > 0) {
+        uint32_t aligned = bfc_cut(self, chunk, padding);
+        self->tally.count.splits++;
+        self->chunks.at[chunk].end = BFC_LOWER;
+        bfc_hole_add(self, chunk);
+        chunk = aligned;
+    }
+    if (should_split(self, &self->chunks.at[chunk], exact, bytes, 0))
+        leave_tail(self, chunk, bytes);
+    self->chunks.at[chunk].end = BFC_LOWER;
+    return chunk;
+}
+
+static uint32_t place_high(struct bfc *self, uint32_t chunk, bool exact, uint64_t bytes,
+                           uint64_t alignment)
+{
+    const struct bfc_chunk *source = &self->chunks.at[chunk];
+    uint64_t padding = padding_of(source->address, alignment);
+    uint64_t start = 0;
+    highest_start(source, bytes, alignment, &start);
+    if (!exact && !should_split(self, source, false, bytes, padding))
+        start = source->address + padding;
+    if (start > source->address) {
+        uint32_t aligned = bfc_cut(self, chunk, start - source->address);
+        self->tally.count.splits++;
+        bfc_hole_add(self, chunk);
+        chunk = aligned;
+    }
+    self->chunks.at[chunk].end = BFC_UPPER;
+    if (should_split(self, &self->chunks.at[chunk], exact, bytes, 0))
+        leave_tail(self, chunk, bytes);
+    return chunk;
+}
+
+bool bfc_take_general(struct bfc *self, const struct policy_request *request,
+                      struct policy_block *out)
+{
+    uint64_t bytes = size_round_up(request->bytes, BFC_ROUNDING_BYTES);
+    uint64_t alignment =
+        request->alignment > BFC_ROUNDING_BYTES ? request->alignment : BFC_ROUNDING_BYTES;
+    enum bfc_end end = self->upper && request->upper_end ? BFC_UPPER : BFC_LOWER;
+    struct bfc_index *index = end == BFC_UPPER ? self->upper : &self->index;
+    bool exact = self->upper &&
+                 (end == BFC_UPPER ? self->values.upper_split : self->values.lower_split) != 0;
+    uint32_t chunk = find_hole(self, index, end, bytes, alignment);
+    if (!chunk && self->gap && fits(&self->chunks.at[self->gap], end, bytes, alignment)) {
+        chunk = self->gap;
+        exact = true;
+    }
+    if (!chunk)
+        return false;
+    bfc_hole_remove(self, chunk);
+    chunk = end == BFC_UPPER ? place_high(self, chunk, exact, bytes, alignment)
+                             : place_low(self, chunk, exact, bytes, alignment);
+    bfc_hand_out(self, chunk, request, out);
+    return true;
+}
+
+void bfc_return_to_gap(struct bfc *self, uint32_t chunk)
+{
+    struct bfc_chunk *chunks = self->chunks.at;
+    struct bfc_chunk *freed = &chunks[chunk];
+    uint32_t inner = freed->end == BFC_LOWER ? freed->next : freed->previous;
+    if (!inner || chunks[inner].end != freed->end)
+        freed->end = BFC_GAP;
+}
