@@ -1,0 +1,47 @@
+/* A policy of the BFC family on a fake backing, for its tests: short calls that fail the test
+ * where something is wrong, blocks by number, offsets as the documents give them. */
+#ifndef TESTS_SUPPORT_BFC_RIG_H
+#define TESTS_SUPPORT_BFC_RIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "allocators/policy.h"
+#include "tests/support/fake_backing.h"
+
+#define BFC_RIG_BLOCKS 1024
+#define BFC_RIG_FAILED UINT64_MAX
+
+struct bfc_rig {
+    struct fake_backing backing;
+    struct host host;
+    struct policy *policy;
+    struct policy_block blocks[BFC_RIG_BLOCKS];
+    bool live[BFC_RIG_BLOCKS];
+    bool careful; /* validate after each call */
+};
+
+/* Makes the policy that `spec` names ("growth:limit=1GiB") on a backing with this cap. The
+ * rig is on the heap; bfc_rig_close also checks that nothing is left behind. */
+struct bfc_rig *bfc_rig_open(const char *spec, uint64_t cap_bytes);
+/* The same on another backing, which stays the caller's. */
+struct bfc_rig *bfc_rig_open_on(const char *spec, struct backing *backing);
+void bfc_rig_close(struct bfc_rig *rig);
+
+/* Makes a policy as above, or says why not. */
+enum status bfc_rig_make(const char *spec, const struct policy_context *context,
+                         struct policy **out, struct error *error);
+
+/* The address of the block, or BFC_RIG_FAILED. */
+uint64_t bfc_rig_alloc(struct bfc_rig *rig, unsigned block, uint64_t bytes);
+uint64_t bfc_rig_alloc_at(struct bfc_rig *rig, unsigned block, uint64_t bytes, uint64_t alignment,
+                          bool upper_end);
+void bfc_rig_free(struct bfc_rig *rig, unsigned block);
+void bfc_rig_free_all(struct bfc_rig *rig);
+
+struct policy_stats bfc_rig_stats(const struct bfc_rig *rig);
+/* (free - largest) / free, the fragmentation that the original reports. */
+double bfc_rig_fragmentation(const struct bfc_rig *rig);
+void bfc_rig_check(const struct bfc_rig *rig);
+
+#endif
