@@ -219,7 +219,7 @@ instructions:
 $(B)/bench/micro/micro: $(call obj,$(MICRO_SRC)) $(LIB)
 	$(Q)$(CXX) $(CXX_FLAGS) -o $@ $^ -lbenchmark $(LIBS)
 
-$(B)/bench/micro/instructions: $(B)/bench/micro/instructions.o $(LIB)
+$(B)/bench/micro/instructions: $(call obj,bench/micro/instructions.c bench/micro/rig.c) $(LIB)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 
 # ---- the rest -----------------------------------------------------------------------------------

@@ -1,0 +1,249 @@
+/* What `make instructions` counts with callgrind: the engine replaying a mapped binary trace, and
+ * pairs of alloc and free among many holes. Only the functions named `measured_*` are counted; run
+ * by run.sh, which divides and compares.
+ *
+ *   instructions prepare IN OUT operations|all   makes the trace: allocs and frees only, or all
+ *   instructions replay SPEC TRACE none|exact    first a pass to grow what is kept, then one counted
+ *   instructions pairs SPEC HOLES                1000 pairs of 1 KiB with that many separated holes
+ *   instructions policies                        the names there are, and whether each is bounded
+ *
+ * Each prints `operations N` for the counted part. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/rng.h"
+#include "allocators/base/size.h"
+#include "allocators/registry.h"
+#include "bench/micro/rig.h"
+#include "sim/replay.h"
+#include "workloads/trace/trace.h"
+
+enum { PAIRS = 1000 };
+
+/* ---- prepare --------------------------------------------------------------------------------- */
+
+struct preparing {
+    struct trace_memory *memory;
+    struct trace_source *source;
+    bool all;
+    uint64_t *live; /* by slot: id + 1 of the block that lives there, or 0 */
+    struct error *error;
+};
+
+static enum status copy_event(struct preparing *job, struct trace_event event)
+{
+    const struct trace_attributes *attributes = NULL;
+    const char *text = NULL;
+    if (event.kind == TRACE_ALLOC || event.kind == TRACE_PROBE) {
+        job->live[event.slot] = event.id + 1;
+    } else if (event.kind == TRACE_LET_GO || event.kind == TRACE_FREE) {
+        bool first = job->live[event.slot] == event.id + 1;
+        if (first)
+            job->live[event.slot] = 0;
+        if (!job->all) {
+            if (!first) /* the completion of what was let go before */
+                return STATUS_OK;
+            event.kind = TRACE_FREE;
+            event.flags = TRACE_WHOLE;
+        }
+    } else if (!job->all) {
+        return STATUS_OK;
+    }
+    if (event.attributes)
+        attributes = trace_attributes_of(job->source, event.attributes);
+    if (event.kind == TRACE_MARK || event.kind == TRACE_NOTE)
+        text = trace_text_of(job->source, event.value);
+    return trace_memory_append(job->memory, &event, attributes, text, job->error);
+}
+
+/* Frees what the trace leaves live, so that it can be replayed again on the same policy. */
+static enum status free_the_rest(struct preparing *job)
+{
+    enum status status = STATUS_OK;
+    for (uint32_t slot = 0; status == STATUS_OK && slot < job->source->info.slots; slot++) {
+        if (!job->live[slot])
+            continue;
+        struct trace_event event = {
+            .kind = TRACE_FREE, .flags = TRACE_WHOLE, .slot = slot, .id = job->live[slot] - 1};
+        status = trace_memory_append(job->memory, &event, NULL, NULL, job->error);
+    }
+    return status;
+}
+
+static enum status fill_memory(struct preparing *job)
+{
+    const struct trace_event *events;
+    size_t count = 0;
+    do {
+        enum status status = trace_next(job->source, &events, &count, job->error);
+        for (size_t i = 0; status == STATUS_OK && i < count; i++)
+            status = copy_event(job, events[i]);
+        if (status != STATUS_OK)
+            return status;
+    } while (count > 0);
+    return free_the_rest(job);
+}
+
+static enum status prepare(const char *in, const char *out, bool all, struct error *error)
+{
+    struct preparing job = {.all = all, .error = error};
+    struct trace_source *copy = NULL;
+    enum status status = trace_open(in, &job.source, error);
+    if (status != STATUS_OK)
+        return status;
+    job.live = calloc((size_t)job.source->info.slots + 1, sizeof *job.live);
+    job.memory = trace_memory_create(&job.source->info);
+    if (!job.live || !job.memory)
+        status = error_set(error, STATUS_HOST_MEMORY, "no host memory for %s", in);
+    if (status == STATUS_OK)
+        status = fill_memory(&job);
+    if (status == STATUS_OK)
+        status = trace_memory_open(job.memory, &copy, error);
+    if (status == STATUS_OK)
+        status = trace_write(
+            copy, out, &(struct trace_write_options){.format = TRACE_FORMAT_BINARY}, error);
+    trace_close(copy);
+    trace_close(job.source);
+    free(job.live);
+    return status;
+}
+
+/* ---- replay ---------------------------------------------------------------------------------- */
+
+__attribute__((noinline)) static enum status measured_replay(const struct replay_config *config,
+                                                             struct replay_result *result,
+                                                             struct error *error)
+{
+    return replay_run(config, result, error);
+}
+
+static enum status replay_twice(struct rig *rig, struct trace_source *source,
+                                enum replay_measure measure, struct error *error)
+{
+    struct replay_config config = {.policy = rig->policy,
+                                   .device = rig->device,
+                                   .source = source,
+                                   .measure = measure,
+                                   .policy_host = &rig->host};
+    struct replay_result result = {0};
+    enum status status = replay_run(&config, &result, error);
+    if (status != STATUS_OK)
+        return status;
+    replay_result_close(&result);
+    status = trace_rewind(source, error);
+    if (status == STATUS_OK)
+        status = measured_replay(&config, &result, error);
+    if (status != STATUS_OK)
+        return status;
+    if (!result.passed)
+        status = error_set(error, STATUS_NEGATIVE, "event %llu could not be served",
+                           (unsigned long long)result.first_failed_event);
+    replay_result_close(&result);
+    printf("operations %llu\n",
+           (unsigned long long)(source->info.allocs + source->info.probes + source->info.frees));
+    return status;
+}
+
+static enum status replay(const char *spec, const char *path, enum replay_measure measure,
+                          struct error *error)
+{
+    struct rig rig;
+    struct trace_source *source = NULL;
+    enum status status = rig_open(&rig, spec, error);
+    if (status != STATUS_OK)
+        return status;
+    status = trace_open(path, &source, error);
+    if (status == STATUS_OK)
+        status = replay_twice(&rig, source, measure, error);
+    trace_close(source);
+    rig_close(&rig);
+    return status;
+}
+
+/* ---- pairs among holes ----------------------------------------------------------------------- */
+
+__attribute__((noinline)) static enum status measured_pairs(struct policy *policy)
+{
+    struct policy_request request = {.bytes = KIB};
+    struct policy_block block;
+    for (int i = 0; i < PAIRS; i++) {
+        enum status status = policy_alloc(policy, &request, &block);
+        if (status == STATUS_OK)
+            status = policy_free(policy, &block, 0);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+/* 2 * holes blocks of 256 B to 4 KiB side by side, then every second one freed. */
+static enum status make_holes(struct policy *policy, struct policy_block *blocks, uint64_t holes)
+{
+    struct rng rng;
+    enum status status = STATUS_OK;
+    rng_seed(&rng, 1);
+    for (uint64_t i = 0; status == STATUS_OK && i < 2 * holes; i++) {
+        struct policy_request request = {.bytes = 256 * rng_between(&rng, 1, 16)};
+        status = policy_alloc(policy, &request, &blocks[i]);
+    }
+    for (uint64_t i = 0; status == STATUS_OK && i < 2 * holes; i += 2)
+        status = policy_free(policy, &blocks[i], 0);
+    return status;
+}
+
+static enum status pairs(const char *spec, uint64_t holes, struct error *error)
+{
+    struct rig rig;
+    enum status status = rig_open(&rig, spec, error);
+    if (status != STATUS_OK)
+        return status;
+    struct policy_block *blocks = calloc(2 * holes, sizeof *blocks);
+    status = blocks ? make_holes(rig.policy, blocks, holes) : STATUS_HOST_MEMORY;
+    if (status == STATUS_OK)
+        status = measured_pairs(rig.policy);
+    if (status != STATUS_OK)
+        error_set(error, status, "%s with %llu holes: %s", spec, (unsigned long long)holes,
+                  status_meaning(status));
+    printf("operations %d\n", 2 * PAIRS);
+    printf("metadata %.1f\n", (double)rig.host.peak_bytes / (double)(2 * holes));
+    free(blocks);
+    rig_close(&rig);
+    return status;
+}
+
+/* ---- main ------------------------------------------------------------------------------------ */
+
+static void print_policies(void)
+{
+    char spec[64];
+    const struct policy_ops *ops;
+    for (size_t i = 0; (ops = registry_policy(i)); i++)
+        if (!(ops->capabilities & POLICY_OFFLINE))
+            printf("%s %s\n", ops->name, rig_spec(ops, spec, sizeof spec));
+}
+
+int main(int argc, char **argv)
+{
+    struct error error = {{0}};
+    enum status status;
+    if (argc == 2 && strcmp(argv[1], "policies") == 0) {
+        print_policies();
+        return 0;
+    }
+    if (argc == 5 && strcmp(argv[1], "prepare") == 0) {
+        status = prepare(argv[2], argv[3], strcmp(argv[4], "all") == 0, &error);
+    } else if (argc == 5 && strcmp(argv[1], "replay") == 0) {
+        bool exact = strcmp(argv[4], "exact") == 0;
+        status = replay(argv[2], argv[3], exact ? REPLAY_METRICS_EXACT : REPLAY_METRICS_NONE,
+                        &error);
+    } else if (argc == 4 && strcmp(argv[1], "pairs") == 0) {
+        status = pairs(argv[2], strtoull(argv[3], NULL, 10), &error);
+    } else {
+        fprintf(stderr, "usage: instructions prepare|replay|pairs|policies ...: see its source\n");
+        return 2;
+    }
+    if (status != STATUS_OK)
+        fprintf(stderr, "instructions: %s\n", error.text);
+    return status_exit(status);
+}

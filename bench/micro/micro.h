@@ -1,0 +1,49 @@
+/* Google Benchmark behind a C header: micro.cc is the only C++ file of the project. A benchmark is
+ * a C function that runs its work once for each micro_next and is registered with an argument. */
+#ifndef BENCH_MICRO_MICRO_H
+#define BENCH_MICRO_MICRO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct micro_state;
+typedef void micro_function(struct micro_state *state, void *argument);
+
+/* One measured repetition. */
+struct micro_report {
+    const char *name;       /* as registered */
+    double ns_per_op;       /* of processor time; 0 where the benchmark said no count */
+    uint64_t iterations;    /* of the loop, each a pass of micro_operations */
+    const char *problem;    /* NULL: it ran */
+};
+typedef void micro_reporter(void *argument, const struct micro_report *report);
+
+/* Adds a benchmark. `argument` stays the caller's and outlives micro_run; `name` is copied. */
+void micro_register(const char *name, micro_function *function, void *argument);
+
+/* True while another round is to be run; the time between calls is what is measured. */
+bool micro_next(struct micro_state *state);
+/* Operations in each round: what the time is divided by. To be called after the last round. */
+void micro_operations(struct micro_state *state, uint64_t operations);
+/* Adds a number to the result. */
+void micro_counter(struct micro_state *state, const char *name, double value);
+/* Ends the benchmark with a sentence in place of a result. */
+void micro_fail(struct micro_state *state, const char *sentence);
+
+/* Adds a pair to the `context` of the JSON. */
+void micro_context(const char *key, const char *value);
+
+/* Runs all that is registered under the command line of Google Benchmark (--benchmark_filter,
+ * --benchmark_out=FILE ...). Nothing but `reporter` sees the results, besides the file. Returns an
+ * exit status: 2 where an argument is not known. */
+int micro_run(int argc, char **argv, micro_reporter *reporter, void *argument);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,100 @@
+/* Traces as arrays of operations; see ops.h. */
+#include "bench/micro/ops.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "workloads/trace/trace.h"
+
+struct reading {
+    struct micro_ops *ops;
+    size_t capacity;
+    bool *live; /* by slot */
+    struct error *error;
+};
+
+static enum status append(struct reading *reading, struct micro_op op)
+{
+    struct micro_ops *ops = reading->ops;
+    if (ops->count == reading->capacity) {
+        size_t capacity = reading->capacity ? reading->capacity * 2 : 4096;
+        struct micro_op *grown = realloc(ops->at, capacity * sizeof *grown);
+        if (!grown)
+            return error_set(reading->error, STATUS_HOST_MEMORY,
+                             "no host memory for %zu operations", capacity);
+        ops->at = grown;
+        reading->capacity = capacity;
+    }
+    ops->at[ops->count++] = op;
+    return STATUS_OK;
+}
+
+static enum status read_event(struct reading *reading, const struct trace_event *event)
+{
+    struct micro_op op = {.slot = event->slot, .stream = event->stream};
+    switch (event->kind) {
+    case TRACE_ALLOC:
+    case TRACE_PROBE:
+        if (event->value == 0)
+            return STATUS_OK;
+        op.bytes = event->value;
+        reading->live[event->slot] = true;
+        return append(reading, op);
+    case TRACE_LET_GO:
+    case TRACE_FREE:
+        /* A completion after a let-go finds the slot free already. */
+        if (!reading->live[event->slot])
+            return STATUS_OK;
+        reading->live[event->slot] = false;
+        return append(reading, op);
+    default:
+        return STATUS_OK;
+    }
+}
+
+static enum status read_all(struct reading *reading, struct trace_source *source)
+{
+    const struct trace_event *events;
+    size_t count = 0;
+    do {
+        enum status status = trace_next(source, &events, &count, reading->error);
+        for (size_t i = 0; status == STATUS_OK && i < count; i++)
+            status = read_event(reading, &events[i]);
+        if (status != STATUS_OK)
+            return status;
+    } while (count > 0);
+    for (uint32_t slot = 0; slot < reading->ops->slots; slot++) {
+        if (!reading->live[slot])
+            continue;
+        enum status status = append(reading, (struct micro_op){.slot = slot});
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+enum status micro_ops_read(const char *path, struct micro_ops *out, struct error *error)
+{
+    struct trace_source *source = NULL;
+    enum status status = trace_open(path, &source, error);
+    if (status != STATUS_OK)
+        return status;
+    *out = (struct micro_ops){.slots = source->info.slots};
+    struct reading reading = {.ops = out, .error = error};
+    reading.live = calloc(out->slots ? out->slots : 1, sizeof *reading.live);
+    if (reading.live)
+        status = read_all(&reading, source);
+    else
+        status = error_set(error, STATUS_HOST_MEMORY, "no host memory for %u slots", out->slots);
+    free(reading.live);
+    trace_close(source);
+    if (status != STATUS_OK)
+        micro_ops_close(out);
+    return status;
+}
+
+void micro_ops_close(struct micro_ops *ops)
+{
+    free(ops->at);
+    *ops = (struct micro_ops){0};
+}

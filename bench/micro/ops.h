@@ -1,0 +1,30 @@
+/* The allocs and frees of a trace as an array in memory, for loops in which nothing else is to be
+ * measured. Blocks that the trace leaves live are freed at its end, so that the same array can be
+ * run again and again on one policy. */
+#ifndef BENCH_MICRO_OPS_H
+#define BENCH_MICRO_OPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "allocators/base/status.h"
+
+struct micro_op {
+    uint64_t bytes; /* 0: a free */
+    uint32_t slot;
+    uint32_t stream;
+};
+
+struct micro_ops {
+    struct micro_op *at;
+    size_t count;
+    uint32_t slots; /* the most that are live at once */
+};
+
+/* Reads a trace of any format. Frees stand where the program lets go; zero-byte requests are left
+ * out. The caller closes `out`. */
+enum status micro_ops_read(const char *path, struct micro_ops *out,
+                           struct error *error) STATUS_CHECKED;
+void micro_ops_close(struct micro_ops *ops);
+
+#endif

@@ -1,0 +1,25 @@
+/* One policy over the simulated device whose calls cost nothing (profile bump), ready to be
+ * driven. */
+#ifndef BENCH_MICRO_RIG_H
+#define BENCH_MICRO_RIG_H
+
+#include "allocators/policy.h"
+#include "allocators/spec.h"
+#include "sim/device.h"
+
+struct rig {
+    struct host host; /* what the policy's metadata is taken from */
+    struct spec spec;
+    struct device *device;
+    struct policy *policy;
+};
+
+/* The spec under which a policy is measured: a limit that no trace here reaches, for those that
+ * take all of it at once; none for `null`, which never takes anything back. Returns `text`. */
+const char *rig_spec(const struct policy_ops *ops, char *text, size_t text_bytes);
+
+/* Makes both. The caller closes the rig. `rig` must not move while it is open. */
+enum status rig_open(struct rig *rig, const char *spec, struct error *error) STATUS_CHECKED;
+void rig_close(struct rig *rig);
+
+#endif

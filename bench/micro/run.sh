@@ -1,0 +1,128 @@
+#!/bin/bash
+# Runs the micro-benchmarks that `make` built. Usage: bench/micro/run.sh BUILD_FOLDER micro|instructions
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+build=$1
+results=results/latest
+mkdir -p "$results"
+
+# The recorded programs that are replayed, by name; the file as it stands in workloads/data.
+trace_file() { find workloads/data -name "$1.default.csv*" -o -name "$1.csv*" | sort | head -n 1; }
+
+micro() {
+    local -a traces=()
+    local name file
+    for name in gpt2_train lora_recompute resnet50_train; do
+        file=$(trace_file $name)
+        [ -z "$file" ] || traces+=("$file")
+    done
+    # shellcheck disable=SC2086 # MICRO_FLAGS is a list of flags
+    "$build/bench/micro/micro" "${traces[@]}" --benchmark_min_time=0.03 --benchmark_repetitions=5 \
+        --benchmark_out="$results/micro.json" --benchmark_out_format=json ${MICRO_FLAGS:-} || exit $?
+    echo "all repetitions: $results/micro.json (compare two such files with Google Benchmark's compare.py)"
+}
+
+# ---- instructions -------------------------------------------------------------------------------
+
+# counted COMMAND...: runs the driver under callgrind; sets `operations`, `metadata`, `total`.
+counted() {
+    local out=$work/callgrind.out log=$work/log
+    if ! valgrind --tool=callgrind --callgrind-out-file="$out" --toggle-collect='measured_*' \
+        "$build/bench/micro/instructions" "$@" >"$log" 2>"$log.err"; then
+        grep -v '^==' "$log.err" | sed 's/^/  /' >&2
+        operations=0 total=0 metadata=
+        return 1
+    fi
+    operations=$(awk '$1 == "operations" { print $2 }' "$log")
+    metadata=$(awk '$1 == "metadata" { print $2 }' "$log")
+    total=$(awk '/^(summary|totals):/ { print $2; exit }' "$out")
+}
+
+per_operation() { awk -v t="$total" -v n="$operations" 'BEGIN { if (n > 0) printf "%.0f", t / n; else print "-" }'; }
+
+# The most instructions that an operation may take: policy, with metrics none or exact.
+bar() {
+    case $1/$2 in
+    null/none) echo 40 ;;
+    growth/none | greedy/none) echo 220 ;;
+    growth/exact | greedy/exact) echo 450 ;;
+    esac
+}
+
+# judge VALUE BAR WHAT: says met or missed; remembers a miss.
+judge() {
+    if [ -z "$2" ]; then verdict=""
+    elif awk -v v="$1" -v b="$2" 'BEGIN { exit !(v != "-" && v + 0 <= b + 0) }'; then verdict="met (<= $2)"
+    else
+        verdict="MISSED (<= $2)"
+        missed=$((missed + 1))
+        [ "$1" != - ] || verdict="MISSED (did not run)"
+    fi
+}
+
+row() { printf '%-10s %-15s %-10s %8s %8s  %s\n' "$@" | tee -a "$table"; }
+
+replays() {
+    local trace kind file policy spec measure
+    row policy trace events none exact "bars (operations only)"
+    for trace in gpt2_train lora_recompute; do
+        file=$(trace_file $trace)
+        if [ -z "$file" ]; then
+            echo "no recording of $trace under workloads/data"
+            missed=$((missed + 1))
+            continue
+        fi
+        for kind in operations all; do
+            "$build/bench/micro/instructions" prepare "$file" "$work/$trace.$kind.bin" $kind || { missed=$((missed + 1)); continue; }
+            while read -r policy spec; do
+                local -a values=() verdicts=()
+                for measure in none exact; do
+                    counted replay "$spec" "$work/$trace.$kind.bin" $measure
+                    values+=("$(per_operation)")
+                    verdict=
+                    [ $kind = all ] || judge "${values[-1]}" "$(bar "$policy" $measure)"
+                    [ -z "$verdict" ] || verdicts+=("$verdict")
+                done
+                row "$policy" $trace $kind "${values[@]}" "${verdicts[*]}"
+            done <"$work/policies"
+        done
+    done
+}
+
+holes() {
+    local policy spec few many
+    echo | tee -a "$table"
+    row policy "64 holes" "65536" ratio B/block "bars: growth, greedy, bfc"
+    while read -r policy spec; do
+        counted pairs "$spec" 64; few=$(per_operation)
+        counted pairs "$spec" 65536; many=$(per_operation)
+        local ratio judged=
+        ratio=$(awk -v a="$few" -v b="$many" 'BEGIN { if (a > 0) printf "%.2f", b / a; else print "-" }')
+        case $policy in
+        growth | greedy | bfc)
+            judge "$ratio" 3; judged=$verdict
+            judge "${metadata:--}" 96; judged="$judged, $verdict" ;;
+        esac
+        row "$policy" "$few" "$many" "$ratio" "${metadata:--}" "$judged"
+    done <"$work/policies"
+}
+
+instructions() {
+    command -v valgrind >/dev/null || { echo 'skipped: instructions, since valgrind is not installed ("make deps")'; exit 0; }
+    work=$build/instructions
+    table=$results/instructions.txt
+    mkdir -p "$work"
+    missed=0
+    "$build/bench/micro/instructions" policies >"$work/policies" || exit 1
+    echo "instructions per operation: one alloc or one free, the engine included; warm; $(${CC:-gcc} --version | head -n 1)" | tee "$table"
+    replays
+    holes
+    if [ $missed -gt 0 ]; then echo "$missed bars missed" | tee -a "$table"; else echo "all bars met" | tee -a "$table"; fi
+    echo "written: $table"
+    [ $missed = 0 ]
+}
+
+case ${2:-} in
+micro | instructions) "$2" ;;
+*) echo "usage: bench/micro/run.sh BUILD_FOLDER micro|instructions" >&2; exit 2 ;;
+esac

@@ -1,0 +1,48 @@
+#!/bin/bash
+# Draws every figure for which there are data, as SVG and PNG. Usage: plots/render.sh DATA OUT
+# DATA holds series-WORKLOAD.csv, slowdown.csv, fragmentation.csv, latency.csv (plots/README.md
+# describes their columns); a file that is not there, or has no row, draws nothing and says so.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+data=$1
+out=$2
+[ -d "$data" ] || { echo "figures: $data is not there: make bench writes it" >&2; exit 2; }
+mkdir -p "$out"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# All policies of the run, in the order of its files: the colours depend on it.
+for file in "$data"/*.csv; do
+    [ ! -e "$file" ] || awk -f plots/clean.awk "$file" >"$work/$(basename "$file")"
+done
+policies=$(for file in "$work"/{fragmentation,slowdown,latency}.csv; do
+    [ ! -e "$file" ] || awk -F, 'NR > 1 { print $2 }' "$file"
+done; for file in "$work"/series-*.csv; do
+    [ ! -e "$file" ] || awk -F, 'NR > 1 { print $1 }' "$file"
+done)
+policies=$(awk 'NF && !seen[$0]++' <<<"$policies" | paste -sd ' ')
+
+failed=0
+# draw SCRIPT CSV NAME: one figure in both forms
+draw() {
+    local script=$1 csv=$2 name=$3 form
+    [ -e "$csv" ] || { echo "figures: no $(basename "$csv"), so no figure $name"; return; }
+    [ "$(wc -l <"$csv")" -gt 1 ] || { echo "figures: $(basename "$csv") has no rows, so no figure $name"; return; }
+    for form in svg png; do
+        if ! gnuplot -e "IN='$csv'; OUT='$work/figure.$form'; TERM='$form'; NAME='${name#memory-}'; POLICIES='$policies'" \
+            "plots/$script.gp" 2>"$work/log" || [ ! -s "$work/figure.$form" ]; then
+            echo "figures: plots/$script.gp failed on $csv:" >&2
+            cat "$work/log" >&2
+            failed=1
+            return
+        fi
+        mv "$work/figure.$form" "$out/$name.$form"
+    done
+}
+
+for csv in "$work"/series-*.csv; do
+    name=$(basename "$csv" .csv)
+    draw memory "$csv" "memory-${name#series-}"
+done
+for figure in slowdown fragmentation latency; do draw $figure "$work/$figure.csv" $figure; done
+exit $failed
