@@ -1,0 +1,230 @@
+/* A treap (Seidel and Aragon, "Randomized search trees", Algorithmica 1996): a search tree by
+ * key that is a heap by priority. The priority is a hash of the node's index instead of a
+ * random number, so that the same calls give the same tree; it costs no memory. Each node knows
+ * the largest range below it, which makes "the lowest that is large enough" one descent.
+ *
+ * 1. Insert goes down to the first node of lower priority, splits that subtree by the new key,
+ *    and hangs the halves below the new node.
+ * 2. Remove puts the merged children in the node's place.
+ * 3. Both mend the largest sizes on their way. */
+#include "allocators/base/range_tree.h"
+
+void range_pool_open(struct range_pool *pool, struct host *host)
+{
+    *pool = (struct range_pool){.host = host, .made = 1};
+}
+
+void range_pool_close(struct range_pool *pool)
+{
+    host_free(pool->host, pool->nodes, (size_t)pool->room * sizeof *pool->nodes);
+    *pool = (struct range_pool){.host = pool->host, .made = 1};
+}
+
+bool range_pool_reserve(struct range_pool *pool, uint32_t count)
+{
+    if (pool->nodes && pool->spare_count + (pool->room - pool->made) >= count)
+        return true;
+    uint64_t room = pool->room + pool->room / 4 + count + 15;
+    if (room > UINT32_MAX)
+        return false;
+    struct range_node *nodes =
+        host_grow(pool->host, pool->nodes, pool->room, (size_t)room, sizeof *nodes);
+    if (!nodes)
+        return false;
+    pool->nodes = nodes;
+    pool->room = (uint32_t)room;
+    return true;
+}
+
+uint32_t range_pool_take(struct range_pool *pool)
+{
+    uint32_t node = pool->spare;
+    if (!node)
+        return pool->made++;
+    pool->spare = pool->nodes[node].next;
+    pool->spare_count--;
+    pool->nodes[node] = (struct range_node){0};
+    return node;
+}
+
+void range_pool_give(struct range_pool *pool, uint32_t node)
+{
+    pool->nodes[node].next = pool->spare;
+    pool->spare = node;
+    pool->spare_count++;
+}
+
+/* The finisher of MurmurHash3: one to one, so no two nodes have the same priority. */
+static uint32_t priority(uint32_t node)
+{
+    node ^= node >> 16;
+    node *= UINT32_C(0x85ebca6b);
+    node ^= node >> 13;
+    node *= UINT32_C(0xc2b2ae35);
+    return node ^ (node >> 16);
+}
+
+static bool before(const struct range_node *a, const struct range_node *b, enum range_order order)
+{
+    if (order == RANGE_BY_SIZE && a->bytes != b->bytes)
+        return a->bytes < b->bytes;
+    return a->address < b->address;
+}
+
+static void mend(struct range_node *nodes, uint32_t node)
+{
+    struct range_node *n = &nodes[node];
+    uint64_t most = n->bytes;
+    if (n->left && nodes[n->left].most_bytes > most)
+        most = nodes[n->left].most_bytes;
+    if (n->right && nodes[n->right].most_bytes > most)
+        most = nodes[n->right].most_bytes;
+    n->most_bytes = most;
+}
+
+/* Divides the tree below `node` into what comes before `key` and the rest. */
+static void split(struct range_node *nodes, uint32_t node, const struct range_node *key,
+                  enum range_order order, uint32_t *low, uint32_t *high)
+{
+    if (!node) {
+        *low = *high = 0;
+    } else if (before(&nodes[node], key, order)) {
+        split(nodes, nodes[node].right, key, order, &nodes[node].right, high);
+        *low = node;
+        mend(nodes, node);
+    } else {
+        split(nodes, nodes[node].left, key, order, low, &nodes[node].left);
+        *high = node;
+        mend(nodes, node);
+    }
+}
+
+static uint32_t merge(struct range_node *nodes, uint32_t low, uint32_t high)
+{
+    if (!low || !high)
+        return low ? low : high;
+    if (priority(low) > priority(high)) {
+        nodes[low].right = merge(nodes, nodes[low].right, high);
+        mend(nodes, low);
+        return low;
+    }
+    nodes[high].left = merge(nodes, low, nodes[high].left);
+    mend(nodes, high);
+    return high;
+}
+
+void range_tree_insert(struct range_pool *pool, uint32_t *root, enum range_order order,
+                       uint32_t node)
+{
+    struct range_node *nodes = pool->nodes;
+    struct range_node *added = &nodes[node];
+    uint32_t rank = priority(node);
+    uint32_t *at = root;
+    while (*at && priority(*at) > rank) {
+        struct range_node *n = &nodes[*at];
+        if (n->most_bytes < added->bytes)
+            n->most_bytes = added->bytes;
+        at = before(n, added, order) ? &n->right : &n->left;
+    }
+    split(nodes, *at, added, order, &added->left, &added->right);
+    mend(nodes, node);
+    *at = node;
+}
+
+static uint32_t without(struct range_node *nodes, uint32_t at, enum range_order order,
+                        uint32_t node)
+{
+    if (at == node)
+        return merge(nodes, nodes[node].left, nodes[node].right);
+    if (before(&nodes[at], &nodes[node], order))
+        nodes[at].right = without(nodes, nodes[at].right, order, node);
+    else
+        nodes[at].left = without(nodes, nodes[at].left, order, node);
+    mend(nodes, at);
+    return at;
+}
+
+void range_tree_remove(struct range_pool *pool, uint32_t *root, enum range_order order,
+                       uint32_t node)
+{
+    *root = without(pool->nodes, *root, order, node);
+}
+
+uint32_t range_tree_first(const struct range_pool *pool, uint32_t root, uint64_t address,
+                          uint64_t bytes)
+{
+    const struct range_node *nodes = pool->nodes;
+    if (!root || nodes[root].most_bytes < bytes)
+        return 0;
+    if (nodes[root].address >= address) {
+        uint32_t found = range_tree_first(pool, nodes[root].left, address, bytes);
+        if (found)
+            return found;
+        if (nodes[root].bytes >= bytes)
+            return root;
+    }
+    return range_tree_first(pool, nodes[root].right, address, bytes);
+}
+
+uint32_t range_tree_best(const struct range_pool *pool, uint32_t root, uint64_t bytes,
+                         uint64_t address)
+{
+    const struct range_node *nodes = pool->nodes;
+    const struct range_node key = {.address = address, .bytes = bytes};
+    uint32_t found = 0;
+    while (root) {
+        if (before(&nodes[root], &key, RANGE_BY_SIZE)) {
+            root = nodes[root].right;
+        } else {
+            found = root;
+            root = nodes[root].left;
+        }
+    }
+    return found;
+}
+
+uint64_t range_tree_most(const struct range_pool *pool, uint32_t root)
+{
+    return root ? pool->nodes[root].most_bytes : 0;
+}
+
+bool range_tree_walk(const struct range_pool *pool, uint32_t root, range_visit *visit,
+                     void *argument)
+{
+    return !root || (range_tree_walk(pool, pool->nodes[root].left, visit, argument) &&
+                     visit(argument, &pool->nodes[root]) &&
+                     range_tree_walk(pool, pool->nodes[root].right, visit, argument));
+}
+
+bool range_tree_check(const struct range_pool *pool, uint32_t root, enum range_order order,
+                      uint64_t *count)
+{
+    *count = 0;
+    if (!root)
+        return true;
+    const struct range_node *nodes = pool->nodes;
+    const struct range_node *n = &nodes[root];
+    uint64_t most = n->bytes;
+    uint64_t below = 0;
+    const uint32_t children[] = {n->left, n->right};
+    for (int side = 0; side < 2; side++) {
+        uint32_t child = children[side];
+        if (!range_tree_check(pool, child, order, &below))
+            return false;
+        *count += below;
+        if (!child)
+            continue;
+        /* Neighbours in the order are compared on the way up: enough with the ends of each
+         * subtree, which are found by descending. */
+        uint32_t end = child;
+        while (side == 0 ? nodes[end].right : nodes[end].left)
+            end = side == 0 ? nodes[end].right : nodes[end].left;
+        if (priority(child) > priority(root) || before(&nodes[end], n, order) != (side == 0) ||
+            (side == 1 && !before(n, &nodes[end], order)))
+            return false;
+        if (nodes[child].most_bytes > most)
+            most = nodes[child].most_bytes;
+    }
+    *count += 1;
+    return most == n->most_bytes;
+}

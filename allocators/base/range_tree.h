@@ -1,0 +1,71 @@
+/* Ranges of addresses in a pool of nodes, and balanced trees over them: by address, to find the
+ * lowest that is large enough, or by size and then address, to find the smallest. Nodes are
+ * named by index, 48 bytes each; index 0 is no node. A tree is its root's index, 0 when empty. */
+#ifndef ALLOCATORS_BASE_RANGE_TREE_H
+#define ALLOCATORS_BASE_RANGE_TREE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "allocators/base/host.h"
+
+struct range_node {
+    uint64_t address, bytes;
+    uint64_t most_bytes; /* the tree's: the largest range at or below this node */
+    uint64_t extra;      /* the owner's */
+    uint32_t left, right;
+    uint32_t previous, next; /* the owner's, for a list */
+};
+
+struct range_pool {
+    struct host *host;
+    struct range_node *nodes;
+    uint32_t made, room; /* nodes that were ever taken, 0 among them; that fit */
+    uint32_t spare;      /* the first of those given back, linked by `next` */
+    uint32_t spare_count;
+};
+
+enum range_order {
+    RANGE_BY_ADDRESS,
+    RANGE_BY_SIZE, /* and by address among equals */
+};
+
+/* The pool takes its memory from `host` and keeps it until it is closed. */
+void range_pool_open(struct range_pool *pool, struct host *host);
+void range_pool_close(struct range_pool *pool);
+
+/* Makes sure that `count` nodes can be taken. False: no host memory; nothing changed. */
+bool range_pool_reserve(struct range_pool *pool, uint32_t count);
+
+/* A zeroed node; only after a reserve that covers it. Pointers into the pool stay valid until
+ * the next reserve. */
+uint32_t range_pool_take(struct range_pool *pool);
+void range_pool_give(struct range_pool *pool, uint32_t node);
+
+/* Address and size of a node stay as they are while it is in a tree. O(log n) expected. */
+void range_tree_insert(struct range_pool *pool, uint32_t *root, enum range_order order,
+                       uint32_t node);
+void range_tree_remove(struct range_pool *pool, uint32_t *root, enum range_order order,
+                       uint32_t node);
+
+/* By address: the lowest range at `address` or above with at least `bytes`; 0: none. */
+uint32_t range_tree_first(const struct range_pool *pool, uint32_t root, uint64_t address,
+                          uint64_t bytes);
+
+/* By size: the least range that is not below (bytes, address); 0: none. */
+uint32_t range_tree_best(const struct range_pool *pool, uint32_t root, uint64_t bytes,
+                         uint64_t address);
+
+/* Bytes of the largest range in the tree. O(1). */
+uint64_t range_tree_most(const struct range_pool *pool, uint32_t root);
+
+/* Visits in the tree's order; false from `visit` stops. */
+typedef bool range_visit(void *argument, const struct range_node *node);
+bool range_tree_walk(const struct range_pool *pool, uint32_t root, range_visit *visit,
+                     void *argument);
+
+/* Checks order, balance and sizes below `root` and counts the nodes. False: broken. */
+bool range_tree_check(const struct range_pool *pool, uint32_t root, enum range_order order,
+                      uint64_t *count);
+
+#endif

@@ -1,0 +1,34 @@
+/* first-fit: the lowest hole that is large enough, in one arena without a bound. The machinery
+ * is in fit/; here is only that the holes are ordered by address. */
+#include "allocators/policies/fit/fit.h"
+
+static const struct option first_fit_options[] = {POLICY_COMMON_OPTIONS, FIT_OPTIONS, {0}};
+
+extern const struct policy_ops first_fit_policy;
+
+static enum status first_fit_create(const struct policy_context *context, const void *values,
+                                    struct policy **out, struct error *error)
+{
+    return fit_create(&first_fit_policy, RANGE_BY_ADDRESS, context, values, out, error);
+}
+
+const struct policy_ops first_fit_policy = {
+    .abi = POLICY_ABI,
+    .ops_bytes = sizeof(struct policy_ops),
+    .name = "first-fit",
+    .summary = "the lowest hole that is large enough, in one arena without a bound",
+    .reference = "textbook: Knuth, The Art of Computer Programming, vol. 1, 2.5",
+    .capabilities = POLICY_WATCHES_HOLES | POLICY_HONOURS_ALIGNMENT,
+    .options = first_fit_options,
+    .values_bytes = sizeof(struct fit_values),
+    .create = first_fit_create,
+    .destroy = fit_destroy,
+    .alloc = fit_alloc,
+    .free = fit_free,
+    .stats = fit_stats,
+    .walk = fit_walk,
+    .validate = fit_validate,
+    .use = fit_use,
+    .trim = fit_trim,
+    .problem = fit_problem,
+};

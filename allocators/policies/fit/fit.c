@@ -1,0 +1,309 @@
+/* First fit and best fit in one arena (Knuth, The Art of Computer Programming, vol. 1, 2.5).
+ *
+ * 1. Every byte of the arena belongs to one range: used, a hole, or a gap in the supply. The
+ *    ranges form a list in address order; the holes are in a tree besides.
+ * 2. A request is rounded up to the granule. The search gives the first hole in the tree's order
+ *    in which it fits, aligned. Without a wish for alignment that is one descent; with one,
+ *    holes that are large enough but lie wrong are passed over one by one.
+ * 3. The block is cut out at the hole's lowest aligned address; what is left before and behind
+ *    stays a hole.
+ * 4. Where nothing fits, the top of the arena moves up by exactly what is missing: a hole that
+ *    ends there is used first.
+ * 5. A freed block merges with holes on both sides at once. The arena never shrinks but by
+ *    `trim`, which can cut whole pieces off its top. */
+#include "allocators/policies/fit/fit.h"
+
+#include "allocators/base/size.h"
+
+static struct range_node *range(const struct fit *self, uint32_t index)
+{
+    return &self->ranges.nodes[index];
+}
+
+uint64_t fit_releasable(const struct fit *self, const struct range_node *hole)
+{
+    uint64_t end = hole->address + hole->bytes;
+    uint64_t low = supply_edge_above(&self->supply, hole->address);
+    uint64_t high = end == self->top ? end : supply_edge_below(&self->supply, end);
+    return high > low ? high - low : 0;
+}
+
+static void hole_add(struct fit *self, uint32_t index)
+{
+    range_tree_insert(&self->ranges, &self->holes, self->order, index);
+    policy_hole_added(&self->base, range(self, index)->bytes);
+    self->base.totals.releasable_bytes += fit_releasable(self, range(self, index));
+}
+
+static void hole_drop(struct fit *self, uint32_t index)
+{
+    range_tree_remove(&self->ranges, &self->holes, self->order, index);
+    policy_hole_removed(&self->base, range(self, index)->bytes);
+    self->base.totals.releasable_bytes -= fit_releasable(self, range(self, index));
+}
+
+/* A new range behind `after` (0: at the start) in the list, not in the tree. */
+static uint32_t range_add(struct fit *self, uint32_t after, uint64_t address, uint64_t bytes)
+{
+    uint32_t index = range_pool_take(&self->ranges);
+    struct range_node *added = range(self, index);
+    added->address = address;
+    added->bytes = bytes;
+    added->previous = after;
+    added->next = after ? range(self, after)->next : self->first;
+    if (after)
+        range(self, after)->next = index;
+    else
+        self->first = index;
+    if (added->next)
+        range(self, added->next)->previous = index;
+    else
+        self->last = index;
+    return index;
+}
+
+static void range_remove(struct fit *self, uint32_t index)
+{
+    const struct range_node *gone = range(self, index);
+    if (gone->previous)
+        range(self, gone->previous)->next = gone->next;
+    else
+        self->first = gone->next;
+    if (gone->next)
+        range(self, gone->next)->previous = gone->previous;
+    else
+        self->last = gone->previous;
+    range_pool_give(&self->ranges, index);
+}
+
+static bool fits(const struct range_node *hole, uint64_t bytes, uint64_t alignment)
+{
+    uint64_t lead = size_round_up(hole->address, alignment) - hole->address;
+    return lead <= hole->bytes && hole->bytes - lead >= bytes;
+}
+
+/* Rule 2. 0: no hole will do. */
+static uint32_t search(const struct fit *self, uint64_t bytes, uint64_t alignment)
+{
+    uint64_t address = 0;
+    uint64_t least = bytes;
+    for (;;) {
+        uint32_t found = self->order == RANGE_BY_ADDRESS
+                             ? range_tree_first(&self->ranges, self->holes, address, bytes)
+                             : range_tree_best(&self->ranges, self->holes, least, address);
+        if (!found || fits(range(self, found), bytes, alignment))
+            return found;
+        least = range(self, found)->bytes;
+        address = range(self, found)->address + 1;
+    }
+}
+
+/* Rule 4. On OK the hole at the top has grown, and may serve. */
+static enum status extend(struct fit *self, uint64_t bytes, uint64_t alignment)
+{
+    uint32_t tail = self->last && fit_is_hole(range(self, self->last)) ? self->last : 0;
+    uint64_t from = tail ? range(self, tail)->address : self->top;
+    uint64_t missing = size_round_up(from, alignment) + bytes - self->top;
+    uint64_t apart = bytes + alignment - self->granule_bytes;
+    uint64_t room = self->limit_bytes - self->base.totals.reserved_bytes;
+    if (missing > room)
+        return STATUS_REFUSED;
+    uint64_t start = self->top;
+    enum status status = supply_grow(&self->supply, &start, missing, apart, room);
+    if (status)
+        return status;
+    self->counted.count.segments_made += self->supply.backing->page_bytes == 0 || !self->first;
+    if (self->first && start != self->top) {
+        uint32_t gap = range_add(self, self->last, self->top, start - self->top);
+        range(self, gap)->left = FIT_GAP;
+        missing = apart;
+        tail = 0;
+    }
+    self->base.totals.reserved_bytes += missing;
+    if (tail) {
+        hole_drop(self, tail);
+        range(self, tail)->bytes += missing;
+    } else {
+        tail = range_add(self, self->last, start, missing);
+    }
+    self->top = start + missing;
+    hole_add(self, tail);
+    return STATUS_OK;
+}
+
+/* Rule 3. */
+static void cut(struct fit *self, uint32_t index, uint64_t bytes, uint64_t alignment)
+{
+    hole_drop(self, index);
+    uint64_t address = range(self, index)->address;
+    uint64_t lead = size_round_up(address, alignment) - address;
+    uint64_t rest = range(self, index)->bytes - lead - bytes;
+    if (lead) {
+        uint32_t before = range_add(self, range(self, index)->previous, address, lead);
+        hole_add(self, before);
+    }
+    range(self, index)->address = address + lead;
+    range(self, index)->bytes = bytes;
+    range(self, index)->left = FIT_USED;
+    if (rest) {
+        uint32_t behind = range_add(self, index, address + lead + bytes, rest);
+        hole_add(self, behind);
+    }
+    self->counted.count.splits += (lead ? 1U : 0U) + (rest ? 1U : 0U);
+}
+
+enum status fit_alloc(struct policy *base, const struct policy_request *request,
+                      struct policy_block *out)
+{
+    struct fit *self = (struct fit *)base;
+    uint64_t granule = self->granule_bytes;
+    uint64_t alignment = request->alignment > granule ? request->alignment : granule;
+    uint64_t bytes = size_round_up(request->bytes, granule);
+    if (!range_pool_reserve(&self->ranges, 6))
+        return STATUS_HOST_MEMORY;
+    uint32_t found = alignment > UINT64_C(1) << 60 ? 0 : search(self, bytes, alignment);
+    /* Twice where the first memory of all does not start at the alignment. Each time takes up to
+     * two nodes, the cut two more: the six of above. */
+    for (int tries = 0; !found && tries < 2 && alignment <= UINT64_C(1) << 60; tries++) {
+        enum status status = extend(self, bytes, alignment);
+        if (status && status != STATUS_REFUSED)
+            return status;
+        if (status)
+            break;
+        found = fits(range(self, self->last), bytes, alignment) ? self->last : 0;
+    }
+    if (!found) {
+        self->counted.count.failures++;
+        return STATUS_NO_MEMORY;
+    }
+    cut(self, found, bytes, alignment);
+    range(self, found)->extra = request->bytes;
+    fit_use(base, out, request->stream);
+    out->address = range(self, found)->address;
+    out->granted_bytes = bytes;
+    out->cookie = found;
+    base->totals.live_bytes += request->bytes;
+    base->totals.granted_bytes += bytes;
+    base->totals.live_blocks++;
+    return STATUS_OK;
+}
+
+/* Rule 5. */
+enum status fit_free(struct policy *base, const struct policy_block *block, uint32_t stream)
+{
+    struct fit *self = (struct fit *)base;
+    uint32_t index = (uint32_t)block->cookie;
+    struct range_node *freed = range(self, index);
+    fit_use(base, block, stream);
+    base->totals.live_bytes -= freed->extra;
+    base->totals.granted_bytes -= freed->bytes;
+    base->totals.live_blocks--;
+    uint32_t next = freed->next;
+    if (next && fit_is_hole(range(self, next))) {
+        hole_drop(self, next);
+        freed->bytes += range(self, next)->bytes;
+        range_remove(self, next);
+        self->counted.count.merges++;
+    }
+    uint32_t previous = freed->previous;
+    if (previous && fit_is_hole(range(self, previous))) {
+        hole_drop(self, previous);
+        freed->address = range(self, previous)->address;
+        freed->bytes += range(self, previous)->bytes;
+        range_remove(self, previous);
+        self->counted.count.merges++;
+    }
+    hole_add(self, index);
+    return STATUS_OK;
+}
+
+/* Streams are of no matter to the fits, but their work must be done before memory goes. */
+enum status fit_use(struct policy *base, const struct policy_block *block, uint32_t stream)
+{
+    struct fit *self = (struct fit *)base;
+    (void)block;
+    if (stream >= self->supply.streams && stream != UINT32_MAX)
+        self->supply.streams = stream + 1;
+    return STATUS_OK;
+}
+
+enum status fit_trim(struct policy *base, uint64_t keep_bytes)
+{
+    struct fit *self = (struct fit *)base;
+    while (self->last && fit_is_hole(range(self, self->last)) &&
+           policy_free_bytes(&base->totals) > keep_bytes) {
+        uint32_t tail = self->last;
+        uint64_t end;
+        enum status status = supply_shrink(&self->supply, range(self, tail)->address, &end);
+        if (status)
+            return status == STATUS_REFUSED ? STATUS_OK : status;
+        self->counted.count.segments_freed += self->supply.backing->page_bytes == 0;
+        if (end >= self->top) /* pages that the arena had not reached yet */
+            continue;
+        hole_drop(self, tail);
+        base->totals.reserved_bytes -= self->top - end;
+        range(self, tail)->bytes -= self->top - end;
+        self->top = end;
+        if (range(self, tail)->bytes) {
+            hole_add(self, tail);
+            continue;
+        }
+        range_remove(self, tail);
+        if (self->last && range(self, self->last)->left == FIT_GAP) {
+            self->top = range(self, self->last)->address;
+            range_remove(self, self->last);
+        }
+    }
+    return STATUS_OK;
+}
+
+const char *fit_problem(const struct policy *base)
+{
+    const struct fit *self = (const struct fit *)base;
+    return backing_problem(self->supply.backing);
+}
+
+void fit_stats(const struct policy *base, struct policy_stats *out)
+{
+    const struct fit *self = (const struct fit *)base;
+    *out = self->counted;
+    out->totals = base->totals;
+    out->largest_hole_bytes = range_tree_most(&self->ranges, self->holes);
+}
+
+enum status fit_create(const struct policy_ops *ops, enum range_order order,
+                       const struct policy_context *context, const void *values,
+                       struct policy **out, struct error *error)
+{
+    const struct fit_values *given = values;
+    uint64_t granule = given->granule_bytes;
+    if (granule == 0)
+        granule = context->backing->granule_bytes == 1 ? 1 : 256;
+    if ((granule & (granule - 1)) || granule > GIB)
+        return error_set(error, STATUS_INVALID,
+                         "policy %s, option granule: %llu is not a power of two up to 1 GiB",
+                         ops->name, (unsigned long long)granule);
+    struct fit *self = host_alloc(context->host, sizeof *self);
+    if (!self)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for policy %s", ops->name);
+    enum status status = supply_open(&self->supply, context, ops->name, error);
+    if (status) {
+        host_free(context->host, self, sizeof *self);
+        return status;
+    }
+    range_pool_open(&self->ranges, context->host);
+    self->base.ops = ops;
+    self->order = order;
+    self->granule_bytes = granule;
+    self->limit_bytes = given->common.limit_bytes ? given->common.limit_bytes : UINT64_MAX;
+    *out = &self->base;
+    return STATUS_OK;
+}
+
+void fit_destroy(struct policy *base)
+{
+    struct fit *self = (struct fit *)base;
+    supply_close(&self->supply);
+    range_pool_close(&self->ranges);
+    host_free(self->supply.host, self, sizeof *self);
+}

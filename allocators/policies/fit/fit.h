@@ -1,0 +1,60 @@
+/* The textbook fits: one arena without a bound, exact splits, immediate merging. First fit and
+ * best fit share all but the search; each brings its ops and its order of the holes. */
+#ifndef ALLOCATORS_POLICIES_FIT_FIT_H
+#define ALLOCATORS_POLICIES_FIT_FIT_H
+
+#include "allocators/base/range_tree.h"
+#include "allocators/policies/fit/supply.h"
+#include "allocators/policy.h"
+
+struct fit_values {
+    struct policy_common common;
+    uint64_t granule_bytes;
+};
+
+#define FIT_OPTIONS                                                                                \
+    {                                                                                              \
+        "granule", OPTION_BYTES, offsetof(struct fit_values, granule_bytes), "0", 0, 0, NULL,      \
+            "bytes that sizes and addresses are rounded up to, a power of two; 0: 1 where the "    \
+            "device's own granule is 1, else 256"                                                  \
+    }
+
+struct fit {
+    struct policy base;
+    enum range_order order;   /* of the holes */
+    struct range_pool ranges; /* used ones, holes and gaps, a list in address order */
+    uint32_t first, last;     /* of the list; 0: empty */
+    uint32_t holes;           /* the tree */
+    uint64_t top;             /* the end of the last range */
+    uint64_t granule_bytes, limit_bytes;
+    struct supply supply;
+    struct policy_stats counted; /* its counters only */
+};
+
+enum status fit_create(const struct policy_ops *ops, enum range_order order,
+                       const struct policy_context *context, const void *values,
+                       struct policy **out, struct error *error);
+void fit_destroy(struct policy *base);
+enum status fit_alloc(struct policy *base, const struct policy_request *request,
+                      struct policy_block *out);
+enum status fit_free(struct policy *base, const struct policy_block *block, uint32_t stream);
+void fit_stats(const struct policy *base, struct policy_stats *out);
+void fit_walk(const struct policy *base, policy_visit *visit, void *argument);
+enum status fit_validate(const struct policy *base, struct error *error);
+enum status fit_use(struct policy *base, const struct policy_block *block, uint32_t stream);
+enum status fit_trim(struct policy *base, uint64_t keep_bytes);
+const char *fit_problem(const struct policy *base);
+
+/* Whether a range is a hole: in the tree. The rest are marked in `left`. */
+#define FIT_USED UINT32_MAX
+#define FIT_GAP  (UINT32_MAX - 1) /* between two supplies that do not touch */
+
+static inline bool fit_is_hole(const struct range_node *range)
+{
+    return range->left < FIT_GAP;
+}
+
+/* Bytes of a hole that lie in whole pages or segments. */
+uint64_t fit_releasable(const struct fit *self, const struct range_node *hole);
+
+#endif

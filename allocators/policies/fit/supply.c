@@ -1,0 +1,207 @@
+/* The supply of the textbook fits, in two ways:
+ * 1. On a backing with virtual memory a range as large as the device is reserved at the first
+ *    request, and pages are mapped at its top as the arena grows.
+ * 2. Elsewhere driver allocations are taken which touch the one before (the profile `bump`
+ *    gives such). Where one does not touch, because something else came between, it is given
+ *    back and one is taken that holds the request alone: the arena then has a gap.
+ * Pages may be unmapped only when the work that uses them is done, so the streams seen are
+ * waited for first. A driver free waits of itself. */
+#include "allocators/policies/fit/supply.h"
+
+/* The range where the device says no size: more than any card or host has. */
+#define RANGE_MOST_BYTES (UINT64_C(1) << 44)
+
+static bool paged(const struct supply *self)
+{
+    return self->backing->page_bytes != 0;
+}
+
+enum status supply_open(struct supply *self, const struct policy_context *context,
+                        const char *owner, struct error *error)
+{
+    *self = (struct supply){.backing = context->backing, .host = context->host};
+    if (paged(self) || context->backing->adjacent)
+        return STATUS_OK;
+    return error_set(error, STATUS_UNSUPPORTED,
+                     "policy %s keeps one arena that grows, and this device offers neither "
+                     "virtual memory nor allocations that touch; run it on sim",
+                     owner);
+}
+
+static enum status reserve_range(struct supply *self)
+{
+    if (self->range_bytes)
+        return STATUS_OK;
+    uint64_t page = self->backing->page_bytes;
+    uint64_t free_bytes;
+    uint64_t bytes;
+    backing_memory(self->backing, &free_bytes, &bytes);
+    if (bytes == 0 || bytes > RANGE_MOST_BYTES)
+        bytes = RANGE_MOST_BYTES;
+    bytes = (bytes + page - 1) / page * page;
+    enum status status = backing_reserve(self->backing, bytes, &self->range_address);
+    if (!status)
+        self->range_bytes = bytes;
+    return status;
+}
+
+/* Where the last piece ends: the first byte without memory. */
+static uint64_t supplied_end(const struct supply *self)
+{
+    if (!self->count)
+        return self->range_address;
+    const struct supply_piece *last = &self->pieces[self->count - 1];
+    return last->address + last->bytes;
+}
+
+/* Maps what is missing up to `end`, as one handle. */
+static enum status map_up_to(struct supply *self, uint64_t end)
+{
+    struct backing *backing = self->backing;
+    struct supply_piece *piece = &self->pieces[self->count];
+    uint64_t from = supplied_end(self);
+    if (end <= from)
+        return STATUS_OK;
+    piece->bytes = size_round_up(end - from, backing->page_bytes);
+    if (from + piece->bytes > self->range_address + self->range_bytes)
+        return STATUS_REFUSED;
+    piece->address = from;
+    enum status status = backing_create(backing, piece->bytes, &piece->handle);
+    if (status)
+        return status;
+    status = backing_map(backing, from, piece->handle);
+    if (!status) {
+        status = backing_access(backing, from, piece->bytes);
+        if (!status) {
+            self->count++;
+            return STATUS_OK;
+        }
+        if (backing_unmap(backing, from, piece->bytes))
+            return STATUS_CORRUPT;
+    }
+    return backing_destroy(backing, piece->handle) ? STATUS_CORRUPT : status;
+}
+
+static enum status grow_segments(struct supply *self, uint64_t *top, uint64_t bytes, uint64_t apart,
+                                 uint64_t most_apart)
+{
+    struct supply_piece *piece = &self->pieces[self->count];
+    enum status status = backing_segment_alloc(self->backing, bytes, &piece->address);
+    if (status)
+        return status;
+    piece->bytes = bytes;
+    bool touches = self->count == 0 || piece->address == *top;
+    if (!touches) {
+        if (backing_segment_free(self->backing, piece->address))
+            return STATUS_CORRUPT;
+        if (apart > most_apart)
+            return STATUS_REFUSED;
+        status = backing_segment_alloc(self->backing, apart, &piece->address);
+        if (status)
+            return status;
+        piece->bytes = apart;
+        if (piece->address < *top)
+            return backing_segment_free(self->backing, piece->address) ? STATUS_CORRUPT
+                                                                       : STATUS_REFUSED;
+    }
+    *top = piece->address;
+    self->count++;
+    return STATUS_OK;
+}
+
+enum status supply_grow(struct supply *self, uint64_t *top, uint64_t bytes, uint64_t apart,
+                        uint64_t most_apart)
+{
+    if (self->count == self->room) {
+        uint32_t room = self->room + self->room / 2 + 8;
+        struct supply_piece *pieces =
+            host_grow(self->host, self->pieces, self->room, room, sizeof *pieces);
+        if (!pieces)
+            return STATUS_HOST_MEMORY;
+        self->pieces = pieces;
+        self->room = room;
+    }
+    if (!paged(self))
+        return grow_segments(self, top, bytes, apart, most_apart);
+    bool first = self->range_bytes == 0;
+    enum status status = reserve_range(self);
+    if (status)
+        return status;
+    if (first)
+        *top = self->range_address;
+    return map_up_to(self, *top + bytes);
+}
+
+static void wait_for_work(struct supply *self)
+{
+    for (uint32_t stream = 0; stream < self->streams; stream++)
+        backing_wait(self->backing, backing_fence(self->backing, stream));
+    self->streams = 0;
+}
+
+enum status supply_shrink(struct supply *self, uint64_t floor, uint64_t *new_end)
+{
+    if (!self->count || self->pieces[self->count - 1].address < floor)
+        return STATUS_REFUSED;
+    const struct supply_piece *last = &self->pieces[self->count - 1];
+    enum status status;
+    if (paged(self)) {
+        wait_for_work(self);
+        status = backing_unmap(self->backing, last->address, last->bytes);
+        if (!status)
+            status = backing_destroy(self->backing, last->handle);
+    } else {
+        status = backing_segment_free(self->backing, last->address);
+    }
+    if (status)
+        return STATUS_CORRUPT;
+    *new_end = last->address;
+    self->count--;
+    return STATUS_OK;
+}
+
+void supply_close(struct supply *self)
+{
+    uint64_t end;
+    while (supply_shrink(self, 0, &end) == STATUS_OK) {
+    }
+    if (self->range_bytes)
+        (void)backing_release(self->backing, self->range_address);
+    host_free(self->host, self->pieces, self->room * sizeof *self->pieces);
+}
+
+/* How many pieces end at `address` or below. */
+static uint32_t pieces_below(const struct supply *self, uint64_t address)
+{
+    uint32_t low = 0;
+    uint32_t high = self->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (self->pieces[middle].address + self->pieces[middle].bytes <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+uint64_t supply_edge_above(const struct supply *self, uint64_t address)
+{
+    if (paged(self))
+        return size_round_up(address, self->backing->page_bytes);
+    uint32_t below = pieces_below(self, address);
+    if (below == self->count)
+        return address;
+    const struct supply_piece *piece = &self->pieces[below];
+    return piece->address >= address ? piece->address : piece->address + piece->bytes;
+}
+
+uint64_t supply_edge_below(const struct supply *self, uint64_t address)
+{
+    if (paged(self))
+        return size_round_down(address, self->backing->page_bytes);
+    uint32_t below = pieces_below(self, address);
+    if (below < self->count && self->pieces[below].address <= address)
+        return self->pieces[below].address;
+    return below ? self->pieces[below - 1].address + self->pieces[below - 1].bytes : address;
+}
