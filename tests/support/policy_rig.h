@@ -1,0 +1,42 @@
+/* A policy for tests: made from a spec on a backing, with the host memory it takes measured. */
+#ifndef TESTS_SUPPORT_POLICY_RIG_H
+#define TESTS_SUPPORT_POLICY_RIG_H
+
+#include "allocators/policy.h"
+#include "allocators/spec.h"
+
+struct policy_rig {
+    struct spec spec;
+    struct host host;
+    struct policy_context context;
+    struct policy *policy;
+    struct error error; /* of the last call that failed */
+};
+
+/* Makes the policy of `text` on `backing`, with host memory that fails at the allocation
+ * `fail_at` (0: never). What it returns is what the registry returned. */
+enum status policy_rig_open(struct policy_rig *rig, const char *text, struct backing *backing,
+                            uint64_t fail_at);
+
+/* Destroys the policy. Returns the host bytes that were not given back: 0 where nothing leaks. */
+uint64_t policy_rig_close(struct policy_rig *rig);
+
+/* One request on the default stream, no alignment. */
+enum status policy_rig_alloc(struct policy_rig *rig, uint64_t bytes, struct policy_block *out);
+enum status policy_rig_free(struct policy_rig *rig, const struct policy_block *block);
+
+/* The bytes of all ranges of a walk, by state, and what is wrong with the walk itself. */
+struct policy_walk_sums {
+    uint64_t bytes[4]; /* by enum policy_range_state */
+    uint64_t ranges[4];
+    uint64_t requested_bytes;
+    uint64_t largest_hole_bytes;
+    uint64_t end;      /* of the last range */
+    bool out_of_order; /* a range starts before the last one ends */
+    bool gap;          /* between two ranges of one segment */
+    uint64_t segment;  /* of the last range */
+};
+
+struct policy_walk_sums policy_walk_sum(const struct policy *policy);
+
+#endif

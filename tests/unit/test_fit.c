@@ -1,0 +1,311 @@
+/* first-fit and best-fit on a backing whose allocations touch, against answers that are known:
+ * the sums behind each are in the comments. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/size.h"
+#include "tests/support/fake_backing.h"
+#include "tests/support/policy_rig.h"
+
+static const char *const fits[] = {"first-fit", "best-fit"};
+#define FITS 2
+
+static struct fake_backing backing;
+
+static void open_rig(struct policy_rig *rig, const char *spec, uint64_t cap_bytes)
+{
+    fake_backing_open(&backing, cap_bytes);
+    assert_int_equal(policy_rig_open(rig, spec, &backing.base, 0), STATUS_OK);
+}
+
+static struct policy_block take(struct policy_rig *rig, uint64_t bytes)
+{
+    struct policy_block block;
+    assert_int_equal(policy_rig_alloc(rig, bytes, &block), STATUS_OK);
+    return block;
+}
+
+static void let_go(struct policy_rig *rig, struct policy_block block)
+{
+    assert_int_equal(policy_rig_free(rig, &block), STATUS_OK);
+}
+
+static void close_rig(struct policy_rig *rig)
+{
+    struct error error = {""};
+    if (policy_validate(rig->policy, &error))
+        fail_msg("%s", error.text);
+    assert_int_equal(policy_rig_close(rig), 0);
+    assert_int_equal(backing.held_bytes, 0);
+}
+
+/* Eight of 16, all freed, four of 32 fit into the same 128 MiB. */
+static void order_flip(void **state)
+{
+    (void)state;
+    for (int f = 0; f < FITS; f++) {
+        struct policy_rig rig;
+        struct policy_block blocks[8];
+        open_rig(&rig, fits[f], UINT64_MAX);
+        for (int i = 0; i < 8; i++)
+            blocks[i] = take(&rig, 16 * MIB);
+        for (int i = 0; i < 8; i++)
+            let_go(&rig, blocks[i]);
+        for (int i = 0; i < 4; i++)
+            take(&rig, 32 * MIB);
+        assert_int_equal(rig.policy->totals.reserved_bytes, 128 * MIB);
+        close_rig(&rig);
+    }
+}
+
+/* k * 16 MiB for k up to 40. One live: each grows the top hole, so the last is the arena, 640.
+ * Two live: the arena is what the two last of alternating growth leave, 1872. */
+static void linear_ramp(void **state)
+{
+    (void)state;
+    static const uint64_t want[] = {640, 1872};
+    for (int f = 0; f < FITS; f++) {
+        for (int live = 1; live <= 2; live++) {
+            struct policy_rig rig;
+            struct policy_block held[2];
+            open_rig(&rig, fits[f], UINT64_MAX);
+            for (int k = 1; k <= 40; k++) {
+                if (k > live)
+                    let_go(&rig, held[(k - 1 - live) % 2]);
+                held[(k - 1) % 2] = take(&rig, (uint64_t)k * 16 * MIB);
+            }
+            assert_int_equal(rig.policy->totals.reserved_bytes, want[live - 1] * MIB);
+            close_rig(&rig);
+        }
+    }
+}
+
+/* 16 MiB doubled to 4 GiB, old and new both live: no hole ever holds the next, so the arena is
+ * the sum, 16 * (2^9 - 1). */
+static void sawtooth(void **state)
+{
+    (void)state;
+    for (int f = 0; f < FITS; f++) {
+        struct policy_rig rig;
+        open_rig(&rig, fits[f], UINT64_MAX);
+        struct policy_block old = take(&rig, 16 * MIB);
+        for (uint64_t bytes = 32 * MIB; bytes <= 4 * GIB; bytes *= 2) {
+            struct policy_block grown = take(&rig, bytes);
+            let_go(&rig, old);
+            old = grown;
+        }
+        assert_int_equal(rig.policy->totals.reserved_bytes, 8176 * MIB);
+        close_rig(&rig);
+    }
+}
+
+static void pool_boundary(void **state)
+{
+    (void)state;
+    for (int f = 0; f < FITS; f++) {
+        struct policy_rig rig;
+        open_rig(&rig, fits[f], UINT64_MAX);
+        let_go(&rig, take(&rig, 2 * MIB));
+        take(&rig, MIB / 2);
+        assert_int_equal(rig.policy->totals.reserved_bytes, 2 * MIB);
+        close_rig(&rig);
+    }
+}
+
+/* 64 blocks of 8 MiB, every second freed, then 16 MiB: a new end of 512 + 16, and with a
+ * capacity of 512 a failure although 256 MiB are free. */
+static void checkerboard(void **state)
+{
+    (void)state;
+    for (int f = 0; f < FITS; f++) {
+        for (int capped = 0; capped < 2; capped++) {
+            struct policy_rig rig;
+            struct policy_block blocks[64];
+            struct policy_block last;
+            open_rig(&rig, fits[f], capped ? 512 * MIB : UINT64_MAX);
+            for (int i = 0; i < 64; i++)
+                blocks[i] = take(&rig, 8 * MIB);
+            for (int i = 0; i < 64; i += 2)
+                let_go(&rig, blocks[i]);
+            enum status status = policy_rig_alloc(&rig, 16 * MIB, &last);
+            assert_int_equal(status, capped ? STATUS_NO_MEMORY : STATUS_OK);
+            assert_int_equal(rig.policy->totals.reserved_bytes, (capped ? 512 : 528) * MIB);
+            assert_int_equal(policy_free_bytes(&rig.policy->totals), 256 * MIB);
+            close_rig(&rig);
+        }
+    }
+}
+
+/* Robson's program (Bounds for some functions concerning dynamic storage allocation, JACM 1974):
+ * M units live at most, blocks up to n. At each step blocks that reach over an address of the
+ * chosen residue stay. Both fits need exactly M (1 + log2(n) / 2) - n + 1. */
+static uint64_t robson(struct policy_rig *rig, uint64_t m, uint64_t n)
+{
+    static struct policy_block blocks[65536];
+    size_t count = 0;
+    uint64_t live = m;
+    uint64_t offset = 0;
+    for (; count < m; count++)
+        blocks[count] = take(rig, 1);
+    for (uint64_t size = 2; size <= n; size *= 2) {
+        uint64_t gain[2] = {0, 0};
+        for (int c = 0; c < 2; c++) {
+            uint64_t residue = offset + (uint64_t)c * size / 2;
+            for (size_t i = 0; i < count; i++)
+                if ((residue - blocks[i].address) % size < blocks[i].requested_bytes)
+                    gain[c] += size - blocks[i].requested_bytes;
+        }
+        if (gain[1] > gain[0])
+            offset += size / 2;
+        size_t kept = 0;
+        live = 0;
+        for (size_t i = 0; i < count; i++) {
+            if ((offset - blocks[i].address) % size < blocks[i].requested_bytes) {
+                live += blocks[i].requested_bytes;
+                blocks[kept++] = blocks[i];
+            } else {
+                let_go(rig, blocks[i]);
+            }
+        }
+        count = kept;
+        for (uint64_t more = (m - live) / size; more > 0; more--)
+            blocks[count++] = take(rig, size);
+    }
+    return rig->policy->totals.reserved_bytes;
+}
+
+static void robson_table(void **state)
+{
+    (void)state;
+    static const uint64_t table[][3] = {
+        {1024, 16, 3057},   {1024, 64, 4033},    {1024, 256, 4865},    {4096, 64, 16321},
+        {4096, 256, 20225}, {4096, 1024, 23553}, {16384, 1024, 97281},
+    };
+    for (int f = 0; f < FITS; f++) {
+        for (size_t row = 0; row < sizeof table / sizeof table[0]; row++) {
+            struct policy_rig rig;
+            open_rig(&rig, fits[f], UINT64_MAX);
+            assert_int_equal(robson(&rig, table[row][0], table[row][1]), table[row][2]);
+            close_rig(&rig);
+        }
+    }
+}
+
+/* Holes of 3, 2 and 4 MiB, each behind a live block: for 2 MiB the first is taken by first fit,
+ * the exact one by best fit. */
+static void which_hole(void **state)
+{
+    (void)state;
+    static const uint64_t sizes[] = {3 * MIB, 2 * MIB, 4 * MIB};
+    for (int f = 0; f < FITS; f++) {
+        struct policy_rig rig;
+        struct policy_block holes[3];
+        open_rig(&rig, fits[f], UINT64_MAX);
+        for (int i = 0; i < 3; i++) {
+            holes[i] = take(&rig, sizes[i]);
+            take(&rig, 1);
+        }
+        for (int i = 0; i < 3; i++)
+            let_go(&rig, holes[i]);
+        struct policy_stats stats;
+        policy_stats(rig.policy, &stats);
+        assert_int_equal(stats.largest_hole_bytes, 4 * MIB);
+        assert_int_equal(take(&rig, 2 * MIB).address, holes[f].address);
+        close_rig(&rig);
+    }
+}
+
+static void alignment(void **state)
+{
+    (void)state;
+    for (int f = 0; f < FITS; f++) {
+        struct policy_rig rig;
+        open_rig(&rig, fits[f], UINT64_MAX);
+        backing.next = 3; /* the first memory of all does not start at the alignment */
+        for (uint64_t align = 1; align <= MIB; align *= 4) {
+            struct policy_block block;
+            const struct policy_request request = {.bytes = 5, .alignment = align};
+            assert_int_equal(policy_alloc(rig.policy, &request, &block), STATUS_OK);
+            assert_int_equal(block.address % align, 0);
+        }
+        close_rig(&rig);
+    }
+}
+
+/* The limit is exact; a gap in the supply is no memory; trim cuts the top off. */
+static void limit_gap_and_trim(void **state)
+{
+    (void)state;
+    for (int f = 0; f < FITS; f++) {
+        struct policy_rig rig;
+        char spec[64];
+        struct policy_block block;
+        snprintf(spec, sizeof spec, "%s:limit=10MiB", fits[f]);
+        open_rig(&rig, spec, UINT64_MAX);
+        take(&rig, 4 * MIB);
+        backing.next += 100 * MIB;
+        struct policy_block behind = take(&rig, 4 * MIB);
+        assert_int_equal(rig.policy->totals.reserved_bytes, 8 * MIB);
+        assert_int_equal(policy_walk_sum(rig.policy).bytes[POLICY_RANGE_UNMAPPED], 104 * MIB);
+        assert_int_equal(policy_rig_alloc(&rig, 2 * MIB + 1, &block), STATUS_NO_MEMORY);
+        take(&rig, 2 * MIB);
+        let_go(&rig, behind);
+        assert_int_equal(rig.policy->totals.releasable_bytes, 4 * MIB);
+        assert_int_equal(policy_trim(rig.policy, 0), STATUS_OK);
+        assert_int_equal(rig.policy->totals.reserved_bytes, 10 * MIB); /* the top is in use */
+        close_rig(&rig);
+    }
+}
+
+static void trim_to_nothing(void **state)
+{
+    (void)state;
+    for (int f = 0; f < FITS; f++) {
+        struct policy_rig rig;
+        open_rig(&rig, fits[f], UINT64_MAX);
+        for (int round = 0; round < 3; round++) {
+            struct policy_block a = take(&rig, 3 * MIB);
+            struct policy_block b = take(&rig, 5 * MIB);
+            let_go(&rig, a);
+            let_go(&rig, b);
+            assert_int_equal(policy_trim(rig.policy, 4 * MIB), STATUS_OK);
+            assert_int_equal(rig.policy->totals.reserved_bytes, 3 * MIB);
+            assert_int_equal(policy_trim(rig.policy, 0), STATUS_OK);
+            assert_int_equal(rig.policy->totals.reserved_bytes, 0);
+            assert_int_equal(backing.held_bytes, 0);
+        }
+        close_rig(&rig);
+    }
+}
+
+static void no_way_to_grow(void **state)
+{
+    (void)state;
+    for (int f = 0; f < FITS; f++) {
+        struct policy_rig rig;
+        fake_backing_open(&backing, UINT64_MAX);
+        backing.base.adjacent = false;
+        assert_int_equal(policy_rig_open(&rig, fits[f], &backing.base, 0), STATUS_UNSUPPORTED);
+        assert_non_null(strstr(rig.error.text, fits[f]));
+        assert_int_equal(policy_rig_close(&rig), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(order_flip),         cmocka_unit_test(linear_ramp),
+        cmocka_unit_test(sawtooth),           cmocka_unit_test(pool_boundary),
+        cmocka_unit_test(checkerboard),       cmocka_unit_test(robson_table),
+        cmocka_unit_test(which_hole),         cmocka_unit_test(alignment),
+        cmocka_unit_test(limit_gap_and_trim), cmocka_unit_test(trim_to_nothing),
+        cmocka_unit_test(no_way_to_grow),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
