@@ -1,0 +1,62 @@
+/* Spans: the pieces that ranges of memory are cut into, used or free. Policies that keep
+ * contiguous blocks build on these records.
+ *
+ * All records of a policy lie in one array and name each other by index, so that the array
+ * may move when it grows and a record stays small (40 bytes). Record 0 is no span: it stands
+ * for "no neighbour" and "no child" and counts as used, which spares the hot paths a test
+ * each. A record's priority is drawn once, from its index, and shapes the trees of
+ * span_index.h. */
+#ifndef ALLOCATORS_BASE_SPAN_H
+#define ALLOCATORS_BASE_SPAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "allocators/base/host.h"
+
+struct span {
+    uint64_t address;
+    uint64_t bytes;
+    union {
+        uint64_t requested_bytes; /* while used */
+        struct {
+            uint32_t left, right; /* while free: children in the index */
+        };
+    };
+    uint32_t previous, next; /* neighbours in the range; 0 at its ends. Spare records
+                                are linked through next */
+    uint32_t owner;          /* the policy's: which region, which arena */
+    uint16_t priority;       /* 0 in record 0 only */
+    uint8_t used;
+    uint8_t mark; /* the policy's */
+};
+
+struct spans {
+    struct span *at;
+    uint32_t count; /* records in the array, record 0 among them */
+    uint32_t spare; /* the first of those that stand for nothing now */
+    uint32_t spare_count;
+};
+
+/* Makes sure that `wanted` records are spare. Moves the array; false where the host has no
+ * memory, and then nothing changed. */
+bool spans_reserve(struct spans *self, struct host *host, uint32_t wanted);
+void spans_close(struct spans *self, struct host *host);
+
+/* Takes a spare record; there must be one. */
+static inline uint32_t spans_take(struct spans *self)
+{
+    uint32_t taken = self->spare;
+    self->spare = self->at[taken].next;
+    self->spare_count--;
+    return taken;
+}
+
+static inline void spans_drop(struct spans *self, uint32_t span)
+{
+    self->at[span].next = self->spare;
+    self->spare = span;
+    self->spare_count++;
+}
+
+#endif
