@@ -1,0 +1,240 @@
+/* Records of blocks, the free sets, split and merge. The real allocator keeps one ordered set
+ * per pool, keyed by stream, size and address; here each stream of each pool has an index of
+ * its own, which gives the same order. */
+#include "allocators/policies/torch/torch.h"
+
+bool torch_reserve_blocks(struct torch *self, uint32_t wanted)
+{
+    if (!spans_reserve(&self->spans, self->host, wanted))
+        return false;
+    if (self->block_room < self->spans.count) {
+        struct torch_block *grown =
+            host_grow(self->host, self->blocks, self->block_room, self->spans.count, sizeof *grown);
+        if (!grown)
+            return false;
+        self->blocks = grown;
+        self->block_room = self->spans.count;
+    }
+    return true;
+}
+
+static uint32_t pool_of(struct torch *self, uint32_t id, bool *failed)
+{
+    for (uint32_t i = 0; i < self->pool_count; i++)
+        if (self->pools[i].id == id)
+            return i;
+    if (self->pool_count == self->pool_room) {
+        uint32_t room = self->pool_room ? self->pool_room * 2 : 2;
+        struct torch_pool *grown =
+            host_grow(self->host, self->pools, self->pool_room, room, sizeof *grown);
+        if (!grown) {
+            *failed = true;
+            return 0;
+        }
+        self->pools = grown;
+        self->pool_room = room;
+    }
+    self->pools[self->pool_count].id = id;
+    return self->pool_count++;
+}
+
+static uint32_t arena_new(struct torch *self, uint32_t stream, uint32_t pool, bool small,
+                          bool *failed)
+{
+    if (self->arena_count == self->arena_room) {
+        uint32_t room = self->arena_room ? self->arena_room * 2 : 4;
+        struct torch_arena **grown =
+            host_grow(self->host, self->arenas, self->arena_room, room, sizeof *grown);
+        if (!grown) {
+            *failed = true;
+            return 0;
+        }
+        self->arenas = grown;
+        self->arena_room = room;
+    }
+    struct torch_arena *arena = host_alloc(self->host, sizeof *arena);
+    if (!arena) {
+        *failed = true;
+        return 0;
+    }
+    arena->stream = stream;
+    arena->pool = pool;
+    arena->small = small;
+    self->arenas[self->arena_count] = arena;
+    return self->arena_count++;
+}
+
+/* The arena of a stream in a pool; made when it is first asked for. Few of them exist, and
+ * most requests ask for the one that the last request of their size kind asked for. */
+uint32_t torch_arena_of(struct torch *self, uint32_t stream, uint32_t pool, bool small,
+                        bool *failed)
+{
+    for (uint32_t i = 0; i < self->arena_count; i++) {
+        const struct torch_arena *arena = self->arenas[i];
+        if (arena->stream == stream && arena->small == small && self->pools[arena->pool].id == pool)
+            return i;
+    }
+    uint32_t index = pool_of(self, pool, failed);
+    return *failed ? 0 : arena_new(self, stream, index, small, failed);
+}
+
+/* There must be a spare record: torch_reserve_blocks comes first. */
+uint32_t torch_block_new(struct torch *self, uint64_t address, uint64_t bytes, uint32_t arena,
+                         uint32_t segment, bool mapped)
+{
+    uint32_t block = spans_take(&self->spans);
+    struct span *span = &self->spans.at[block];
+    span->address = address;
+    span->bytes = bytes;
+    span->previous = 0;
+    span->next = 0;
+    span->owner = arena;
+    span->used = 0;
+    self->blocks[block] = (struct torch_block){.segment = segment, .mapped = mapped};
+    return block;
+}
+
+void torch_block_drop(struct torch *self, uint32_t block)
+{
+    self->spans.at[block].used = 0;
+    spans_drop(&self->spans, block);
+}
+
+/* Bytes of a free block that could go back to the device: all of a segment that nobody
+ * divided, or the whole pages inside a block of an expandable one. */
+uint64_t torch_releasable(const struct torch *self, uint32_t block)
+{
+    const struct span *span = &self->spans.at[block];
+    if (!torch_is_expandable(self, block))
+        return span->previous || span->next ? 0 : span->bytes;
+    const struct torch_segment *segment = &self->segments[self->blocks[block].segment];
+    uint64_t page = torch_page_bytes(self, self->arenas[span->owner]);
+    uint64_t start = span->address - segment->address;
+    uint64_t first = (start + page - 1) / page;
+    uint64_t last = (start + span->bytes) / page;
+    return last > first ? (last - first) * page : 0;
+}
+
+void torch_free_insert(struct torch *self, uint32_t block)
+{
+    struct span *span = &self->spans.at[block];
+    struct torch_arena *arena = self->arenas[span->owner];
+    struct torch_block *extra = &self->blocks[block];
+    span->used = 0;
+    extra->collected_at = self->pools[arena->pool].calls[arena->small];
+    span_index_insert(&arena->index, self->spans.at, block);
+    arena->free_bytes += span->bytes;
+    self->base.totals.releasable_bytes += torch_releasable(self, block);
+    policy_hole_added(&self->base, span->bytes);
+}
+
+void torch_free_remove(struct torch *self, uint32_t block)
+{
+    struct span *span = &self->spans.at[block];
+    struct torch_arena *arena = self->arenas[span->owner];
+    span_index_remove(&arena->index, self->spans.at, block);
+    arena->free_bytes -= span->bytes;
+    self->base.totals.releasable_bytes -= torch_releasable(self, block);
+    policy_hole_removed(&self->base, span->bytes);
+}
+
+/* Takes `other`, a neighbour of `block`, into it, if it is free and of the same kind.
+ * Returns its bytes, 0 where nothing was merged. `block` itself is in no set. */
+uint64_t torch_merge(struct torch *self, uint32_t block, uint32_t other)
+{
+    if (!other)
+        return 0;
+    struct span *at = self->spans.at;
+    if (at[other].used || self->blocks[other].mapped != self->blocks[block].mapped)
+        return 0;
+    uint64_t bytes = at[other].bytes;
+    if (self->blocks[other].mapped)
+        torch_free_remove(self, other);
+    else
+        torch_unmapped_remove(self, other);
+    if (at[block].previous == other) {
+        at[block].address = at[other].address;
+        at[block].previous = at[other].previous;
+        if (at[block].previous)
+            at[at[block].previous].next = block;
+        else
+            self->segments[self->blocks[block].segment].first = block;
+    } else {
+        at[block].next = at[other].next;
+        if (at[block].next)
+            at[at[block].next].previous = block;
+    }
+    at[block].bytes += bytes;
+    torch_block_drop(self, other);
+    self->merges++;
+    return bytes;
+}
+
+/* The bytes that a block could reach by mapping what follows it. */
+static uint64_t expandable_bytes(const struct torch *self, uint32_t block)
+{
+    const struct span *span = &self->spans.at[block];
+    uint64_t bytes = span->bytes;
+    if (span->next && !self->blocks[span->next].mapped)
+        bytes += self->spans.at[span->next].bytes;
+    return bytes;
+}
+
+/* The free block after `block` in its arena's order; 0: none. */
+static uint32_t next_free(struct torch *self, struct torch_arena *arena, uint32_t block)
+{
+    const struct span *span = &self->spans.at[block];
+    struct span_place place;
+    return span_index_find(&arena->index, self->spans.at, span->bytes, span->address + 1, &place)
+               ? *place.link
+               : 0;
+}
+
+/* The free block for a request of that size, taken out of its set; 0: a miss. */
+uint32_t torch_find(struct torch *self, uint32_t arena_index, uint64_t rounded_bytes)
+{
+    struct torch_arena *arena = self->arenas[arena_index];
+    const struct torch_settings *settings = &self->settings;
+    if (self->limited && settings->gc_threshold > 0)
+        self->pools[arena->pool].calls[arena->small]++;
+    struct span_place place;
+    if (!span_index_find(&arena->index, self->spans.at, rounded_bytes, 0, &place))
+        return 0;
+    uint32_t block = *place.link;
+    if (settings->expandable) {
+        /* A bounded hole that follows in size is taken before the tail that can grow. */
+        for (uint32_t next; (next = next_free(self, arena, block)) != 0; block = next)
+            if (expandable_bytes(self, next) >= expandable_bytes(self, block))
+                break;
+    }
+    uint64_t bytes = self->spans.at[block].bytes;
+    if (rounded_bytes < settings->max_split_bytes && bytes >= settings->max_split_bytes)
+        return 0;
+    if (rounded_bytes >= settings->max_split_bytes &&
+        bytes >= rounded_bytes + settings->max_non_split_rounding_bytes)
+        return 0;
+    torch_free_remove(self, block);
+    return block;
+}
+
+bool torch_should_split(const struct torch *self, uint32_t block, uint64_t rounded_bytes)
+{
+    const struct span *span = &self->spans.at[block];
+    uint64_t rest = span->bytes - rounded_bytes;
+    if (self->arenas[span->owner]->small || self->settings.expandable)
+        return rest >= TORCH_MIN_BLOCK_BYTES;
+    return rounded_bytes < self->settings.max_split_bytes && rest > TORCH_SMALL_BYTES;
+}
+
+void torch_blocks_close(struct torch *self)
+{
+    for (uint32_t i = 0; i < self->arena_count; i++) {
+        struct torch_arena *arena = self->arenas[i];
+        host_free(self->host, arena->unmapped, arena->unmapped_room * sizeof *arena->unmapped);
+        host_free(self->host, arena, sizeof *arena);
+    }
+    host_free(self->host, self->arenas, self->arena_room * sizeof *self->arenas);
+    host_free(self->host, self->pools, self->pool_room * sizeof *self->pools);
+    host_free(self->host, self->blocks, self->block_room * sizeof *self->blocks);
+    spans_close(&self->spans, self->host);
+}

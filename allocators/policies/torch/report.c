@@ -1,0 +1,212 @@
+/* What the policy says of itself: statistics, the walk over all blocks, what it could serve,
+ * and the check of every invariant. */
+#include <inttypes.h>
+
+#include "allocators/policies/torch/torch.h"
+
+/* Only blocks of the stream and pool that asked last can serve a request like the last one;
+ * the small pool serves requests up to 1 MiB whatever its holes are. */
+static uint64_t largest_usable(const struct torch *self)
+{
+    uint64_t largest = 0;
+    for (int small = 0; small <= 1; small++) {
+        uint32_t index = self->last_arena[small];
+        if (index == UINT32_MAX)
+            continue;
+        const struct torch_arena *arena = self->arenas[index];
+        uint64_t bytes = span_index_largest(&arena->index, self->spans.at);
+        if (small && bytes > TORCH_SMALL_BYTES)
+            bytes = TORCH_SMALL_BYTES;
+        if (bytes > largest)
+            largest = bytes;
+    }
+    return largest;
+}
+
+void torch_stats(const struct policy *base, struct policy_stats *out)
+{
+    const struct torch *self = (const struct torch *)base;
+    *out = (struct policy_stats){.totals = self->base.totals};
+    out->largest_hole_bytes = largest_usable(self);
+    uint64_t usable = 0;
+    for (int small = 0; small <= 1; small++)
+        if (self->last_arena[small] != UINT32_MAX)
+            usable += self->arenas[self->last_arena[small]]->free_bytes;
+    out->stranded_by_stream_bytes = policy_free_bytes(&self->base.totals) - usable;
+    out->count.splits = self->splits;
+    out->count.merges = self->merges;
+    out->count.segments_made = self->num_device_alloc;
+    out->count.segments_freed = self->num_device_free;
+    out->count.flushes = self->flushes;
+    out->count.retries = self->num_alloc_retries;
+    out->count.failures = self->num_ooms;
+}
+
+/* The longest run of free and pending blocks of the arenas that asked last. */
+static uint64_t largest_after_waiting(const struct torch *self)
+{
+    uint64_t largest = 0;
+    for (uint32_t i = 0; i < self->order_count; i++) {
+        const struct torch_segment *segment = &self->segments[self->order[i]];
+        const struct torch_arena *arena = self->arenas[segment->arena];
+        uint64_t run = 0;
+        if (segment->arena != self->last_arena[arena->small])
+            continue;
+        for (uint32_t b = segment->first; b; b = self->spans.at[b].next) {
+            bool usable =
+                self->blocks[b].mapped && (!self->spans.at[b].used || self->blocks[b].retired);
+            run = usable ? run + self->spans.at[b].bytes : 0;
+            uint64_t bytes = arena->small && run > TORCH_SMALL_BYTES ? TORCH_SMALL_BYTES : run;
+            if (bytes > largest)
+                largest = bytes;
+        }
+    }
+    return largest;
+}
+
+uint64_t torch_servable(const struct policy *base, enum policy_price price)
+{
+    const struct torch *self = (const struct torch *)base;
+    uint64_t bytes = largest_usable(self);
+    if (price >= POLICY_PRICE_WAIT && self->base.totals.pending_bytes)
+        bytes = largest_after_waiting(self);
+    if (price >= POLICY_PRICE_TRIM && self->base.totals.releasable_bytes > bytes)
+        bytes = self->base.totals.releasable_bytes;
+    return bytes;
+}
+
+void torch_walk(const struct policy *base, policy_visit *visit, void *argument)
+{
+    const struct torch *self = (const struct torch *)base;
+    for (uint32_t i = 0; i < self->order_count; i++) {
+        const struct torch_segment *segment = &self->segments[self->order[i]];
+        const struct torch_arena *arena = self->arenas[segment->arena];
+        for (uint32_t b = segment->first; b; b = self->spans.at[b].next) {
+            const struct span *span = &self->spans.at[b];
+            const struct torch_block *extra = &self->blocks[b];
+            struct policy_range range = {
+                .address = span->address,
+                .bytes = span->bytes,
+                .segment_address = segment->address,
+                .stream = arena->stream,
+                .pool = self->pools[arena->pool].id,
+                .state = !extra->mapped   ? POLICY_RANGE_UNMAPPED
+                         : !span->used    ? POLICY_RANGE_HOLE
+                         : extra->retired ? POLICY_RANGE_PENDING
+                                          : POLICY_RANGE_USED,
+            };
+            if (range.state == POLICY_RANGE_USED)
+                range.requested_bytes = extra->requested_bytes;
+            if (!visit(argument, &range))
+                return;
+        }
+    }
+}
+
+struct sums { /* recomputed by validate */
+    struct policy_totals totals;
+    uint64_t holes, usable_bytes;
+};
+
+static enum status check_block(const struct torch *self, const struct torch_segment *segment,
+                               uint32_t b, uint64_t address, struct sums *sums, struct error *error)
+{
+    const struct span *span = &self->spans.at[b];
+    const struct torch_block *extra = &self->blocks[b];
+    const struct span *next = span->next ? &self->spans.at[span->next] : NULL;
+    if (span->address != address || span->bytes == 0 || span->owner != segment->arena)
+        return error_set(error, STATUS_CORRUPT,
+                         "torch: the block at %" PRIu64 " should start at %" PRIu64, span->address,
+                         address);
+    if (next && (next->previous != b))
+        return error_set(error, STATUS_CORRUPT,
+                         "torch: neighbours at %" PRIu64 " do not know each other", address);
+    if (next && !span->used && !next->used && extra->mapped == self->blocks[span->next].mapped)
+        return error_set(error, STATUS_CORRUPT,
+                         "torch: two free blocks at %" PRIu64 " should have been merged", address);
+    if (!extra->mapped)
+        return STATUS_OK;
+    sums->totals.reserved_bytes += span->bytes;
+    if (!span->used) {
+        struct span_place place;
+        struct span_index *index = &self->arenas[span->owner]->index;
+        if (!span_index_find(index, self->spans.at, span->bytes, span->address, &place) ||
+            *place.link != b)
+            return error_set(error, STATUS_CORRUPT,
+                             "torch: the free block at %" PRIu64 " is not in its set", address);
+        sums->holes++;
+        sums->totals.releasable_bytes += torch_releasable(self, b);
+        if (self->base.watch)
+            sums->usable_bytes += span->bytes - span->bytes % self->base.watch->unit_bytes;
+    } else if (extra->retired) {
+        sums->totals.pending_bytes += span->bytes;
+    } else {
+        sums->totals.live_blocks++;
+        sums->totals.granted_bytes += span->bytes;
+        sums->totals.live_bytes += extra->requested_bytes;
+    }
+    return STATUS_OK;
+}
+
+static uint64_t count_tree(const struct torch *self, uint32_t node)
+{
+    return node ? 1 + count_tree(self, self->spans.at[node].left) +
+                      count_tree(self, self->spans.at[node].right)
+                : 0;
+}
+
+static enum status check_sums(const struct torch *self, const struct sums *sums,
+                              struct error *error)
+{
+    const struct policy_totals *a = &self->base.totals;
+    const struct policy_totals *b = &sums->totals;
+    uint64_t held = 0;
+    for (uint32_t i = 0; i < self->arena_count; i++)
+        for (unsigned r = 0; r < SPAN_INDEX_GROUPS * 16u; r++)
+            held += count_tree(self, self->arenas[i]->index.roots[r]);
+    if (held != sums->holes)
+        return error_set(error, STATUS_CORRUPT,
+                         "torch: the free sets hold %" PRIu64 " blocks, the segments %" PRIu64,
+                         held, sums->holes);
+    if (a->live_bytes != b->live_bytes || a->granted_bytes != b->granted_bytes ||
+        a->reserved_bytes != b->reserved_bytes || a->pending_bytes != b->pending_bytes ||
+        a->releasable_bytes != b->releasable_bytes || a->live_blocks != b->live_blocks)
+        return error_set(
+            error, STATUS_CORRUPT,
+            "torch: the totals say granted %" PRIu64 " reserved %" PRIu64 " pending %" PRIu64
+            " releasable %" PRIu64 ", the blocks %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
+            a->granted_bytes, a->reserved_bytes, a->pending_bytes, a->releasable_bytes,
+            b->granted_bytes, b->reserved_bytes, b->pending_bytes, b->releasable_bytes);
+    if (self->base.watch && self->base.watch->usable_bytes != sums->usable_bytes)
+        return error_set(error, STATUS_CORRUPT, "torch: the hole watch is off");
+    if (a->granted_bytes != self->stats[TORCH_ALLOCATED_BYTES][TORCH_ALL].current ||
+        a->reserved_bytes != self->stats[TORCH_RESERVED_BYTES][TORCH_ALL].current ||
+        a->granted_bytes + a->pending_bytes != self->stats[TORCH_ACTIVE_BYTES][TORCH_ALL].current)
+        return error_set(error, STATUS_CORRUPT, "torch: the statistics and the totals differ");
+    return STATUS_OK;
+}
+
+enum status torch_validate(const struct policy *base, struct error *error)
+{
+    const struct torch *self = (const struct torch *)base;
+    struct sums sums = {.holes = 0};
+    uint64_t end_before = 0;
+    for (uint32_t i = 0; i < self->order_count; i++) {
+        const struct torch_segment *segment = &self->segments[self->order[i]];
+        uint64_t address = segment->address;
+        if (address < end_before)
+            return error_set(error, STATUS_CORRUPT, "torch: segments overlap at %" PRIu64, address);
+        for (uint32_t b = segment->first; b; b = self->spans.at[b].next) {
+            enum status status = check_block(self, segment, b, address, &sums, error);
+            if (status != STATUS_OK)
+                return status;
+            address += self->spans.at[b].bytes;
+        }
+        if (address != segment->address + segment->bytes)
+            return error_set(error, STATUS_CORRUPT,
+                             "torch: the blocks of the segment at %" PRIu64 " do not fill it",
+                             segment->address);
+        end_before = address;
+    }
+    return check_sums(self, &sums, error);
+}

@@ -1,0 +1,271 @@
+/* PyTorch's caching allocator for CUDA (c10/cuda/CUDACachingAllocator, as of 2.11), as one
+ * policy in several files:
+ *
+ *   settings.c    options, the configuration string, rounding of sizes
+ *   blocks.c      records of blocks, split and merge, free sets
+ *   segments.c    driver allocations: made, given back, collected
+ *   expandable.c  growing virtual ranges, mapped by pages
+ *   streams.c     frees that wait for other streams
+ *   report.c      statistics, walk, validate, servable
+ *   torch.c       the order of decisions in malloc and free
+ *
+ * A block is free, allocated, or pending: let go, but used by other streams whose events are
+ * not seen complete yet. Free blocks of one stream, one pool (small or large; the common one
+ * or a private one) form one arena: an index ordered by size and then address. */
+#ifndef ALLOCATORS_POLICIES_TORCH_TORCH_H
+#define ALLOCATORS_POLICIES_TORCH_TORCH_H
+
+#include "allocators/base/size.h"
+#include "allocators/base/span.h"
+#include "allocators/base/span_index.h"
+#include "allocators/policy.h"
+
+#define TORCH_MIN_BLOCK_BYTES     UINT64_C(512)
+#define TORCH_SMALL_BYTES         MIB /* requests up to it go to the small pool */
+#define TORCH_SMALL_SEGMENT_BYTES (2 * MIB)
+#define TORCH_MIN_LARGE_BYTES     (10 * MIB) /* from here a request gets its own segment */
+#define TORCH_ROUND_LARGE_BYTES   (2 * MIB)
+#define TORCH_DIVISION_INTERVALS  16 /* 1 MiB, 2 MiB, .. 32 GiB and more */
+
+struct torch_values {
+    struct policy_common common;
+    const char *conf;
+    bool expandable_segments;
+    uint64_t max_split_size_mb;
+    uint64_t max_non_split_rounding_mb;
+    double garbage_collection_threshold;
+    const char *roundup_power2_divisions;
+    double per_process_memory_fraction;
+    uint64_t large_segment_size_mb;
+};
+
+/* The settings in force, from the options and the configuration string. */
+struct torch_settings {
+    bool expandable;
+    uint64_t max_split_bytes; /* UINT64_MAX: no limit */
+    uint64_t max_non_split_rounding_bytes;
+    double gc_threshold;
+    double fraction; /* 0: not set */
+    uint64_t large_segment_bytes;
+    uint64_t divisions[TORCH_DIVISION_INTERVALS]; /* 0 or 1: plain rounding */
+    bool has_divisions;
+};
+
+extern const struct option torch_options[];
+
+enum status torch_settings_read(const struct torch_values *values, struct torch_settings *settings,
+                                struct error *error);
+
+/* Kept for all blocks, and for the small and the large pool apart. */
+enum torch_stat {
+    TORCH_ALLOCATION,
+    TORCH_SEGMENT,
+    TORCH_ACTIVE,
+    TORCH_INACTIVE_SPLIT,
+    TORCH_ALLOCATED_BYTES,
+    TORCH_RESERVED_BYTES,
+    TORCH_ACTIVE_BYTES,
+    TORCH_INACTIVE_SPLIT_BYTES,
+    TORCH_REQUESTED_BYTES,
+    TORCH_STAT_COUNT
+};
+enum torch_kind { TORCH_ALL, TORCH_SMALL, TORCH_LARGE, TORCH_KIND_COUNT };
+
+struct torch_counter {
+    uint64_t current, peak, allocated; /* freed = allocated - current */
+};
+
+/* What a block has beside its span: where it belongs and who else uses it. */
+struct torch_block {
+    uint64_t requested_bytes;
+    uint64_t collected_at; /* the pool's call count when it entered the free set */
+    uint32_t segment;      /* into segments */
+    uint32_t uses;         /* streams other than its own: a list in torch->uses; 0: none */
+    uint32_t events;       /* recorded and not yet seen complete */
+    bool mapped;           /* false: address space only, of an expandable segment */
+    bool retired;          /* let go by the program, no longer counted as allocated */
+};
+
+/* One driver allocation or one expandable range. */
+struct torch_segment {
+    uint64_t address, bytes; /* of an expandable one: the whole reservation */
+    uint32_t arena;
+    uint32_t first; /* its first block */
+    bool expandable;
+    bool dead;             /* given back; the record is spare */
+    backing_handle *pages; /* expandable: one handle per page, 0: not mapped */
+    uint32_t page_count;   /* of `pages`, grown as needed */
+};
+
+/* The two pools of one id: 0 is the common one, others are private. */
+struct torch_pool {
+    uint32_t id;
+    uint64_t calls[2]; /* of get_free_block since the start, small and large */
+};
+
+/* One free set: a stream's blocks in one pool. */
+struct torch_arena {
+    struct span_index index;
+    uint32_t stream, pool; /* pool: into pools */
+    bool small;
+    uint64_t free_bytes;
+    uint32_t *unmapped; /* blocks of address space only, ascending by address */
+    uint32_t unmapped_count, unmapped_room;
+};
+
+struct torch_use { /* one stream in a block's list */
+    uint32_t stream, next;
+};
+
+struct torch_event { /* recorded when a block with uses was let go */
+    struct backing_ticket ticket;
+    uint32_t block;
+};
+
+struct torch_queue { /* of one stream, oldest first */
+    struct torch_event *events;
+    uint32_t head, count, room;
+};
+
+struct torch {
+    struct policy base;
+    struct backing *backing;
+    struct host *host;
+    struct torch_settings settings;
+    uint64_t allowed_bytes; /* UINT64_MAX: no limit was set */
+    bool limited;
+    enum status fault; /* of the backing, other than REFUSED: ends the run */
+
+    struct spans spans; /* blocks: spans and, beside them, the rest */
+    struct torch_block *blocks;
+    uint32_t block_room;
+
+    struct torch_segment *segments;
+    uint32_t segment_count, segment_room;
+    uint32_t spare_segment; /* linked through `first`; UINT32_MAX: none */
+    uint32_t *order;        /* living segments by address */
+    uint32_t order_count, order_room;
+
+    struct torch_arena **arenas;
+    uint32_t arena_count, arena_room;
+    struct torch_pool *pools;
+    uint32_t pool_count, pool_room;
+    uint32_t last_arena[2]; /* of the last large and the last small request */
+    uint32_t last_stream, last_pool;
+
+    struct torch_use *uses; /* record 0 is none */
+    uint32_t use_count, use_room, spare_use;
+    struct torch_queue *queues; /* by stream */
+    uint32_t queue_count;
+    uint32_t pending_events;
+
+    struct torch_counter stats[TORCH_STAT_COUNT][TORCH_KIND_COUNT];
+    uint64_t num_alloc_retries, num_ooms, num_device_alloc, num_device_free;
+    uint64_t num_sync_all_streams, splits, merges, flushes;
+    uint64_t oversize_allocations, oversize_segments;
+};
+
+/* settings.c */
+uint64_t torch_round(const struct torch_settings *settings, uint64_t bytes);
+uint64_t torch_device_request(const struct torch_settings *settings, uint64_t rounded_bytes);
+
+/* blocks.c */
+bool torch_reserve_blocks(struct torch *self, uint32_t wanted);
+uint32_t torch_arena_of(struct torch *self, uint32_t stream, uint32_t pool, bool small,
+                        bool *failed);
+void torch_blocks_close(struct torch *self);
+uint32_t torch_block_new(struct torch *self, uint64_t address, uint64_t bytes, uint32_t arena,
+                         uint32_t segment, bool mapped);
+void torch_block_drop(struct torch *self, uint32_t block);
+void torch_free_insert(struct torch *self, uint32_t block);
+void torch_free_remove(struct torch *self, uint32_t block);
+uint64_t torch_merge(struct torch *self, uint32_t block, uint32_t other);
+uint32_t torch_find(struct torch *self, uint32_t arena, uint64_t rounded_bytes);
+uint64_t torch_releasable(const struct torch *self, uint32_t block);
+bool torch_should_split(const struct torch *self, uint32_t block, uint64_t rounded_bytes);
+
+/* segments.c */
+uint32_t torch_segment_new(struct torch *self, uint64_t address, uint64_t bytes, uint32_t arena,
+                           bool expandable);
+void torch_segment_drop(struct torch *self, uint32_t segment);
+uint32_t torch_alloc_block(struct torch *self, uint32_t arena, uint64_t rounded_bytes, bool retry);
+bool torch_release_available(struct torch *self, uint32_t arena, uint64_t rounded_bytes);
+void torch_release_cached(struct torch *self);
+void torch_collect(struct torch *self);
+void torch_release_segment(struct torch *self, uint32_t block);
+
+/* expandable.c */
+uint32_t torch_expand(struct torch *self, uint32_t arena, uint64_t rounded_bytes);
+void torch_unmap_free(struct torch *self, uint32_t block);
+void torch_unmapped_remove(struct torch *self, uint32_t block);
+
+/* streams.c */
+bool torch_record_use(struct torch *self, uint32_t block, uint32_t stream);
+bool torch_defer(struct torch *self, uint32_t block);
+void torch_poll(struct torch *self);
+void torch_wait_all(struct torch *self);
+void torch_streams_close(struct torch *self);
+
+/* torch.c */
+void torch_complete(struct torch *self, uint32_t block);
+
+/* report.c */
+void torch_stats(const struct policy *base, struct policy_stats *out);
+void torch_walk(const struct policy *base, policy_visit *visit, void *argument);
+enum status torch_validate(const struct policy *base, struct error *error);
+uint64_t torch_servable(const struct policy *base, enum policy_price price);
+
+static inline struct torch *torch_of(struct policy *base)
+{
+    return (struct torch *)base;
+}
+
+static inline enum torch_kind torch_kind_of(const struct torch *self, uint32_t arena)
+{
+    return self->arenas[arena]->small ? TORCH_SMALL : TORCH_LARGE;
+}
+
+static inline void torch_count(struct torch_counter *counter, uint64_t amount)
+{
+    counter->current += amount;
+    counter->allocated += amount;
+    if (counter->current > counter->peak)
+        counter->peak = counter->current;
+}
+
+static inline void torch_add(struct torch *self, enum torch_stat stat, enum torch_kind kind,
+                             uint64_t amount)
+{
+    torch_count(&self->stats[stat][TORCH_ALL], amount);
+    torch_count(&self->stats[stat][kind], amount);
+}
+
+static inline void torch_subtract(struct torch *self, enum torch_stat stat, enum torch_kind kind,
+                                  uint64_t amount)
+{
+    self->stats[stat][TORCH_ALL].current -= amount;
+    self->stats[stat][kind].current -= amount;
+}
+
+/* A change that may go either way, counted by its net, as the real one does. */
+static inline void torch_change(struct torch *self, enum torch_stat stat, enum torch_kind kind,
+                                int64_t net)
+{
+    if (net > 0)
+        torch_add(self, stat, kind, (uint64_t)net);
+    else
+        torch_subtract(self, stat, kind, (uint64_t)-net);
+}
+
+/* The segment that a block lies in grows by pages. */
+static inline bool torch_is_expandable(const struct torch *self, uint32_t block)
+{
+    return self->segments[self->blocks[block].segment].expandable;
+}
+
+static inline uint64_t torch_page_bytes(const struct torch *self, const struct torch_arena *arena)
+{
+    return arena->small ? TORCH_SMALL_SEGMENT_BYTES : self->settings.large_segment_bytes;
+}
+
+#endif

@@ -1,0 +1,133 @@
+/* One deterministic stream of 2000 requests and frees under many policies: the hash of all
+ * addresses, what lives at the end, the failures and the reserved bytes, as the imitated
+ * allocators' own code, or a model written from it, gave them over a bump address. One row is
+ * one configuration; a policy with a known line adds a row here. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/size.h"
+#include "allocators/registry.h"
+#include "tests/support/fake_backing.h"
+
+#define STEPS     2000
+#define MOST_LIVE 64
+
+struct stream {
+    uint32_t x;
+    struct policy *policy;
+    struct policy_block live[MOST_LIVE];
+    unsigned count;
+    uint64_t hash, live_bytes, fails;
+};
+
+static uint32_t draw(struct stream *s)
+{
+    s->x = (1103515245u * s->x + 12345u) & 0x7fffffffu;
+    return s->x >> 8;
+}
+
+/* FNV-1a over the eight bytes of an address, lowest first. */
+static void hash_address(struct stream *s, uint64_t address)
+{
+    for (unsigned i = 0; i < 8; i++) {
+        s->hash ^= address >> 8 * i & 0xff;
+        s->hash *= UINT64_C(0x100000001b3);
+    }
+}
+
+static uint64_t draw_bytes(struct stream *s)
+{
+    uint32_t kind = draw(s) % 10;
+    if (kind < 5)
+        return 1 + draw(s) % 65536;
+    if (kind < 8)
+        return 1 + draw(s) % 4194304;
+    return 1 + (kind == 8 ? 4 : 16) * (uint64_t)draw(s);
+}
+
+static void step(struct stream *s)
+{
+    uint32_t a = draw(s);
+    if (s->count == MOST_LIVE || (s->count > 0 && a % 100 < 40)) {
+        unsigned j = draw(s) % s->count;
+        s->live_bytes -= s->live[j].requested_bytes;
+        assert_int_equal(policy_free(s->policy, &s->live[j], 0), STATUS_OK);
+        s->live[j] = s->live[--s->count];
+        return;
+    }
+    struct policy_request request = {.bytes = draw_bytes(s)};
+    struct policy_block *block = &s->live[s->count];
+    if (policy_alloc(s->policy, &request, block) == STATUS_OK) {
+        hash_address(s, block->address);
+        s->live_bytes += request.bytes;
+        s->count++;
+    } else {
+        hash_address(s, UINT64_MAX);
+        s->fails++;
+    }
+}
+
+struct row {
+    const char *spec;
+    uint64_t cap_bytes; /* of the backing */
+    uint64_t hash;
+    unsigned live;
+    uint64_t live_bytes, fails, reserved_bytes, granted_bytes;
+};
+
+static const struct row rows[] = {
+    {"torch", UINT64_MAX, UINT64_C(0x80e337b9d879704f), 60, 483304663, 0, 1499463680, 484027392},
+    {"torch", GIB, UINT64_C(0xb44753ebfab2ba9a), 60, 483335569, 10, 1059061760, 483463168},
+    {"torch:limit=1GiB", UINT64_MAX, UINT64_C(0xb44753ebfab2ba9a), 60, 483335569, 10, 1059061760,
+     483463168},
+    {"torch:roundup_power2_divisions=4", UINT64_MAX, UINT64_C(0xac4ddcc419800e27), 60, 483304663, 0,
+     1470103552, 531723776},
+};
+
+static void check_row(void **state)
+{
+    const struct row *row = *state;
+    struct fake_backing *backing = malloc(sizeof *backing);
+    struct host host = {0};
+    struct spec spec;
+    struct error error;
+    struct stream s = {.x = 12345, .hash = UINT64_C(0xcbf29ce484222325)};
+    assert_non_null(backing);
+    fake_backing_open(backing, row->cap_bytes);
+    struct policy_context context = {.backing = &backing->base, .host = &host};
+    assert_int_equal(spec_parse(row->spec, &spec, &error), STATUS_OK);
+    if (registry_create(&spec, &context, &s.policy, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    for (unsigned i = 0; i < STEPS; i++) {
+        step(&s);
+        if (i % 50 == 0 && policy_validate(s.policy, &error) != STATUS_OK)
+            fail_msg("step %u: %s", i, error.text);
+    }
+    assert_int_equal(s.fails, row->fails);
+    assert_int_equal(s.count, row->live);
+    assert_int_equal(s.live_bytes, row->live_bytes);
+    assert_int_equal(s.hash, row->hash);
+    assert_int_equal(s.policy->totals.reserved_bytes, row->reserved_bytes);
+    if (row->granted_bytes)
+        assert_int_equal(s.policy->totals.granted_bytes, row->granted_bytes);
+    policy_destroy(s.policy);
+    spec_close(&spec);
+    assert_int_equal(host.now_bytes, 0);
+    assert_int_equal(backing->held_bytes, 0);
+    free(backing);
+}
+
+int main(void)
+{
+    enum { COUNT = sizeof rows / sizeof *rows };
+    struct CMUnitTest tests[COUNT];
+    for (size_t i = 0; i < COUNT; i++)
+        tests[i] = (struct CMUnitTest){.name = rows[i].spec,
+                                       .test_func = check_row,
+                                       .initial_state = (void *)(uintptr_t)&rows[i]};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

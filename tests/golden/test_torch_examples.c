@@ -1,0 +1,247 @@
+/* Worked examples of PyTorch's allocator with segments, derived from its source: sizes,
+ * offsets and counters after each request, over a device whose segments follow each other. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/size.h"
+#include "allocators/policies/torch/torch.h"
+#include "allocators/registry.h"
+#include "tests/support/fake_backing.h"
+
+struct rig {
+    struct fake_backing *backing;
+    struct host host;
+    struct policy *policy;
+};
+
+static struct rig open_rig(const char *text, uint64_t cap_bytes)
+{
+    struct rig rig = {.backing = malloc(sizeof *rig.backing)};
+    struct spec spec;
+    struct error error;
+    assert_non_null(rig.backing);
+    fake_backing_open(rig.backing, cap_bytes);
+    struct host *host = calloc(1, sizeof *host);
+    struct policy_context context = {.backing = &rig.backing->base, .host = host};
+    assert_int_equal(spec_parse(text, &spec, &error), STATUS_OK);
+    if (registry_create(&spec, &context, &rig.policy, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    spec_close(&spec);
+    return rig;
+}
+
+static void close_rig(struct rig *rig)
+{
+    struct torch *self = torch_of(rig->policy);
+    struct host *host = self->host;
+    policy_destroy(rig->policy);
+    assert_int_equal(rig->backing->held_bytes, 0);
+    assert_int_equal(host->now_bytes, 0);
+    free(host);
+    free(rig->backing);
+}
+
+static struct policy_block request(struct rig *rig, uint64_t bytes)
+{
+    struct policy_block block;
+    struct policy_request asked = {.bytes = bytes};
+    struct error error;
+    assert_int_equal(policy_alloc(rig->policy, &asked, &block), STATUS_OK);
+    if (policy_validate(rig->policy, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    return block;
+}
+
+static void expect_place(struct rig *rig, uint64_t bytes, uint64_t offset, uint64_t granted_bytes)
+{
+    struct policy_block block = request(rig, bytes);
+    assert_int_equal(block.address, offset);
+    assert_int_equal(block.granted_bytes, granted_bytes);
+}
+
+static void expect_failure(struct rig *rig, uint64_t bytes)
+{
+    struct policy_block block;
+    struct policy_request asked = {.bytes = bytes};
+    assert_int_equal(policy_alloc(rig->policy, &asked, &block), STATUS_NO_MEMORY);
+}
+
+static void release(struct rig *rig, struct policy_block block)
+{
+    struct error error;
+    assert_int_equal(policy_free(rig->policy, &block, 0), STATUS_OK);
+    if (policy_validate(rig->policy, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+}
+
+static uint64_t reserved(const struct rig *rig)
+{
+    return rig->policy->totals.reserved_bytes;
+}
+
+static uint64_t stat(const struct rig *rig, enum torch_stat name)
+{
+    return torch_of(rig->policy)->stats[name][TORCH_ALL].current;
+}
+
+static void sizes_and_segments(void **state)
+{
+    (void)state;
+    struct rig rig = open_rig("torch", UINT64_MAX);
+    expect_place(&rig, 1, 0, 512);
+    expect_place(&rig, 512, 512, 512);
+    expect_place(&rig, 513, 1024, 1024);
+    expect_place(&rig, 1048576, 2048, 1048576);
+    assert_int_equal(reserved(&rig), 2097152);
+    assert_int_equal(stat(&rig, TORCH_ALLOCATED_BYTES), 1050624);
+    assert_int_equal(stat(&rig, TORCH_INACTIVE_SPLIT), 1);
+    assert_int_equal(stat(&rig, TORCH_INACTIVE_SPLIT_BYTES), 1046528);
+    expect_place(&rig, 1048577, 2097152, 1049088);
+    assert_int_equal(reserved(&rig), 23068672);
+    expect_place(&rig, 8 * MIB, 3146240, 8 * MIB);
+    expect_place(&rig, 10485759, 11534848, 11533824); /* slack of 1 MiB at most: not divided */
+    (void)request(&rig, 10485760);
+    assert_int_equal(reserved(&rig), 33554432);
+    (void)request(&rig, 10485761);
+    assert_int_equal(reserved(&rig), 46137344);
+    close_rig(&rig);
+}
+
+static void workspace(void **state)
+{
+    (void)state;
+    struct rig rig = open_rig("torch", UINT64_MAX);
+    (void)request(&rig, 8519680);
+    assert_int_equal(reserved(&rig), 20971520);
+    assert_int_equal(stat(&rig, TORCH_INACTIVE_SPLIT_BYTES), 12451840);
+    close_rig(&rig);
+}
+
+static void small_requests(void **state)
+{
+    (void)state;
+    struct rig rig = open_rig("torch", UINT64_MAX);
+    static const uint64_t bytes[] = {40000, 512, 4096, 100, 1};
+    static const uint64_t offsets[] = {0, 40448, 40960, 45056, 45568};
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(request(&rig, bytes[i]).address, offsets[i]);
+    struct policy_stats stats;
+    policy_stats(rig.policy, &stats);
+    assert_int_equal(policy_free_bytes(&stats.totals), 2051072);
+    close_rig(&rig);
+}
+
+static void rounding_by_divisions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec;
+        uint64_t bytes, rounded;
+    } rows[] = {
+        {"torch:roundup_power2_divisions=4", 100, 512},
+        {"torch:roundup_power2_divisions=4", 513, 1024},
+        {"torch:roundup_power2_divisions=4", 1200, 1536},
+        {"torch:roundup_power2_divisions=4", 1792, 2048},
+        {"torch:roundup_power2_divisions=4", 2048, 2048},
+        {"torch:roundup_power2_divisions=4", 2049, 2560},
+        {"torch:roundup_power2_divisions=4", 3000, 3072},
+        {"torch:roundup_power2_divisions=4", 1048577, 1310720},
+        {"torch:roundup_power2_divisions=8", 4096, 4096},
+        {"torch:roundup_power2_divisions=8", 4097, 4608},
+        {"torch:conf='roundup_power2_divisions:[1:8,1024:2,>:1]'", 5000, 5120},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct rig rig = open_rig(rows[i].spec, UINT64_MAX);
+        assert_int_equal(torch_round(&torch_of(rig.policy)->settings, rows[i].bytes),
+                         rows[i].rounded);
+        close_rig(&rig);
+    }
+}
+
+static void slack_of_a_large_block(void **state)
+{
+    (void)state;
+    struct rig rig = open_rig("torch", UINT64_MAX);
+    release(&rig, request(&rig, 20 * MIB));
+    struct policy_block whole = request(&rig, 19 * MIB);
+    assert_int_equal(whole.granted_bytes, 20971520);
+    release(&rig, whole);
+    assert_int_equal(request(&rig, 19 * MIB - 512).granted_bytes, 19922432);
+    assert_int_equal(stat(&rig, TORCH_INACTIVE_SPLIT_BYTES), 1049088);
+    close_rig(&rig);
+}
+
+static void retry_gives_the_cache_back(void **state)
+{
+    (void)state;
+    struct rig rig = open_rig("torch", 100 * MIB);
+    struct policy_block blocks[5];
+    for (int i = 0; i < 5; i++)
+        blocks[i] = request(&rig, 20 * MIB);
+    release(&rig, blocks[0]);
+    release(&rig, blocks[2]);
+    assert_int_equal(reserved(&rig), 104857600);
+    assert_int_equal(stat(&rig, TORCH_ALLOCATED_BYTES), 62914560);
+    assert_int_equal(stat(&rig, TORCH_INACTIVE_SPLIT), 0);
+    (void)request(&rig, 30 * MIB);
+    assert_int_equal(reserved(&rig), 94371840);
+    assert_int_equal(torch_of(rig.policy)->num_alloc_retries, 1);
+    close_rig(&rig);
+}
+
+static void split_head_blocks_a_segment(void **state)
+{
+    (void)state;
+    struct rig rig = open_rig("torch", 100 * MIB);
+    release(&rig, request(&rig, 60 * MIB));
+    expect_place(&rig, 20 * MIB, 0, 20 * MIB);
+    assert_int_equal(stat(&rig, TORCH_INACTIVE_SPLIT_BYTES), 41943040);
+    expect_failure(&rig, 50 * MIB);
+    close_rig(&rig);
+}
+
+static void oversize_blocks(void **state)
+{
+    (void)state;
+    struct rig rig = open_rig("torch:max_split_size_mb=32", UINT64_MAX);
+    release(&rig, request(&rig, 60 * MIB));
+    (void)request(&rig, 20 * MIB);
+    assert_int_equal(reserved(&rig), 83886080);
+    struct policy_block whole = request(&rig, 42 * MIB);
+    assert_int_equal(whole.granted_bytes, 60 * MIB);
+    release(&rig, whole);
+    (void)request(&rig, 40 * MIB);
+    assert_int_equal(reserved(&rig), 125829120);
+    close_rig(&rig);
+}
+
+static void fraction_counts_device_requests(void **state)
+{
+    (void)state;
+    struct rig rig = open_rig("torch:per_process_memory_fraction=0.5", 100 * MIB);
+    (void)request(&rig, 20 * MIB);
+    (void)request(&rig, 20 * MIB);
+    expect_failure(&rig, 2 * MIB);
+    (void)request(&rig, 1 * MIB);
+    assert_int_equal(reserved(&rig), 44040192);
+    close_rig(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_and_segments),
+        cmocka_unit_test(workspace),
+        cmocka_unit_test(small_requests),
+        cmocka_unit_test(rounding_by_divisions),
+        cmocka_unit_test(slack_of_a_large_block),
+        cmocka_unit_test(retry_gives_the_cache_back),
+        cmocka_unit_test(split_head_blocks_a_segment),
+        cmocka_unit_test(oversize_blocks),
+        cmocka_unit_test(fraction_counts_device_requests),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
