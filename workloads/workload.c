@@ -1,0 +1,46 @@
+/* A workload by what the user wrote: a path if it looks like one, else a generator's spec. */
+#include "workloads/workload.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "allocators/spec.h"
+#include "workloads/gen/gen.h"
+#include "workloads/trace/trace.h"
+
+static bool looks_like_path(const char *text)
+{
+    static const char *const endings[] = {".gz", ".zst", ".csv", ".txt", ".bin", ".trace"};
+    struct stat about;
+    size_t length = strlen(text);
+    if (stat(text, &about) == 0 && (!S_ISDIR(about.st_mode) || !gen_find(text)))
+        return true;
+    size_t before_keys = strcspn(text, ":");
+    if (memchr(text, '/', before_keys))
+        return true;
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        size_t ending = strlen(endings[i]);
+        if (length > ending && !strcmp(text + length - ending, endings[i]))
+            return true;
+    }
+    return false;
+}
+
+enum status workload_open(const char *text, struct trace_source **out, struct error *error)
+{
+    if (looks_like_path(text))
+        return trace_open(text, out, error);
+    struct spec spec;
+    enum status status = spec_parse(text, &spec, error);
+    if (status)
+        return status;
+    if (spec.link_count != 1)
+        status = error_set(error, STATUS_INVALID,
+                           "workload \"%.200s\": a workload has no decorators; name a generator or "
+                           "a trace file",
+                           text);
+    else
+        status = gen_open(&spec, out, error);
+    spec_close(&spec);
+    return status;
+}
