@@ -1,0 +1,342 @@
+#include "sim/sim_device/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The most fences per stream that are remembered one by one. Of older ones, those whose time
+ * has passed are taken together: a poll of any of them then tells of all of them. */
+#define MARKS_MOST 4096u
+
+struct sim_event {
+    struct range range; /* start is the event's number */
+    struct sim_moment moment;
+};
+
+void sim_clock_open(struct sim_clock *self, uint32_t launch_queue)
+{
+    memset(self, 0, sizeof *self);
+    self->launch_queue = launch_queue;
+}
+
+/* Forgets the first `count` fences. */
+static void marks_drop(struct sim_stream *stream, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        free(stream->marks[stream->mark_first + i].clock);
+    stream->mark_first += count;
+    stream->mark_count -= count;
+    stream->marks_gone += count;
+}
+
+void sim_clock_close(struct sim_clock *self)
+{
+    for (uint32_t i = 0; i < self->stream_count; i++) {
+        struct sim_stream *stream = &self->streams[i];
+        marks_drop(stream, stream->mark_count);
+        free(stream->marks);
+        free(stream->clock);
+        free(stream->ends);
+    }
+    free(self->streams);
+    while (self->events.root) {
+        struct sim_event *event = (struct sim_event *)self->events.root;
+        ranges_remove(&self->events, &event->range);
+        free(event->moment.clock);
+        free(event);
+    }
+}
+
+/* The stream of that ordinal, made if it is new; NULL where that is not possible. */
+static struct sim_stream *clock_stream(struct sim_clock *self, uint32_t ordinal)
+{
+    if (ordinal < self->stream_count)
+        return &self->streams[ordinal];
+    if (ordinal >= SIM_STREAMS_MOST) {
+        self->failed = true;
+        return NULL;
+    }
+    struct sim_stream *grown = realloc(self->streams, (ordinal + 1) * sizeof *grown);
+    if (!grown) {
+        self->failed = true;
+        return NULL;
+    }
+    memset(grown + self->stream_count, 0, (ordinal + 1 - self->stream_count) * sizeof *grown);
+    self->streams = grown;
+    self->stream_count = ordinal + 1;
+    return &grown[ordinal];
+}
+
+static __attribute__((noinline)) struct sim_stream *clock_first_launch(struct sim_clock *self,
+                                                                       uint32_t ordinal)
+{
+    struct sim_stream *stream = clock_stream(self, ordinal);
+    if (stream && !stream->ends)
+        stream->ends = calloc(self->launch_queue, sizeof *stream->ends);
+    if (!stream || !stream->ends) {
+        self->failed = true;
+        return NULL;
+    }
+    return stream;
+}
+
+void sim_clock_kernel(struct sim_clock *self, uint32_t ordinal, uint64_t nanoseconds)
+{
+    struct sim_stream *stream = self->streams + ordinal;
+    if (__builtin_expect(ordinal >= self->stream_count || !stream->ends, 0)) {
+        stream = clock_first_launch(self, ordinal);
+        if (!stream)
+            return;
+    }
+    uint64_t *slot = stream->ends + stream->next;
+    uint64_t now_ns = self->now_ns;
+    if (*slot > now_ns) /* the queue is full of launches that are not done */
+        self->now_ns = now_ns = *slot;
+    uint64_t end_ns = (stream->tail_ns > now_ns ? stream->tail_ns : now_ns) + nanoseconds;
+    *slot = stream->tail_ns = end_ns;
+    if (++stream->next == self->launch_queue)
+        stream->next = 0;
+    stream->sequence++;
+    if (end_ns > self->latest_ns)
+        self->latest_ns = end_ns;
+}
+
+/* Makes the stream's vector clock hold at least `count` entries. */
+static bool clock_widen(struct sim_stream *stream, uint32_t count)
+{
+    if (stream->clock_count >= count)
+        return true;
+    uint64_t *grown = realloc(stream->clock, count * sizeof *grown);
+    if (!grown)
+        return false;
+    memset(grown + stream->clock_count, 0, (count - stream->clock_count) * sizeof *grown);
+    stream->clock = grown;
+    stream->clock_count = count;
+    return true;
+}
+
+/* The stream's work so far, with a copy of its vector clock. */
+static bool clock_moment(const struct sim_stream *stream, uint32_t ordinal, struct sim_moment *out)
+{
+    uint64_t *clock = NULL;
+    if (stream->clock_count) {
+        clock = malloc(stream->clock_count * sizeof *clock);
+        if (!clock)
+            return false;
+        memcpy(clock, stream->clock, stream->clock_count * sizeof *clock);
+    }
+    *out = (struct sim_moment){.stream = ordinal,
+                               .clock_count = stream->clock_count,
+                               .sequence = stream->sequence,
+                               .time_ns = stream->tail_ns,
+                               .clock = clock};
+    return true;
+}
+
+void sim_clock_event_record(struct sim_clock *self, uint64_t number, uint32_t ordinal)
+{
+    struct sim_stream *stream = clock_stream(self, ordinal);
+    if (!stream || number == UINT64_MAX)
+        return;
+    struct sim_event *event = (struct sim_event *)ranges_find(&self->events, number);
+    if (!event) {
+        event = calloc(1, sizeof *event);
+        if (!event) {
+            self->failed = true;
+            return;
+        }
+        event->range.start = number;
+        event->range.end = number + 1;
+        ranges_insert(&self->events, &event->range);
+    }
+    free(event->moment.clock);
+    event->moment = (struct sim_moment){.stream = ordinal};
+    if (!clock_moment(stream, ordinal, &event->moment))
+        self->failed = true;
+}
+
+void sim_clock_stream_wait(struct sim_clock *self, uint32_t ordinal, uint64_t number)
+{
+    struct sim_stream *stream = clock_stream(self, ordinal);
+    const struct sim_event *event = (struct sim_event *)ranges_find(&self->events, number);
+    if (!stream || !event || event->moment.stream == ordinal)
+        return;
+    const struct sim_moment *moment = &event->moment;
+    uint32_t width =
+        moment->clock_count > moment->stream ? moment->clock_count : moment->stream + 1;
+    if (!clock_widen(stream, width)) {
+        self->failed = true;
+        return;
+    }
+    for (uint32_t i = 0; i < moment->clock_count; i++)
+        if (moment->clock[i] > stream->clock[i])
+            stream->clock[i] = moment->clock[i];
+    if (moment->sequence > stream->clock[moment->stream])
+        stream->clock[moment->stream] = moment->sequence;
+    if (moment->time_ns > stream->tail_ns)
+        stream->tail_ns = moment->time_ns;
+}
+
+/* The host has found that moment past, and so all that it came after. */
+static void clock_learn(struct sim_clock *self, const struct sim_moment *moment)
+{
+    for (uint32_t i = 0; i < moment->clock_count; i++)
+        if (moment->clock[i] > self->streams[i].known)
+            self->streams[i].known = moment->clock[i];
+    if (moment->sequence > self->streams[moment->stream].known)
+        self->streams[moment->stream].known = moment->sequence;
+}
+
+uint64_t sim_clock_sync(struct sim_clock *self, uint32_t ordinal)
+{
+    uint64_t before_ns = self->now_ns;
+    if (ordinal == SIM_ALL_STREAMS) {
+        self->now_ns = sim_clock_idle_at(self);
+        for (uint32_t i = 0; i < self->stream_count; i++)
+            self->streams[i].known = self->streams[i].sequence;
+        return self->now_ns - before_ns;
+    }
+    const struct sim_stream *stream = clock_stream(self, ordinal);
+    if (!stream)
+        return 0;
+    if (stream->tail_ns > self->now_ns)
+        self->now_ns = stream->tail_ns;
+    clock_learn(self, &(struct sim_moment){.stream = ordinal,
+                                           .clock_count = stream->clock_count,
+                                           .sequence = stream->sequence,
+                                           .clock = stream->clock});
+    return self->now_ns - before_ns;
+}
+
+/* Makes room for one more: at the front, where as many are gone as are left, else by growing. */
+static bool marks_grow(struct sim_stream *stream)
+{
+    if (stream->mark_first + stream->mark_count < stream->mark_room)
+        return true;
+    if (stream->mark_first && stream->mark_first >= stream->mark_count) {
+        memmove(stream->marks, stream->marks + stream->mark_first,
+                stream->mark_count * sizeof *stream->marks);
+        stream->mark_first = 0;
+        return true;
+    }
+    uint32_t room = stream->mark_room ? 2 * stream->mark_room : 8;
+    struct sim_moment *grown = realloc(stream->marks, room * sizeof *grown);
+    if (!grown)
+        return false;
+    stream->marks = grown;
+    stream->mark_room = room;
+    return true;
+}
+
+/* Rule for many fences that nobody polls: see MARKS_MOST. */
+static void marks_bound(const struct sim_clock *self, struct sim_stream *stream)
+{
+    if (stream->mark_count < MARKS_MOST)
+        return;
+    uint32_t past = 0;
+    while (past < stream->mark_count / 2 &&
+           stream->marks[stream->mark_first + past].time_ns <= self->now_ns)
+        past++;
+    if (past)
+        marks_drop(stream, past);
+}
+
+struct backing_ticket sim_clock_fence(struct sim_clock *self, uint32_t ordinal)
+{
+    struct sim_stream *stream = clock_stream(self, ordinal);
+    if (!stream)
+        return (struct backing_ticket){.stream = ordinal};
+    const struct sim_moment *last =
+        stream->mark_count ? &stream->marks[stream->mark_first + stream->mark_count - 1] : NULL;
+    if (!last || last->sequence != stream->sequence || last->time_ns != stream->tail_ns) {
+        marks_bound(self, stream);
+        if (!marks_grow(stream) ||
+            !clock_moment(stream, ordinal,
+                          &stream->marks[stream->mark_first + stream->mark_count])) {
+            self->failed = true;
+            return (struct backing_ticket){.stream = ordinal};
+        }
+        stream->mark_count++;
+    }
+    /* Numbers from 1, so that 0 is a fence of nothing. */
+    return (struct backing_ticket){.stream = ordinal,
+                                   .value = stream->marks_gone + stream->mark_count};
+}
+
+/* The fence's moment, or NULL where it was found done long ago. */
+static struct sim_moment *clock_mark(struct sim_clock *self, struct backing_ticket ticket)
+{
+    if (ticket.stream >= self->stream_count)
+        return NULL;
+    struct sim_stream *stream = &self->streams[ticket.stream];
+    if (ticket.value <= stream->marks_gone ||
+        ticket.value > stream->marks_gone + stream->mark_count)
+        return NULL;
+    return &stream->marks[stream->mark_first + ticket.value - stream->marks_gone - 1];
+}
+
+bool sim_clock_done(struct sim_clock *self, struct backing_ticket ticket)
+{
+    struct sim_moment *mark = clock_mark(self, ticket);
+    if (!mark)
+        return true;
+    if (mark->time_ns > self->now_ns)
+        return false;
+    struct sim_stream *stream = &self->streams[ticket.stream];
+    clock_learn(self, mark);
+    marks_drop(stream, (uint32_t)(ticket.value - stream->marks_gone));
+    return true;
+}
+
+uint64_t sim_clock_wait(struct sim_clock *self, struct backing_ticket ticket)
+{
+    const struct sim_moment *mark = clock_mark(self, ticket);
+    uint64_t waited_ns = 0;
+    if (mark && mark->time_ns > self->now_ns) {
+        waited_ns = mark->time_ns - self->now_ns;
+        self->now_ns = mark->time_ns;
+    }
+    (void)sim_clock_done(self, ticket);
+    return waited_ns;
+}
+
+uint64_t sim_clock_touch(struct sim_clock *self, uint32_t ordinal)
+{
+    struct sim_stream *stream = clock_stream(self, ordinal);
+    return stream ? ++stream->sequence : 0;
+}
+
+struct sim_moment sim_clock_here(struct sim_clock *self, uint32_t ordinal)
+{
+    const struct sim_stream *stream = clock_stream(self, ordinal);
+    if (!stream)
+        return (struct sim_moment){.stream = ordinal};
+    return (struct sim_moment){
+        .stream = ordinal, .sequence = stream->sequence, .time_ns = stream->tail_ns};
+}
+
+bool sim_clock_ordered(const struct sim_clock *self, uint32_t earlier, uint64_t sequence,
+                       uint32_t later)
+{
+    if (earlier == later || sim_clock_known(self, earlier, sequence))
+        return true;
+    if (later >= self->stream_count)
+        return false;
+    const struct sim_stream *stream = &self->streams[later];
+    return earlier < stream->clock_count && sequence <= stream->clock[earlier];
+}
+
+uint64_t sim_clock_order(struct sim_clock *self, uint32_t earlier, uint64_t sequence,
+                         uint64_t time_ns, uint32_t later)
+{
+    struct sim_stream *stream = clock_stream(self, later);
+    if (!stream || !clock_widen(stream, earlier + 1)) {
+        self->failed = true;
+        return 0;
+    }
+    if (sequence > stream->clock[earlier])
+        stream->clock[earlier] = sequence;
+    uint64_t start_ns = stream->tail_ns > self->now_ns ? stream->tail_ns : self->now_ns;
+    if (time_ns > stream->tail_ns)
+        stream->tail_ns = time_ns;
+    return stream->tail_ns > start_ns ? stream->tail_ns - start_ns : 0;
+}

@@ -1,0 +1,101 @@
+/* Virtual time: the host's clock, the streams' queues, events, and who is ordered after whom.
+ *
+ * 1. The host's clock moves when host time passes, when a call is charged, and when it waits.
+ * 2. A kernel starts when its stream's earlier work is done and no earlier than now; the
+ *    stream's tail moves to its end. The host is at most `launch_queue` launches ahead of a
+ *    stream: beyond that it waits, as a real launch does.
+ * 3. Each stream counts its work in a sequence. Its vector clock holds, for each other stream,
+ *    the highest sequence that all its future work comes after (Fidge and Mattern, 1988): an
+ *    event carries the recording stream's clock, a wait takes the higher of both. Streams have
+ *    none until they wait for another, so that one stream alone pays nothing.
+ * 4. `known` is the sequence up to which the host has found a stream done: by a wait, a
+ *    synchronisation or a poll that said yes. Time that merely passed does not count: what
+ *    is right then is right at any speed of the device. */
+#ifndef SIM_SIM_DEVICE_CLOCK_H
+#define SIM_SIM_DEVICE_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "allocators/backing.h"
+#include "sim/sim_device/ranges.h"
+
+#define SIM_ALL_STREAMS  UINT32_MAX
+#define SIM_STREAMS_MOST 65536u
+
+/* A point in a stream's work, with all that is done once it is done. */
+struct sim_moment {
+    uint32_t stream;
+    uint32_t clock_count;
+    uint64_t sequence, time_ns;
+    uint64_t *clock; /* by stream; NULL: the stream has waited for none */
+};
+
+struct sim_stream {
+    uint64_t tail_ns; /* when all that is queued is done */
+    uint64_t sequence, known;
+    uint64_t *ends; /* of the last `launch_queue` kernels, a ring */
+    uint32_t next;  /* the oldest of them */
+    uint32_t clock_count;
+    uint64_t *clock;
+    struct sim_moment *marks; /* fences not yet known to be done, oldest first, from mark_first */
+    uint32_t mark_first, mark_count, mark_room;
+    uint64_t marks_gone; /* how many fences came before them */
+};
+
+struct sim_clock {
+    uint64_t now_ns;
+    uint64_t latest_ns; /* the latest tail of all streams */
+    struct sim_stream *streams;
+    uint32_t stream_count;
+    uint32_t launch_queue;
+    struct ranges events;
+    bool failed; /* a stream could not be made: no memory, or an ordinal beyond the most */
+};
+
+void sim_clock_open(struct sim_clock *self, uint32_t launch_queue);
+void sim_clock_close(struct sim_clock *self);
+
+void sim_clock_kernel(struct sim_clock *self, uint32_t stream, uint64_t nanoseconds);
+void sim_clock_event_record(struct sim_clock *self, uint64_t event, uint32_t stream);
+/* A wait for an event that was never recorded is no wait. */
+void sim_clock_stream_wait(struct sim_clock *self, uint32_t stream, uint64_t event);
+
+/* The host waits for a stream, or for all; returns how long. */
+uint64_t sim_clock_sync(struct sim_clock *self, uint32_t stream);
+
+/* Fences of a policy. A done that says yes, and a wait, make the host know. */
+struct backing_ticket sim_clock_fence(struct sim_clock *self, uint32_t stream);
+bool sim_clock_done(struct sim_clock *self, struct backing_ticket ticket);
+uint64_t sim_clock_wait(struct sim_clock *self, struct backing_ticket ticket);
+
+/* Counts one more piece of work on the stream, which takes no time, and returns its
+ * sequence: a stream that owns a block counts as using it. */
+uint64_t sim_clock_touch(struct sim_clock *self, uint32_t stream);
+/* The stream's sequence and tail now. */
+struct sim_moment sim_clock_here(struct sim_clock *self, uint32_t stream);
+
+/* Whether all future work of `later` comes after that sequence of `earlier`. */
+bool sim_clock_ordered(const struct sim_clock *self, uint32_t earlier, uint64_t sequence,
+                       uint32_t later);
+/* Makes it so: the stream waits. Returns how much later its next work can start. */
+uint64_t sim_clock_order(struct sim_clock *self, uint32_t earlier, uint64_t sequence,
+                         uint64_t time_ns, uint32_t later);
+
+/* Whether the host has found that work done. */
+static inline bool sim_clock_known(const struct sim_clock *self, uint32_t stream, uint64_t sequence)
+{
+    return stream >= self->stream_count || sequence <= self->streams[stream].known;
+}
+
+static inline bool sim_clock_busy(const struct sim_clock *self)
+{
+    return self->latest_ns > self->now_ns;
+}
+
+static inline uint64_t sim_clock_idle_at(const struct sim_clock *self)
+{
+    return sim_clock_busy(self) ? self->latest_ns : self->now_ns;
+}
+
+#endif

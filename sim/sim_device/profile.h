@@ -1,0 +1,81 @@
+/* What a card costs: capacity, granularity, and the time of each driver call, from a profile.
+ *
+ * A profile is text (sim/README.md describes the format), built in or in a file. A call's cost
+ * is known at some sizes; between two of them it lies on a straight line in log(bytes) and
+ * log(time), beyond the last the last line goes on, below the first it stays. */
+#ifndef SIM_SIM_DEVICE_PROFILE_H
+#define SIM_SIM_DEVICE_PROFILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "allocators/base/status.h"
+
+/* Every kind of cost: name, what. `held`: beyond what the driver caches; `shared`: of a
+ * small allocation in a page that others hold. */
+#define SIM_COSTS(X)                                                                               \
+    X(alloc, "driver allocation of a size that was just freed")                                    \
+    X(alloc_held, "driver allocation of new memory")                                               \
+    X(alloc_shared, "small driver allocation in a page that is held already")                      \
+    X(free, "driver free of the segment made last")                                                \
+    X(free_held, "driver free of any other segment")                                               \
+    X(free_shared, "driver free of a small segment whose page stays")                              \
+    X(reserve, "address range reserved")                                                           \
+    X(release, "address range given back")                                                         \
+    X(create, "physical memory made")                                                              \
+    X(destroy, "physical memory given back")                                                       \
+    X(map, "physical memory mapped that is mapped nowhere else")                                   \
+    X(map_again, "physical memory mapped at one more place")                                       \
+    X(access, "one mapping made usable")                                                           \
+    X(unmap, "one mapping unmapped")                                                               \
+    X(event, "event recorded or polled")
+
+enum sim_cost {
+#define X(name, text) SIM_COST_##name,
+    SIM_COSTS(X)
+#undef X
+        SIM_COST_COUNT
+};
+
+#define SIM_COST_POINTS 32
+
+struct sim_curve {
+    uint32_t count;
+    uint64_t bytes[SIM_COST_POINTS], ns[SIM_COST_POINTS];
+    double log_bytes[SIM_COST_POINTS], log_ns[SIM_COST_POINTS];
+    uint64_t last_bytes, last_ns; /* the last one asked for */
+};
+
+struct sim_profile {
+    char name[64];
+    uint64_t total_bytes;   /* of the card; 0: without limit */
+    uint64_t usable_bytes;  /* of it, for one process */
+    uint64_t page_bytes;    /* of physical memory; 0: charged to the byte, no virtual memory */
+    uint64_t granule_bytes; /* driver allocations start at multiples of it */
+    uint64_t first_address;
+    uint64_t cleaning_bytes_per_us; /* freed memory is cleaned at this rate; 0: at once */
+    uint64_t cleaning_wait_bytes[SIM_COST_COUNT]; /* requests from this size on wait for all
+                                                     of it; 0: none does */
+    uint64_t busy_percent[SIM_COST_COUNT];        /* cost on a busy card; 0 is taken as 100 */
+    struct sim_curve costs[SIM_COST_COUNT];
+};
+
+/* The built-in profile of that name, or NULL; and all the names, NULL-ended. */
+const char *const *sim_profile_builtin(const char *name);
+extern const char *const sim_profile_names[];
+
+/* Reads a profile from its lines (NULL-ended). `where` names it in errors. FORMAT with the
+ * line's number. */
+enum status sim_profile_read(const char *const *lines, const char *where, struct sim_profile *out,
+                             struct error *error) STATUS_CHECKED;
+/* The same from a file. IO or FORMAT. */
+enum status sim_profile_load(const char *path, struct sim_profile *out,
+                             struct error *error) STATUS_CHECKED;
+
+/* Nanoseconds of a call of that size. On a busy card what the percentage adds is that of the
+ * cost at one page: it was measured there, and is time per call, not per byte. */
+uint64_t sim_profile_cost(struct sim_profile *self, enum sim_cost cost, uint64_t bytes, bool busy);
+/* Nanoseconds of the cheapest call of the kind: of one that is refused. */
+uint64_t sim_profile_least(const struct sim_profile *self, enum sim_cost cost);
+
+#endif

@@ -1,0 +1,205 @@
+/* Driver allocations, as cuMemAlloc and cuMemFree.
+ *
+ * 1. From a page on, sizes are rounded up to whole pages; smaller ones share pages.
+ * 2. An allocation is cheap (`alloc`) where it takes as many pages as the last free gave back
+ *    and nothing took since: the driver still has them at hand. Else it is `alloc_held`. This
+ *    is how the costs were measured: one allocation made and freed over and over, and forty
+ *    held at once.
+ * 3. A free waits for all work on the device. It costs `free` where it frees the segment made
+ *    last, else `free_held`: the same two measurements.
+ * 4. A small one in a page that is held costs `alloc_shared` and `free_shared`; the one that
+ *    makes the page, or gives it back, costs as a page does. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "sim/sim_device/state.h"
+
+struct sim_segment *sim_segment_add(struct sim_device *self, uint64_t address, uint64_t end,
+                                    uint64_t bytes, bool reserved)
+{
+    struct sim_segment *segment = calloc(1, sizeof *segment);
+    if (!segment)
+        return NULL;
+    segment->range.start = address;
+    segment->range.end = end;
+    segment->bytes = bytes;
+    segment->reserved = reserved;
+    segment->ordinal = self->base.counters.segments_made++;
+    ranges_insert(&self->segments, &segment->range);
+    return segment;
+}
+
+void sim_segment_remove(struct sim_device *self, struct sim_segment *segment)
+{
+    ranges_remove(&self->segments, &segment->range);
+    free(segment);
+}
+
+/* Where a segment is to lie, and what has to be charged for it. */
+struct place {
+    uint64_t address, end;
+    uint64_t charge_bytes; /* 0: it shares a page that is there */
+    bool small;
+    struct small_page *page; /* that it shares */
+};
+
+static bool place_is_taken(const struct sim_device *self, const struct place *place)
+{
+    if (ranges_overlap(&self->segments, place->address, place->end))
+        return true;
+    return !place->small && ranges_overlap(&self->small.pages, place->address, place->end);
+}
+
+/* A recorded address, if there are any. OK with `found` false: there are none. */
+static enum status place_recorded(struct sim_device *self, uint64_t bytes, struct place *place,
+                                  bool *found)
+{
+    *found = self->addresses.form == SIM_ADDRESSES_LIST;
+    if (!*found)
+        return STATUS_OK;
+    enum status status = sim_addresses_recorded(&self->addresses, bytes, &place->address,
+                                                self->problem, sizeof self->problem);
+    if (status != STATUS_OK)
+        return status;
+    uint64_t length = place->small ? bytes : sim_ledger_units(&self->ledger, bytes);
+    place->end = place->address + length;
+    if (place_is_taken(self, place))
+        return sim_misuse(self,
+                          "segment %zu of %s lies at %" PRIu64 ", where another segment still "
+                          "is; the policy keeps one that was freed in the recording",
+                          self->addresses.row_next, self->addresses.path, place->address);
+    if (place->small) {
+        place->page = (struct small_page *)ranges_find(&self->small.pages, place->address);
+        if (place->page)
+            place->charge_bytes = 0;
+    }
+    return STATUS_OK;
+}
+
+/* Chooses the address; the room was found to be there. */
+static enum status place_new(struct sim_device *self, uint64_t bytes, struct place *place)
+{
+    if (place->page)
+        return STATUS_OK;
+    enum status status = sim_addresses_new(&self->addresses, place->charge_bytes, &self->segments,
+                                           &self->small.pages, &place->address);
+    place->end = place->address + (place->small ? bytes : place->charge_bytes);
+    return status;
+}
+
+/* Enters the segment in all books. */
+static enum status place_take(struct sim_device *self, uint64_t bytes, const struct place *place)
+{
+    struct small_page *page = place->page;
+    if (place->small && !page) {
+        uint64_t start = place->address - place->address % self->profile.page_bytes;
+        page = small_pages_add(&self->small, start);
+        if (!page)
+            return STATUS_HOST_MEMORY;
+    }
+    struct sim_segment *segment = sim_segment_add(self, place->address, place->end, bytes, false);
+    if (!segment) {
+        if (page && !place->page)
+            small_pages_remove(&self->small, page);
+        return STATUS_HOST_MEMORY;
+    }
+    segment->page = page;
+    if (page)
+        small_pages_take(&self->small, page, place->address, bytes);
+    if (place->charge_bytes)
+        sim_ledger_charge(&self->ledger, place->charge_bytes);
+    self->last_made = segment->ordinal + 1;
+    if (self->addresses.form == SIM_ADDRESSES_LIST)
+        self->addresses.row_next++;
+    return STATUS_OK;
+}
+
+enum status sim_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t *address)
+{
+    struct sim_device *self = sim_of_backing(backing);
+    if (bytes == 0)
+        return sim_misuse(self, "a driver allocation of no bytes");
+    struct place place = {.small = bytes < self->profile.page_bytes,
+                          .charge_bytes = sim_ledger_units(&self->ledger, bytes)};
+    bool recorded;
+    enum status status = place_recorded(self, bytes, &place, &recorded);
+    if (status != STATUS_OK)
+        return status;
+    if (!recorded && place.small &&
+        (place.page = small_pages_room(&self->small, bytes, &place.address))) {
+        place.charge_bytes = 0;
+        place.end = place.address + bytes;
+    }
+    enum sim_cost kind = !place.charge_bytes                        ? SIM_COST_alloc_shared
+                         : place.charge_bytes == self->cached_bytes ? SIM_COST_alloc
+                                                                    : SIM_COST_alloc_held;
+    if (place.charge_bytes > sim_ledger_free(&self->ledger))
+        return sim_refuse(self, DEVICE_CALL_alloc, SIM_COST_alloc, bytes);
+    if (!recorded && place_new(self, bytes, &place) != STATUS_OK)
+        return sim_refuse(self, DEVICE_CALL_alloc, SIM_COST_alloc, bytes);
+    if (place.charge_bytes)
+        sim_await_cleaning(self, place.charge_bytes, SIM_COST_alloc);
+    status = place_take(self, bytes, &place);
+    if (status != STATUS_OK)
+        return status;
+    if (kind == SIM_COST_alloc)
+        self->cached_bytes = 0;
+    uint64_t cost_bytes = place.small ? bytes : place.charge_bytes;
+    sim_call(self, DEVICE_CALL_alloc, bytes, sim_cost_now(self, kind, cost_bytes));
+    sim_show_memory(self);
+    *address = place.address;
+    return STATUS_OK;
+}
+
+/* Why an address cannot be freed. */
+static enum status free_misuse(struct sim_device *self, uint64_t address)
+{
+    const struct sim_segment *segment = (struct sim_segment *)ranges_find(&self->segments, address);
+    if (!segment)
+        return sim_misuse(self,
+                          "a free of %" PRIu64 ", where no segment lies: it was freed before, or "
+                          "never allocated",
+                          address);
+    if (segment->reserved)
+        return sim_misuse(self,
+                          "a driver free of %" PRIu64 ", which lies in a reserved range; give "
+                          "that back with release",
+                          address);
+    return sim_misuse(self,
+                      "a free of %" PRIu64 ", which lies inside segment %" PRIu64
+                      " and is not its start, %" PRIu64,
+                      address, segment->ordinal, segment->range.start);
+}
+
+enum status sim_segment_free(struct backing *backing, uint64_t address)
+{
+    struct sim_device *self = sim_of_backing(backing);
+    struct sim_segment *segment = (struct sim_segment *)ranges_find(&self->segments, address);
+    if (!segment || segment->reserved || segment->range.start != address)
+        return free_misuse(self, address);
+    self->base.counters.stall_ns += sim_clock_sync(&self->clock, SIM_ALL_STREAMS);
+    uint64_t bytes = segment->bytes;
+    uint64_t back_bytes = segment->range.end - segment->range.start;
+    uint64_t cost_bytes = back_bytes;
+    if (segment->page) {
+        small_pages_leave(&self->small, segment->page, address, bytes);
+        back_bytes = segment->page->used ? 0 : self->profile.page_bytes;
+        if (back_bytes)
+            small_pages_remove(&self->small, segment->page);
+    }
+    enum sim_cost kind = !back_bytes                               ? SIM_COST_free_shared
+                         : self->last_made == segment->ordinal + 1 ? SIM_COST_free
+                                                                   : SIM_COST_free_held;
+    if (self->last_made == segment->ordinal + 1)
+        self->last_made = 0;
+    if (!sim_hazards_forget(&self->hazards, address, segment->range.end))
+        self->out_of_host_memory = true;
+    sim_segment_remove(self, segment);
+    sim_call(self, DEVICE_CALL_free, bytes, sim_cost_now(self, kind, cost_bytes));
+    if (back_bytes) {
+        self->cached_bytes = back_bytes;
+        sim_ledger_give_back(&self->ledger, back_bytes, self->clock.now_ns);
+        sim_show_memory(self);
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,346 @@
+/* The simulated device put together: opening, its hooks that are one step, and the books that
+ * all calls keep. The parts say how each works; sim/README.md says what it models. */
+#include "sim/sim_device/sim_device.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "sim/sim_device/state.h"
+
+struct sim_options {
+    const char *profile;
+    uint64_t capacity_bytes, others_bytes;
+    const char *addresses;
+    uint64_t seed, launch_queue;
+};
+
+const struct option sim_device_options[] = {
+    {"profile", OPTION_TEXT, offsetof(struct sim_options, profile), "h100", 0, 0, NULL,
+     "the card: h100, bump, or a profile's file"},
+    {"capacity", OPTION_BYTES, offsetof(struct sim_options, capacity_bytes), NULL, 1, 0x1p62, NULL,
+     "bytes that the process may have; without it all that the card has for one"},
+    {"others", OPTION_BYTES, offsetof(struct sim_options, others_bytes), "0", 0, 0, NULL,
+     "bytes of it that others hold all the time"},
+    {"addresses", OPTION_TEXT, offsetof(struct sim_options, addresses), NULL, 0, 0, NULL,
+     "a file (CSV ordinal,bytes,address) or `random`; without it each above the last"},
+    {"seed", OPTION_COUNT, offsetof(struct sim_options, seed), "1", 0, 0, NULL,
+     "of addresses=random"},
+    {"launch_queue", OPTION_COUNT, offsetof(struct sim_options, launch_queue), "1024", 1, 1048576,
+     NULL, "launches that the host may be ahead of a stream"},
+    {NULL, OPTION_BOOL, 0, NULL, 0, 0, NULL, NULL},
+};
+
+static struct sim_device *sim_of(struct device *device)
+{
+    return (struct sim_device *)device;
+}
+
+enum status sim_misuse(struct sim_device *self, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(self->problem, sizeof self->problem, format, arguments);
+    va_end(arguments);
+    return STATUS_INVALID;
+}
+
+uint64_t sim_cost_now(struct sim_device *self, enum sim_cost cost, uint64_t bytes)
+{
+    return sim_profile_cost(&self->profile, cost, bytes, sim_clock_busy(&self->clock));
+}
+
+void sim_call(struct sim_device *self, enum device_call call, uint64_t bytes, uint64_t ns)
+{
+    struct device_counters *counters = &self->base.counters;
+    counters->calls[call]++;
+    counters->call_ns[call] += ns;
+    counters->call_bytes[call] += bytes;
+    counters->driver_ns += ns;
+    self->clock.now_ns += ns;
+}
+
+enum status sim_refuse(struct sim_device *self, enum device_call call, enum sim_cost cost,
+                       uint64_t bytes)
+{
+    self->base.counters.refused++;
+    sim_call(self, call, 0, sim_profile_least(&self->profile, cost));
+    snprintf(self->problem, sizeof self->problem,
+             "no room for %" PRIu64 " bytes: %" PRIu64 " are free", bytes,
+             sim_ledger_free(&self->ledger));
+    return STATUS_REFUSED;
+}
+
+void sim_await_cleaning(struct sim_device *self, uint64_t unit_bytes, enum sim_cost cost)
+{
+    uint64_t wait_ns = sim_ledger_cleaning_ns(
+        &self->ledger, unit_bytes, self->profile.cleaning_wait_bytes[cost], self->clock.now_ns);
+    self->clock.now_ns += wait_ns;
+    self->base.counters.stall_ns += wait_ns;
+}
+
+void sim_show_memory(struct sim_device *self)
+{
+    struct device_counters *counters = &self->base.counters;
+    counters->physical_bytes = self->ledger.physical_bytes;
+    counters->peak_physical_bytes = self->ledger.peak_physical_bytes;
+    counters->outside_bytes = self->ledger.outside_bytes;
+    counters->others_bytes = self->ledger.others_bytes;
+}
+
+/* Frees every node of a tree; each struct starts with its range. */
+static void free_all(struct ranges *ranges)
+{
+    while (ranges->root) {
+        struct range *range = ranges->root;
+        ranges_remove(ranges, range);
+        free(range);
+    }
+}
+
+static void sim_close(struct device *device)
+{
+    struct sim_device *self = sim_of(device);
+    free_all(&self->mappings);
+    free_all(&self->physicals);
+    free_all(&self->segments);
+    free_all(&self->small.pages);
+    sim_hazards_close(&self->hazards);
+    sim_addresses_close(&self->addresses);
+    sim_clock_close(&self->clock);
+    free(self);
+}
+
+static enum status sim_outside(struct device *device, uint64_t bytes)
+{
+    struct sim_device *self = sim_of(device);
+    if (!sim_ledger_outside(&self->ledger, bytes))
+        return STATUS_REFUSED;
+    sim_show_memory(self);
+    return STATUS_OK;
+}
+
+static void sim_advance(struct device *device, uint64_t nanoseconds)
+{
+    sim_of(device)->clock.now_ns += nanoseconds;
+}
+
+static uint64_t sim_now(struct device *device)
+{
+    return sim_of(device)->clock.now_ns;
+}
+
+static uint64_t sim_idle_at(struct device *device)
+{
+    return sim_clock_idle_at(&sim_of(device)->clock);
+}
+
+static void sim_kernel(struct device *device, uint32_t stream, uint64_t nanoseconds)
+{
+    sim_clock_kernel(&sim_of(device)->clock, stream, nanoseconds);
+}
+
+static void sim_event_record(struct device *device, uint64_t event, uint32_t stream)
+{
+    sim_clock_event_record(&sim_of(device)->clock, event, stream);
+}
+
+static void sim_stream_wait(struct device *device, uint32_t stream, uint64_t event)
+{
+    sim_clock_stream_wait(&sim_of(device)->clock, stream, event);
+}
+
+static void sim_sync(struct device *device, uint32_t stream)
+{
+    (void)sim_clock_sync(&sim_of(device)->clock, stream);
+}
+
+static const char *sim_race_text(struct device *device)
+{
+    return sim_of(device)->race;
+}
+
+static bool sim_segment_of(struct device *device, uint64_t address, struct device_segment *out)
+{
+    const struct sim_segment *segment =
+        (struct sim_segment *)ranges_find(&sim_of(device)->segments, address);
+    if (!segment)
+        return false;
+    *out = (struct device_segment){
+        .ordinal = segment->ordinal, .address = segment->range.start, .bytes = segment->bytes};
+    return true;
+}
+
+static const char *sim_problem(struct device *device)
+{
+    struct sim_device *self = sim_of(device);
+    if (self->out_of_host_memory || self->clock.failed)
+        return "the simulated device lost track: no host memory, or a stream beyond 65535";
+    return self->problem;
+}
+
+static struct backing_ticket sim_fence(struct backing *backing, uint32_t stream)
+{
+    struct sim_device *self = sim_of_backing(backing);
+    sim_call(self, DEVICE_CALL_event, 0, sim_cost_now(self, SIM_COST_event, 1));
+    return sim_clock_fence(&self->clock, stream);
+}
+
+static bool sim_done(struct backing *backing, struct backing_ticket ticket)
+{
+    struct sim_device *self = sim_of_backing(backing);
+    sim_call(self, DEVICE_CALL_event, 0, sim_cost_now(self, SIM_COST_event, 1));
+    return sim_clock_done(&self->clock, ticket);
+}
+
+static void sim_wait(struct backing *backing, struct backing_ticket ticket)
+{
+    struct sim_device *self = sim_of_backing(backing);
+    sim_call(self, DEVICE_CALL_event, 0, sim_cost_now(self, SIM_COST_event, 1));
+    self->base.counters.stall_ns += sim_clock_wait(&self->clock, ticket);
+}
+
+static void sim_memory(struct backing *backing, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    struct sim_device *self = sim_of_backing(backing);
+    *free_bytes = sim_ledger_free(&self->ledger);
+    *total_bytes = self->ledger.capacity_bytes;
+}
+
+static const char *sim_backing_problem(struct backing *backing)
+{
+    return sim_problem(&sim_of_backing(backing)->base);
+}
+
+static const struct device_ops sim_ops = {
+    .close = sim_close,
+    .outside = sim_outside,
+    .advance = sim_advance,
+    .now = sim_now,
+    .idle_at = sim_idle_at,
+    .kernel = sim_kernel,
+    .event_record = sim_event_record,
+    .stream_wait = sim_stream_wait,
+    .sync = sim_sync,
+    .used = sim_used,
+    .handed_out = sim_handed_out,
+    .race_text = sim_race_text,
+    .segment_of = sim_segment_of,
+    .problem = sim_problem,
+};
+
+#define SIM_BACKING_COMMON                                                                         \
+    .segment_alloc = sim_segment_alloc, .segment_free = sim_segment_free, .fence = sim_fence,      \
+    .done = sim_done, .wait = sim_wait, .memory = sim_memory, .problem = sim_backing_problem
+
+static const struct backing_ops sim_plain_ops = {SIM_BACKING_COMMON};
+
+static const struct backing_ops sim_virtual_ops = {
+    SIM_BACKING_COMMON,     .reserve = sim_reserve, .release = sim_release, .create = sim_create,
+    .destroy = sim_destroy, .map = sim_map,         .access = sim_access,   .unmap = sim_unmap,
+};
+
+static enum status profile_open(const char *name, struct sim_profile *out, struct error *error)
+{
+    const char *const *lines = sim_profile_builtin(name);
+    if (lines)
+        return sim_profile_read(lines, name, out, error);
+    if (strchr(name, '/') || strchr(name, '.'))
+        return sim_profile_load(name, out, error);
+    size_t count = 0;
+    while (sim_profile_names[count])
+        count++;
+    const char *near = nearest_name(name, sim_profile_names, count);
+    return error_set(error, STATUS_INVALID,
+                     "device sim has no profile \"%s\"%s%s%s; there are h100 and bump, and a "
+                     "profile's file is given with its path, as in profile=./mine.profile",
+                     name, near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+}
+
+/* Capacity and what others hold, in whole units. */
+static enum status ledger_open(struct sim_device *self, const struct sim_options *options,
+                               struct error *error)
+{
+    const struct sim_profile *profile = &self->profile;
+    struct sim_ledger *ledger = &self->ledger;
+    uint64_t unit_bytes = profile->page_bytes ? profile->page_bytes : profile->granule_bytes;
+    uint64_t capacity_bytes = options->capacity_bytes;
+    ledger->unit_bytes = unit_bytes;
+    ledger->cleaning_bytes_per_us = profile->cleaning_bytes_per_us;
+    if (profile->total_bytes && capacity_bytes > profile->total_bytes)
+        return error_set(error, STATUS_INVALID,
+                         "device sim: capacity=%" PRIu64 " is more than the %" PRIu64
+                         " bytes that the card %s has; ask for less, or leave it out",
+                         capacity_bytes, profile->total_bytes, profile->name);
+    if (capacity_bytes && capacity_bytes < unit_bytes)
+        return error_set(error, STATUS_INVALID,
+                         "device sim: capacity=%" PRIu64 " is less than one page of %" PRIu64
+                         " bytes; nothing could ever be allocated",
+                         capacity_bytes, unit_bytes);
+    if (!capacity_bytes)
+        capacity_bytes = profile->total_bytes ? profile->usable_bytes : UINT64_MAX;
+    self->base.props.capacity_bytes = capacity_bytes;
+    ledger->capacity_bytes =
+        capacity_bytes == UINT64_MAX ? UINT64_MAX : size_round_down(capacity_bytes, unit_bytes);
+    ledger->others_bytes = sim_ledger_units(ledger, options->others_bytes);
+    if (ledger->others_bytes >= ledger->capacity_bytes)
+        return error_set(error, STATUS_INVALID,
+                         "device sim: others=%" PRIu64 " leaves nothing of the capacity of %" PRIu64
+                         " bytes; let others hold less",
+                         options->others_bytes, ledger->capacity_bytes);
+    return STATUS_OK;
+}
+
+static void sim_describe(struct sim_device *self)
+{
+    const struct sim_profile *profile = &self->profile;
+    struct device_props *props = &self->base.props;
+    snprintf(props->kind, sizeof props->kind, "sim");
+    snprintf(props->profile, sizeof props->profile, "%s", profile->name);
+    props->total_bytes = profile->total_bytes ? profile->total_bytes : UINT64_MAX;
+    props->has_virtual_memory = profile->page_bytes != 0;
+    props->has_timing = true;
+    self->base.ops = &sim_ops;
+    self->base.backing = &self->backing;
+    self->backing = (struct backing){
+        .ops = profile->page_bytes ? &sim_virtual_ops : &sim_plain_ops,
+        .granule_bytes = profile->granule_bytes,
+        .page_bytes = profile->page_bytes,
+        /* On a card neighbours in address are a coincidence, as in shipped TensorFlow, which
+         * does not merge them; where memory is charged to the byte they are the rule. */
+        .adjacent = profile->page_bytes == 0,
+    };
+    self->small.granule_bytes = profile->granule_bytes;
+    self->small.page_bytes = profile->page_bytes;
+    self->next_physical_address = UINT64_C(1) << 61;
+    sim_show_memory(self);
+}
+
+enum status sim_device_open(const struct spec_link *link, struct device **out, struct error *error)
+{
+    struct sim_options options = {0};
+    enum status status = options_read(sim_device_options, link, "device sim", &options, error);
+    if (status != STATUS_OK)
+        return status;
+    struct sim_device *self = calloc(1, sizeof *self);
+    if (!self)
+        return error_set(error, STATUS_HOST_MEMORY, "no memory for a simulated device");
+    sim_clock_open(&self->clock, (uint32_t)options.launch_queue);
+    status = profile_open(options.profile, &self->profile, error);
+    if (status == STATUS_OK)
+        status = ledger_open(self, &options, error);
+    if (status == STATUS_OK)
+        status = sim_addresses_open(&self->addresses, options.addresses,
+                                    self->profile.first_address, self->ledger.unit_bytes,
+                                    self->profile.granule_bytes, options.seed, error);
+    if (status != STATUS_OK) {
+        sim_close(&self->base);
+        return status;
+    }
+    sim_describe(self);
+    *out = &self->base;
+    return STATUS_OK;
+}

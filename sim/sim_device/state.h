@@ -1,0 +1,108 @@
+/* The simulated device, from the inside: its parts, and what they call of each other. */
+#ifndef SIM_SIM_DEVICE_STATE_H
+#define SIM_SIM_DEVICE_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/device.h"
+#include "sim/sim_device/addresses.h"
+#include "sim/sim_device/clock.h"
+#include "sim/sim_device/hazards.h"
+#include "sim/sim_device/ledger.h"
+#include "sim/sim_device/profile.h"
+#include "sim/sim_device/ranges.h"
+#include "sim/sim_device/small_pages.h"
+
+/* A driver allocation or a reserved range. Its addresses: to the end of the last page, of a
+ * small one to its own end. */
+struct sim_segment {
+    struct range range;
+    uint64_t ordinal;
+    uint64_t bytes;          /* as asked for */
+    bool reserved;           /* address space only */
+    uint64_t mapped_bytes;   /* of a reserved range */
+    struct small_page *page; /* of a small driver allocation */
+};
+
+/* Physical memory made by create. It has addresses of its own, above all others and never
+ * used again, so that uses are kept by the memory and not by where it is mapped. */
+struct sim_physical {
+    struct range handle; /* start is the handle */
+    uint64_t bytes;
+    uint64_t address;
+    uint32_t mappings;
+    bool destroyed; /* given up, but still mapped */
+};
+
+/* All of a physical piece at one place. */
+struct sim_mapping {
+    struct range range;
+    uint64_t number; /* from 1, never used again */
+    struct sim_physical *physical;
+    bool usable; /* access was given */
+};
+
+struct sim_device {
+    struct device base;
+    struct backing backing;
+    struct sim_profile profile;
+    struct sim_clock clock;
+    struct sim_ledger ledger;
+    struct sim_addresses addresses;
+    struct small_pages small;
+    struct ranges segments, physicals, mappings;
+    struct sim_hazards hazards;
+    uint64_t next_handle, next_mapping, next_physical_address;
+    uint64_t cached_bytes; /* freed last and not taken since: what the driver caches; 0: none */
+    uint64_t last_made;    /* ordinal of the segment made last + 1; 0: it is gone */
+    bool out_of_host_memory;
+    char problem[512];
+    char race[512];
+};
+
+static inline struct sim_device *sim_of_backing(struct backing *backing)
+{
+    return (struct sim_device *)((char *)backing - offsetof(struct sim_device, backing));
+}
+
+/* Writes the sentence for an INVALID and returns that. */
+enum status sim_misuse(struct sim_device *self, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Counts a call and lets the host spend its cost. `bytes` is what it is about. */
+void sim_call(struct sim_device *self, enum device_call call, uint64_t bytes, uint64_t ns);
+/* Its cost at that size and now. */
+uint64_t sim_cost_now(struct sim_device *self, enum sim_cost cost, uint64_t bytes);
+/* Counts a call that found no memory and returns REFUSED. */
+enum status sim_refuse(struct sim_device *self, enum device_call call, enum sim_cost cost,
+                       uint64_t bytes);
+/* The host waits for memory to be cleaned, as the ledger says. */
+void sim_await_cleaning(struct sim_device *self, uint64_t unit_bytes, enum sim_cost cost);
+/* The ledger's figures go into the counters. */
+void sim_show_memory(struct sim_device *self);
+
+/* A new segment in the tree, with the next ordinal; NULL: no memory. */
+struct sim_segment *sim_segment_add(struct sim_device *self, uint64_t address, uint64_t end,
+                                    uint64_t bytes, bool reserved);
+void sim_segment_remove(struct sim_device *self, struct sim_segment *segment);
+
+/* Hooks of the backing. segments.c, virtual_memory.c */
+enum status sim_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t *address);
+enum status sim_segment_free(struct backing *backing, uint64_t address);
+enum status sim_reserve(struct backing *backing, uint64_t bytes, uint64_t *address);
+enum status sim_release(struct backing *backing, uint64_t address);
+enum status sim_create(struct backing *backing, uint64_t bytes, backing_handle *handle);
+enum status sim_destroy(struct backing *backing, backing_handle handle);
+enum status sim_map(struct backing *backing, uint64_t address, backing_handle handle);
+enum status sim_access(struct backing *backing, uint64_t address, uint64_t bytes);
+enum status sim_unmap(struct backing *backing, uint64_t address, uint64_t bytes);
+
+/* Hooks of the device. uses.c */
+void sim_used(struct device *device, uint64_t address, uint64_t bytes, uint32_t stream,
+              uint64_t event);
+uint64_t sim_handed_out(struct device *device, uint64_t address, uint64_t bytes, uint32_t stream,
+                        bool order, uint64_t event);
+
+#endif

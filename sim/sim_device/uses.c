@@ -1,0 +1,144 @@
+/* Who uses which memory, and races.
+ *
+ * 1. `used` records, for the memory behind a range, the stream's work so far.
+ * 2. `handed_out` looks at all such uses by other streams. One is harmless where it comes
+ *    before all future work of the new owner: through events and waits, or because the host
+ *    has found it done. That its time has passed does not make it so: on a slower card it
+ *    would not have.
+ * 3. What is left makes the new owner wait, or is a race. Either way the old uses are
+ *    forgotten: the new owner's use comes after them.
+ * 4. A stream that owns a block counts as using it even if no kernel of it was seen: the
+ *    recordings do not hold copies, and some hold no kernels at all. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "sim/sim_device/state.h"
+
+/* The physical memory behind the start of a range. */
+struct piece {
+    uint64_t start, end;
+    uint64_t mapping; /* 0: a driver allocation */
+    bool usable;      /* mapped, with access */
+    uint64_t length;  /* of the part of the range that it is behind */
+};
+
+static struct piece piece_at(const struct sim_device *self, uint64_t address, uint64_t bytes)
+{
+    struct piece piece = {.start = address, .usable = true, .length = bytes};
+    const struct sim_segment *segment = (struct sim_segment *)ranges_find(&self->segments, address);
+    if (segment && segment->reserved) {
+        const struct sim_mapping *mapping =
+            (struct sim_mapping *)ranges_from(&self->mappings, address);
+        uint64_t end = segment->range.end;
+        if (mapping && mapping->range.start > address && mapping->range.start < end)
+            end = mapping->range.start;
+        piece.usable = false;
+        if (mapping && mapping->range.start <= address) {
+            end = mapping->range.end;
+            piece.start = mapping->physical->address + (address - mapping->range.start);
+            piece.mapping = mapping->number;
+            piece.usable = mapping->usable;
+        }
+        if (end - address < bytes)
+            piece.length = end - address;
+    } else if (segment && segment->range.end - address < bytes) {
+        piece.length = segment->range.end - address;
+    }
+    piece.end = piece.start + piece.length;
+    return piece;
+}
+
+void sim_used(struct device *device, uint64_t address, uint64_t bytes, uint32_t stream,
+              uint64_t event)
+{
+    struct sim_device *self = (struct sim_device *)device;
+    struct sim_moment here = sim_clock_here(&self->clock, stream);
+    if (here.sequence == 0)
+        here.sequence = sim_clock_touch(&self->clock, stream);
+    while (bytes) {
+        struct piece piece = piece_at(self, address, bytes);
+        struct sim_use use = {.mapping = piece.mapping,
+                              .sequence = here.sequence,
+                              .time_ns = here.time_ns,
+                              .event = event,
+                              .stream = stream};
+        if ((piece.mapping || piece.usable) &&
+            !sim_hazards_use(&self->hazards, piece.start, piece.end, &use))
+            self->out_of_host_memory = true;
+        address += piece.length;
+        bytes -= piece.length;
+    }
+}
+
+struct hand_out {
+    struct sim_device *self;
+    uint64_t address; /* of the block */
+    uint64_t event;
+    uint64_t stall_ns;
+    uint32_t stream;
+    bool order, raced;
+};
+
+static void report_race(struct hand_out *hand_out, const struct sim_use *use, uint64_t bytes)
+{
+    struct sim_device *self = hand_out->self;
+    if (!self->race[0])
+        snprintf(self->race, sizeof self->race,
+                 "event %" PRIu64 ": the block at %" PRIu64 " on stream %" PRIu32 " got %" PRIu64
+                 " bytes that stream %" PRIu32 " may still use: they were let go at event %" PRIu64
+                 " and nothing since makes stream %" PRIu32 " wait for it",
+                 hand_out->event, hand_out->address, hand_out->stream, bytes, use->stream,
+                 use->event, hand_out->stream);
+    hand_out->raced = true;
+}
+
+static bool hand_out_visit(void *argument, const struct sim_use *use, uint64_t start, uint64_t end)
+{
+    struct hand_out *hand_out = argument;
+    struct sim_clock *clock = &hand_out->self->clock;
+    if (sim_clock_ordered(clock, use->stream, use->sequence, hand_out->stream))
+        return true;
+    if (hand_out->order)
+        hand_out->stall_ns +=
+            sim_clock_order(clock, use->stream, use->sequence, use->time_ns, hand_out->stream);
+    else
+        report_race(hand_out, use, end - start);
+    return true;
+}
+
+static void report_unusable(struct hand_out *hand_out, uint64_t address, bool mapped)
+{
+    struct sim_device *self = hand_out->self;
+    if (!self->race[0])
+        snprintf(self->race, sizeof self->race,
+                 "event %" PRIu64 ": the block at %" PRIu64 " on stream %" PRIu32
+                 " got memory at %" PRIu64 " that %s",
+                 hand_out->event, hand_out->address, hand_out->stream, address,
+                 mapped ? "is mapped without access" : "is not mapped");
+    hand_out->raced = true;
+}
+
+uint64_t sim_handed_out(struct device *device, uint64_t address, uint64_t bytes, uint32_t stream,
+                        bool order, uint64_t event)
+{
+    struct sim_device *self = (struct sim_device *)device;
+    struct hand_out hand_out = {
+        .self = self, .address = address, .event = event, .stream = stream, .order = order};
+    while (bytes) {
+        struct piece piece = piece_at(self, address, bytes);
+        if (!piece.usable)
+            report_unusable(&hand_out, address, piece.mapping != 0);
+        if (piece.mapping || piece.usable) {
+            (void)sim_hazards_visit(&self->hazards, piece.start, piece.end, hand_out_visit,
+                                    &hand_out);
+            if (!sim_hazards_forget(&self->hazards, piece.start, piece.end))
+                self->out_of_host_memory = true;
+        }
+        address += piece.length;
+        bytes -= piece.length;
+    }
+    (void)sim_clock_touch(&self->clock, stream);
+    self->base.counters.races += hand_out.raced;
+    self->base.counters.stall_ns += hand_out.stall_ns;
+    return hand_out.stall_ns;
+}

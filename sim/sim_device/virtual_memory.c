@@ -1,0 +1,277 @@
+/* Virtual memory, as cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess, cuMemUnmap.
+ * Stricter than the driver: every misuse is refused with a sentence.
+ *
+ * 1. A physical piece is charged once, however often it is mapped, until it is given up and
+ *    mapped nowhere.
+ * 2. A mapping is all of a piece, inside one reserved range, over nothing else. Access and
+ *    unmap take whole mappings, without gaps, and cost the sum over them (measured: 512 pages
+ *    in one call cost 512 times one page).
+ * 3. An unmap is refused while work that uses the pages may still run: uses that went
+ *    through the mapping and that the host has not found to be done. Uses are known where the
+ *    engine reports them (`used`); for what is not reported, the policy answers. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "sim/sim_device/state.h"
+
+/* A multiple of the page, above 0. */
+static enum status check_bytes(struct sim_device *self, const char *what, uint64_t bytes)
+{
+    uint64_t page_bytes = self->profile.page_bytes;
+    if (bytes == 0 || bytes % page_bytes)
+        return sim_misuse(self,
+                          "%s of %" PRIu64 " bytes, which is no multiple of the page of %" PRIu64,
+                          what, bytes, page_bytes);
+    return STATUS_OK;
+}
+
+enum status sim_reserve(struct backing *backing, uint64_t bytes, uint64_t *address)
+{
+    struct sim_device *self = sim_of_backing(backing);
+    enum status status = check_bytes(self, "a reservation", bytes);
+    if (status != STATUS_OK)
+        return status;
+    uint64_t start;
+    status =
+        sim_addresses_new(&self->addresses, bytes, &self->segments, &self->small.pages, &start);
+    if (status != STATUS_OK)
+        return sim_refuse(self, DEVICE_CALL_reserve, SIM_COST_reserve, bytes);
+    if (!sim_segment_add(self, start, start + bytes, bytes, true))
+        return STATUS_HOST_MEMORY;
+    sim_call(self, DEVICE_CALL_reserve, bytes, sim_cost_now(self, SIM_COST_reserve, bytes));
+    *address = start;
+    return STATUS_OK;
+}
+
+enum status sim_release(struct backing *backing, uint64_t address)
+{
+    struct sim_device *self = sim_of_backing(backing);
+    struct sim_segment *range = (struct sim_segment *)ranges_find(&self->segments, address);
+    if (!range || !range->reserved || range->range.start != address)
+        return sim_misuse(self,
+                          "a release of %" PRIu64 ", where no reserved range starts: it was "
+                          "released before, or never reserved",
+                          address);
+    if (range->mapped_bytes)
+        return sim_misuse(self,
+                          "a release of the range at %" PRIu64 " while %" PRIu64
+                          " bytes of it are mapped; unmap them first",
+                          address, range->mapped_bytes);
+    uint64_t bytes = range->bytes;
+    sim_segment_remove(self, range);
+    sim_call(self, DEVICE_CALL_release, bytes, sim_cost_now(self, SIM_COST_release, bytes));
+    return STATUS_OK;
+}
+
+enum status sim_create(struct backing *backing, uint64_t bytes, backing_handle *handle)
+{
+    struct sim_device *self = sim_of_backing(backing);
+    enum status status = check_bytes(self, "physical memory", bytes);
+    if (status != STATUS_OK)
+        return status;
+    if (bytes > sim_ledger_free(&self->ledger))
+        return sim_refuse(self, DEVICE_CALL_create, SIM_COST_create, bytes);
+    struct sim_physical *physical = calloc(1, sizeof *physical);
+    if (!physical)
+        return STATUS_HOST_MEMORY;
+    sim_await_cleaning(self, bytes, SIM_COST_create);
+    physical->handle.start = ++self->next_handle;
+    physical->handle.end = physical->handle.start + 1;
+    physical->bytes = bytes;
+    physical->address = self->next_physical_address;
+    self->next_physical_address += bytes;
+    ranges_insert(&self->physicals, &physical->handle);
+    sim_ledger_charge(&self->ledger, bytes);
+    sim_call(self, DEVICE_CALL_create, bytes, sim_cost_now(self, SIM_COST_create, bytes));
+    sim_show_memory(self);
+    *handle = physical->handle.start;
+    return STATUS_OK;
+}
+
+/* Gives memory back that is given up and mapped nowhere. */
+static void physical_settle(struct sim_device *self, struct sim_physical *physical)
+{
+    if (!physical->destroyed || physical->mappings)
+        return;
+    if (!sim_hazards_forget(&self->hazards, physical->address, physical->address + physical->bytes))
+        self->out_of_host_memory = true;
+    sim_ledger_give_back(&self->ledger, physical->bytes, self->clock.now_ns);
+    sim_show_memory(self);
+    ranges_remove(&self->physicals, &physical->handle);
+    free(physical);
+}
+
+/* The piece that a handle names, unless it was given up. */
+static struct sim_physical *physical_find(const struct sim_device *self, backing_handle handle)
+{
+    struct sim_physical *physical = (struct sim_physical *)ranges_find(&self->physicals, handle);
+    return physical && !physical->destroyed ? physical : NULL;
+}
+
+enum status sim_destroy(struct backing *backing, backing_handle handle)
+{
+    struct sim_device *self = sim_of_backing(backing);
+    struct sim_physical *physical = physical_find(self, handle);
+    if (!physical)
+        return sim_misuse(self,
+                          "physical memory %" PRIu64 " is given up, but it was given up before, "
+                          "or never made",
+                          handle);
+    physical->destroyed = true;
+    uint64_t bytes = physical->bytes;
+    sim_call(self, DEVICE_CALL_destroy, bytes, sim_cost_now(self, SIM_COST_destroy, bytes));
+    physical_settle(self, physical);
+    return STATUS_OK;
+}
+
+/* What speaks against mapping the piece there; OK: nothing. */
+static enum status check_map(struct sim_device *self, uint64_t address,
+                             const struct sim_physical *physical, const struct sim_segment *range)
+{
+    if (address % self->profile.page_bytes)
+        return sim_misuse(self, "a map at %" PRIu64 ", which is not the start of a page", address);
+    if (!range || !range->reserved)
+        return sim_misuse(self, "a map at %" PRIu64 ", which lies in no reserved range", address);
+    if (physical->bytes > range->range.end - address)
+        return sim_misuse(self,
+                          "a map of %" PRIu64 " bytes at %" PRIu64
+                          " reaches beyond the end of its reserved range, %" PRIu64,
+                          physical->bytes, address, range->range.end);
+    const struct range *there = ranges_from(&self->mappings, address);
+    if (there && there->start < address + physical->bytes)
+        return sim_misuse(
+            self, "a map of %" PRIu64 " bytes at %" PRIu64 " overlaps what is mapped at %" PRIu64,
+            physical->bytes, address, there->start);
+    return STATUS_OK;
+}
+
+enum status sim_map(struct backing *backing, uint64_t address, backing_handle handle)
+{
+    struct sim_device *self = sim_of_backing(backing);
+    struct sim_physical *physical = physical_find(self, handle);
+    if (!physical)
+        return sim_misuse(
+            self, "a map of physical memory %" PRIu64 ", which was given up before, or never made",
+            handle);
+    struct sim_segment *range = (struct sim_segment *)ranges_find(&self->segments, address);
+    enum status status = check_map(self, address, physical, range);
+    if (status != STATUS_OK)
+        return status;
+    struct sim_mapping *mapping = calloc(1, sizeof *mapping);
+    if (!mapping)
+        return STATUS_HOST_MEMORY;
+    enum sim_cost kind = physical->mappings ? SIM_COST_map_again : SIM_COST_map;
+    mapping->range.start = address;
+    mapping->range.end = address + physical->bytes;
+    mapping->number = ++self->next_mapping;
+    mapping->physical = physical;
+    ranges_insert(&self->mappings, &mapping->range);
+    physical->mappings++;
+    range->mapped_bytes += physical->bytes;
+    sim_call(self, DEVICE_CALL_map, physical->bytes, sim_cost_now(self, kind, physical->bytes));
+    return STATUS_OK;
+}
+
+/* Checks that whole mappings fill the range, and adds up what the call costs. */
+static enum status check_run(struct sim_device *self, const char *what, uint64_t address,
+                             uint64_t bytes, enum sim_cost kind, uint64_t *cost_ns)
+{
+    enum status status = check_bytes(self, what, bytes);
+    if (status != STATUS_OK)
+        return status;
+    if (bytes > UINT64_MAX - address)
+        return sim_misuse(self, "%s at %" PRIu64 " reaches beyond all addresses", what, address);
+    *cost_ns = 0;
+    for (uint64_t at = address; at < address + bytes;) {
+        const struct range *mapping = ranges_from(&self->mappings, at);
+        if (!mapping || mapping->start > at)
+            return sim_misuse(self, "%s at %" PRIu64 ": nothing is mapped at %" PRIu64, what,
+                              address, at);
+        if (mapping->start < at || mapping->end > address + bytes)
+            return sim_misuse(self,
+                              "%s from %" PRIu64 " to %" PRIu64
+                              " takes only a part of what is mapped from %" PRIu64 " to %" PRIu64,
+                              what, address, address + bytes, mapping->start, mapping->end);
+        *cost_ns += sim_cost_now(self, kind, mapping->end - mapping->start);
+        at = mapping->end;
+    }
+    return STATUS_OK;
+}
+
+enum status sim_access(struct backing *backing, uint64_t address, uint64_t bytes)
+{
+    struct sim_device *self = sim_of_backing(backing);
+    uint64_t cost_ns;
+    enum status status = check_run(self, "an access", address, bytes, SIM_COST_access, &cost_ns);
+    if (status != STATUS_OK)
+        return status;
+    for (uint64_t at = address; at < address + bytes;) {
+        struct sim_mapping *mapping = (struct sim_mapping *)ranges_find(&self->mappings, at);
+        mapping->usable = true;
+        at = mapping->range.end;
+    }
+    sim_call(self, DEVICE_CALL_access, bytes, cost_ns);
+    return STATUS_OK;
+}
+
+struct pending_use {
+    const struct sim_device *self;
+    uint64_t mapping;
+    struct sim_use use;
+};
+
+/* Stops at a use through this mapping that the host has not found to be done. */
+static bool use_is_past(void *argument, const struct sim_use *use, uint64_t start, uint64_t end)
+{
+    struct pending_use *pending = argument;
+    (void)start;
+    (void)end;
+    if (use->mapping != pending->mapping ||
+        sim_clock_known(&pending->self->clock, use->stream, use->sequence))
+        return true;
+    pending->use = *use;
+    return false;
+}
+
+static enum status check_unused(struct sim_device *self, const struct sim_mapping *mapping)
+{
+    const struct sim_physical *physical = mapping->physical;
+    struct pending_use pending = {.self = self, .mapping = mapping->number};
+    if (sim_hazards_visit(&self->hazards, physical->address, physical->address + physical->bytes,
+                          use_is_past, &pending))
+        return STATUS_OK;
+    return sim_misuse(self,
+                      "an unmap of %" PRIu64 " while work of stream %" PRIu32
+                      " may still use it (the block was let go at event %" PRIu64
+                      "); wait for that work first",
+                      mapping->range.start, pending.use.stream, pending.use.event);
+}
+
+enum status sim_unmap(struct backing *backing, uint64_t address, uint64_t bytes)
+{
+    struct sim_device *self = sim_of_backing(backing);
+    uint64_t cost_ns;
+    enum status status = check_run(self, "an unmap", address, bytes, SIM_COST_unmap, &cost_ns);
+    for (uint64_t at = address; status == STATUS_OK && at < address + bytes;) {
+        const struct sim_mapping *mapping = (struct sim_mapping *)ranges_find(&self->mappings, at);
+        status = check_unused(self, mapping);
+        at = mapping->range.end;
+    }
+    if (status != STATUS_OK)
+        return status;
+    sim_call(self, DEVICE_CALL_unmap, bytes, cost_ns);
+    struct sim_segment *range = (struct sim_segment *)ranges_find(&self->segments, address);
+    for (uint64_t at = address; at < address + bytes;) {
+        struct sim_mapping *mapping = (struct sim_mapping *)ranges_find(&self->mappings, at);
+        struct sim_physical *physical = mapping->physical;
+        while (range->range.end <= at) /* neighbouring ranges may be unmapped in one call */
+            range = (struct sim_segment *)ranges_find(&self->segments, range->range.end);
+        range->mapped_bytes -= physical->bytes;
+        at = mapping->range.end;
+        ranges_remove(&self->mappings, &mapping->range);
+        free(mapping);
+        physical->mappings--;
+        physical_settle(self, physical);
+    }
+    return STATUS_OK;
+}
