@@ -30,8 +30,8 @@ enum status device_open(const struct spec *spec, struct device **out, struct err
                          "this build has no CUDA device; use the simulated one, sim");
     const char *near = nearest_name(link->name, kinds, sizeof kinds / sizeof kinds[0]);
     return error_set(error, STATUS_INVALID,
-                     "there is no device \"%s\"%s%s%s; there are sim and cuda", link->name,
-                     near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+                     "there is no device \"%s\"%s%s%s. There are sim and cuda", link->name,
+                     near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
 }
 
 enum status device_open_text(const char *text, struct device **out, struct error *error)

@@ -21,7 +21,7 @@ struct sim_options {
 const struct option sim_device_options[] = {
     {"profile", OPTION_TEXT, offsetof(struct sim_options, profile), "h100", 0, 0, NULL,
      "the card: h100, bump, or a profile's file"},
-    {"capacity", OPTION_BYTES, offsetof(struct sim_options, capacity_bytes), NULL, 1, 0x1p62, NULL,
+    {"capacity", OPTION_BYTES, offsetof(struct sim_options, capacity_bytes), NULL, 0, 0, NULL,
      "bytes that the process may have; without it all that the card has for one"},
     {"others", OPTION_BYTES, offsetof(struct sim_options, others_bytes), "0", 0, 0, NULL,
      "bytes of it that others hold all the time"},
@@ -255,14 +255,39 @@ static enum status profile_open(const char *name, struct sim_profile *out, struc
         count++;
     const char *near = nearest_name(name, sim_profile_names, count);
     return error_set(error, STATUS_INVALID,
-                     "device sim has no profile \"%s\"%s%s%s; there are h100 and bump, and a "
+                     "device sim has no profile \"%s\"%s%s%s. There are h100 and bump, and a "
                      "profile's file is given with its path, as in profile=./mine.profile",
-                     name, near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+                     name, near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
 }
 
-/* Capacity and what others hold, in whole units. */
+static bool option_given(const struct spec_link *link, const char *name)
+{
+    for (size_t i = 0; i < link->pair_count; i++)
+        if (strcmp(link->pairs[i].key, name) == 0)
+            return true;
+    return false;
+}
+
+/* What is wrong with a capacity that was asked for; OK: nothing. */
+static enum status capacity_check(const struct sim_profile *profile, uint64_t capacity_bytes,
+                                  uint64_t unit_bytes, struct error *error)
+{
+    if (profile->total_bytes && capacity_bytes > profile->total_bytes)
+        return error_set(error, STATUS_INVALID,
+                         "device sim: capacity=%" PRIu64 " is more than the %" PRIu64
+                         " bytes that the card %s has; ask for less, or leave it out",
+                         capacity_bytes, profile->total_bytes, profile->name);
+    if (capacity_bytes < unit_bytes)
+        return error_set(error, STATUS_INVALID,
+                         "device sim: capacity=%" PRIu64 " is less than one page of %" PRIu64
+                         " bytes, so nothing could be allocated; ask for more, or leave it out",
+                         capacity_bytes, unit_bytes);
+    return STATUS_OK;
+}
+
+/* Capacity, if it was given, and what others hold, in whole units. */
 static enum status ledger_open(struct sim_device *self, const struct sim_options *options,
-                               struct error *error)
+                               bool given, struct error *error)
 {
     const struct sim_profile *profile = &self->profile;
     struct sim_ledger *ledger = &self->ledger;
@@ -270,17 +295,12 @@ static enum status ledger_open(struct sim_device *self, const struct sim_options
     uint64_t capacity_bytes = options->capacity_bytes;
     ledger->unit_bytes = unit_bytes;
     ledger->cleaning_bytes_per_us = profile->cleaning_bytes_per_us;
-    if (profile->total_bytes && capacity_bytes > profile->total_bytes)
-        return error_set(error, STATUS_INVALID,
-                         "device sim: capacity=%" PRIu64 " is more than the %" PRIu64
-                         " bytes that the card %s has; ask for less, or leave it out",
-                         capacity_bytes, profile->total_bytes, profile->name);
-    if (capacity_bytes && capacity_bytes < unit_bytes)
-        return error_set(error, STATUS_INVALID,
-                         "device sim: capacity=%" PRIu64 " is less than one page of %" PRIu64
-                         " bytes; nothing could ever be allocated",
-                         capacity_bytes, unit_bytes);
-    if (!capacity_bytes)
+    if (given) {
+        enum status status = capacity_check(profile, capacity_bytes, unit_bytes, error);
+        if (status != STATUS_OK)
+            return status;
+    }
+    if (!given)
         capacity_bytes = profile->total_bytes ? profile->usable_bytes : UINT64_MAX;
     self->base.props.capacity_bytes = capacity_bytes;
     ledger->capacity_bytes =
@@ -331,7 +351,7 @@ enum status sim_device_open(const struct spec_link *link, struct device **out, s
     sim_clock_open(&self->clock, (uint32_t)options.launch_queue);
     status = profile_open(options.profile, &self->profile, error);
     if (status == STATUS_OK)
-        status = ledger_open(self, &options, error);
+        status = ledger_open(self, &options, option_given(link, "capacity"), error);
     if (status == STATUS_OK)
         status = sim_addresses_open(&self->addresses, options.addresses,
                                     self->profile.first_address, self->ledger.unit_bytes,
