@@ -17,8 +17,8 @@ set xrange [0.5:W + 0.5]
 unset key
 do for [p = 1:4] {
     left = (p % 2 == 1)
-    set lmargin at screen (left ? 0.06 : 0.49)
-    set rmargin at screen (left ? 0.425 : 0.855)
+    set lmargin at screen (left ? 0.08 : 0.51)
+    set rmargin at screen (left ? 0.43 : 0.86)
     set tmargin at screen (p <= 2 ? 0.91 : 0.49)
     set bmargin at screen (p <= 2 ? 0.565 : 0.145)
     set title NAMES[p]
@@ -27,15 +27,13 @@ do for [p = 1:4] {
     set ytics autofreq
     if (p == 4) {
         if (above > 4) { set logscale y; set ytics (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10000, 100000); set yrange [0.9:above * 1.2] } else { set yrange [0.95:*] }
-    } else { set yrange [-0.03:1.03] }
-    unset xtics
+    } else { if (p == 1) { set yrange [-0.005:*] } else { set yrange [-0.03:1.03] } }
     unset arrow
     if (p > 2) {
-        set xtics rotate by 30 right font ',9'
+        set xtics nomirror scale 0 rotate by 30 right font ',9' ('' 0)
         do for [w = 1:W] { set xtics add (word(WORKLOADS, w) w) }
     } else {
-        set xtics
-        set xtics ('' 1)
+        set xtics nomirror scale 0 ('' 0)
     }
     do for [w = 1:W - 1] { set arrow from w + 0.5, graph 0 to w + 0.5, graph 1 nohead lc rgb '#E4E4E4' }
     if (p == 2) { set key at screen 0.865, screen 0.91 left top vertical maxrows 30 } else { unset key }

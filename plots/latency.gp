@@ -14,12 +14,13 @@ set yrange [1:*]
 set ytics ('1 ns' 1, '10 ns' 10, '100 ns' 100, '1 µs' 1e3, '10 µs' 1e4, '100 µs' 1e5, '1 ms' 1e6, '10 ms' 1e7, '100 ms' 1e8, '1 s' 1e9)
 set xrange [0.8:5.2]
 unset key
-do for [w = 1:words(PANELS)] {
+do for [w = 1:W] {
+    eval panel(w)
     workload = word(PANELS, w)
     set title workload
     set xtics ('50 %%' 1, '90 %%' 2, '99 %%' 3, '99.9 %%' 4, 'max' 5)
-    if (w + COLUMNS > words(PANELS)) { set xlabel 'percentile of calls' } else { unset xlabel }
-    if ((w - 1) % COLUMNS == 0) { set ylabel 'time of one call' } else { unset ylabel }
+    if (lowest(w)) { set xlabel 'percentile of calls' } else { unset xlabel }
+    if (leftmost(w)) { set ylabel 'time of one call' } else { unset ylabel }
     plot for [i = 1:N] percentiles(word(POLICIES, i), workload) using 1:(at_least_1($2)) with linespoints lw 1.6 pt point(i) ps 0.6 lc rgb colour(i) notitle, \
          for [i = 1:N] frees(word(POLICIES, i), workload) using 1:(at_least_1($2)) with linespoints lw 1.1 dt 2 pt point(i) ps 0.4 lc rgb colour(i) notitle
 }

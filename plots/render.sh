@@ -23,11 +23,15 @@ done)
 policies=$(awk 'NF && !seen[$0]++' <<<"$policies" | paste -sd ' ')
 
 failed=0
-# draw SCRIPT CSV NAME: one figure in both forms
+# draw SCRIPT CSV NAME [COLUMN]: one figure in both forms; none where the column is empty
 draw() {
-    local script=$1 csv=$2 name=$3 form
+    local script=$1 csv=$2 name=$3 column=${4:-1} form
     [ -e "$csv" ] || { echo "figures: no $(basename "$csv"), so no figure $name"; return; }
     [ "$(wc -l <"$csv")" -gt 1 ] || { echo "figures: $(basename "$csv") has no rows, so no figure $name"; return; }
+    if ! awk -F, -v c="$column" 'NR > 1 && $c != "" { found = 1 } END { exit !found }' "$csv"; then
+        echo "figures: $(basename "$csv") holds no value to draw, so no figure $name"
+        return
+    fi
     for form in svg png; do
         if ! gnuplot -e "IN='$csv'; OUT='$work/figure.$form'; TERM='$form'; NAME='${name#memory-}'; POLICIES='$policies'" \
             "plots/$script.gp" 2>"$work/log" || [ ! -s "$work/figure.$form" ]; then
@@ -44,5 +48,7 @@ for csv in "$work"/series-*.csv; do
     name=$(basename "$csv" .csv)
     draw memory "$csv" "memory-${name#series-}"
 done
-for figure in slowdown fragmentation latency; do draw $figure "$work/$figure.csv" $figure; done
+draw slowdown "$work/slowdown.csv" slowdown 4
+draw fragmentation "$work/fragmentation.csv" fragmentation 6
+draw latency "$work/latency.csv" latency 3
 exit $failed

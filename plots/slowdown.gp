@@ -13,7 +13,8 @@ panel_most(workload) = system(sprintf("awk -F, '$1 == \"%s\" && $4 + 0 > m { m =
 set xrange [0.96:2.04]
 set xtics 1,0.25,2 format '%.2f'
 unset key
-do for [w = 1:words(PANELS)] {
+do for [w = 1:W] {
+    eval panel(w)
     workload = word(PANELS, w)
     set title workload
     high = panel_most(workload)
@@ -33,8 +34,8 @@ do for [w = 1:words(PANELS)] {
         set ytics autofreq
         place(i) = top - (top - low) * 0.035 * i
     }
-    if ((w - 1) / COLUMNS == (words(PANELS) - 1) / COLUMNS || w + COLUMNS > words(PANELS)) { set xlabel 'capacity / peak of live bytes' } else { unset xlabel }
-    if ((w - 1) % COLUMNS == 0) { set ylabel 'time / time without cost' } else { unset ylabel }
+    if (lowest(w)) { set xlabel 'capacity / peak of live bytes' } else { unset xlabel }
+    if (leftmost(w)) { set ylabel 'time / time without cost' } else { unset ylabel }
     plot for [i = 1:N] passed(word(POLICIES, i), workload) using 3:4 with linespoints lw 1.6 dt dash(i) pt point(i) ps 0.6 lc rgb colour(i) notitle, \
          for [i = 1:N] failed(word(POLICIES, i), workload) using 3:(place(i)) with points pt 2 ps 0.7 lw 1.5 lc rgb colour(i) notitle
 }

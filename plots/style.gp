@@ -33,15 +33,12 @@ set tics nomirror out scale 0.5 textcolor rgb '#222222'
 set grid y lc rgb '#E4E4E4' lw 1 lt 1
 set title offset 0,-0.6 font ',11' textcolor rgb '#222222'
 set xlabel textcolor rgb '#222222'
-set ylabel textcolor rgb '#222222'
+set ylabel offset 0.5,0 textcolor rgb '#222222'
 set key Left reverse samplen 1.6 spacing 1.15 textcolor rgb '#222222'
 
 GIB = 1024.0 ** 3
 MIB = 1024.0 ** 2
 
-# What a shell command prints, without the newline; rows of IN in which columns hold values.
+# The rows of IN in which the first column, or the first two, hold a value.
 rows1(value) = sprintf("< awk -F, '$1 == \"%s\"' '%s'", value, IN)
 rows2(first, second) = sprintf("< awk -F, '$1 == \"%s\" && $2 == \"%s\"' '%s'", first, second, IN)
-
-# A cell of a grid of panels that holds nothing but the names of the policies.
-key_only = "unset border; unset tics; unset grid; unset xlabel; unset ylabel; unset title; unset logscale; unset label; unset arrow; set xrange [0:1]; set yrange [0:1]; set key center left"
