@@ -86,6 +86,7 @@ struct replay_result {
     struct metric_values metrics; /* without what needs two passes or another run */
     uint64_t *step_end_ns;        /* device idle time at each step's end; replay_result_close */
     uint64_t steps;
+    uint64_t begun_ns; /* device time before the first event */
 };
 
 /* Replays from where the source stands to its end. OK also where requests failed: that is

@@ -106,6 +106,7 @@ enum status replay_report(struct replay *run, struct replay_result *result, stru
     enum status status = steps_report(run->steps, run->device, metrics, error);
     if (status != STATUS_OK)
         return status;
+    result->begun_ns = run->steps->begun_ns;
     result->steps = run->steps->count;
     result->step_end_ns = run->steps->end_ns;
     run->steps->end_ns = NULL; /* the result's now */

@@ -1,0 +1,22 @@
+/* The timeline of a workload with an allocator that costs nothing: its kernels, events, waits
+ * and host times on a device of the same kind, and no memory. What `slowdown` is held against. */
+#ifndef SIM_BASELINE_H
+#define SIM_BASELINE_H
+
+#include "sim/replay.h"
+
+struct baseline {
+    uint64_t time_ns;   /* until all work is done */
+    uint64_t steady_ns; /* of the second half of the steps */
+    uint64_t steps;
+};
+
+/* Opens a device of its own; rewinds the source and reads it to its end. */
+enum status baseline_run(const struct spec *device, struct trace_source *source,
+                         enum replay_host host, struct baseline *out,
+                         struct error *error) STATUS_CHECKED;
+
+/* Writes slowdown and steady_slowdown of a run that went to the end of the same trace. */
+void baseline_report(const struct baseline *baseline, struct replay_result *result);
+
+#endif

@@ -1,0 +1,39 @@
+/* A device and a policy on it, from their specs: what one replay needs beside the workload. */
+#ifndef SIM_SESSION_H
+#define SIM_SESSION_H
+
+#include "allocators/registry.h"
+#include "sim/replay.h"
+
+struct session {
+    struct device *device;
+    struct policy *policy;
+    struct host host;
+    struct policy_context context;
+    uint64_t limit_bytes; /* that the policy's spec sets; 0: none */
+};
+
+/* The session stays where it is until it is closed: the policy points into it. */
+enum status session_open(struct session *session, const struct spec *policy,
+                         const struct spec *device, uint64_t seed,
+                         struct error *error) STATUS_CHECKED;
+void session_close(struct session *session);
+
+/* Shows an offline policy (POLICY_OFFLINE) every lifetime of the trace, once, before the first
+ * request; does nothing for others. */
+enum status session_plan(struct session *session, struct trace_source *trace,
+                         enum replay_frees frees, struct error *error) STATUS_CHECKED;
+
+/* An adaptive source, played once with the policy, as a trace in memory: what later passes
+ * replay. The caller closes it. The pass stops at the first failure if `experiment` does. */
+enum status session_write_down(const struct experiment *experiment, struct trace_source **out,
+                               struct error *error) STATUS_CHECKED;
+
+/* The trace that the passes of an experiment replay: written down where its source is adaptive
+ * (or where `settle` asks for all of it in memory), else the source itself. `*owned` is what
+ * the caller closes, or NULL. */
+enum status session_trace(const struct experiment *experiment, bool settle,
+                          struct trace_source **trace, struct trace_source **owned,
+                          struct error *error) STATUS_CHECKED;
+
+#endif
