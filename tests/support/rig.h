@@ -1,0 +1,35 @@
+/* One replay on a fake device, with all rows and samples kept: what tests of the engine share. */
+#ifndef TESTS_SUPPORT_RIG_H
+#define TESTS_SUPPORT_RIG_H
+
+#include "allocators/registry.h"
+#include "sim/replay.h"
+#include "tests/support/fake_device.h"
+
+#define RIG_MOST 256
+
+struct rig {
+    struct fake_device *device;
+    struct host host;
+    struct policy_context context;
+    struct policy *policy;
+    struct trace_source *source;
+    struct replay_config config; /* change it between rig_open and rig_run */
+    struct replay_result result;
+    struct error error;
+    struct replay_row rows[RIG_MOST];
+    struct replay_sample samples[RIG_MOST];
+    unsigned row_count, sample_count;
+};
+
+/* The policy of a spec over a device of `cap_bytes`, and a tiny trace. Rows and samples are
+ * asked for, metrics are exact. Fails the test where something is wrong. */
+void rig_open(struct rig *rig, const char *policy, uint64_t cap_bytes, const char *events);
+/* The replay must be OK. */
+void rig_run(struct rig *rig);
+void rig_close(struct rig *rig);
+
+/* A metric, -1 where it is null. */
+double rig_metric(const struct rig *rig, enum metric metric);
+
+#endif

@@ -1,0 +1,118 @@
+#include "tests/support/tiny_trace.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t number(char **rest)
+{
+    char *end;
+    uint64_t value = strtoull(*rest, &end, 10);
+    assert_ptr_not_equal(end, *rest);
+    *rest = *end == ',' ? end + 1 : end;
+    return value;
+}
+
+static bool more(const char *rest)
+{
+    return *rest >= '0' && *rest <= '9';
+}
+
+/* The keys at the end of a line; returns whether there are any. */
+static bool keys(char *rest, struct trace_attributes *attributes)
+{
+    bool any = false;
+    while (*rest) {
+        char *value = strchr(rest, '=');
+        assert_non_null(value);
+        *value++ = '\0';
+        if (!strcmp(rest, "space"))
+            attributes->space = !strncmp(value, "pinned", 6) ? TRACE_SPACE_PINNED : 0;
+        else if (!strcmp(rest, "align"))
+            attributes->align = strtoull(value, NULL, 10);
+        else if (!strcmp(rest, "pool"))
+            attributes->pool = (uint32_t)strtoull(value, NULL, 10);
+        else
+            fail_msg("key %s", rest);
+        rest = strchr(value, ',') ? strchr(value, ',') + 1 : value + strlen(value);
+        any = true;
+    }
+    return any;
+}
+
+static void fields(struct trace_event *event, char letter, char **rest)
+{
+    static const char letters[] = " aprfukewscomt!";
+    event->kind = (uint8_t)(strchr(letters, letter) - letters);
+    event->stream = 0;
+    switch (letter) {
+    case 'a':
+    case 'p':
+        event->id = number(rest);
+        event->value = number(rest);
+        event->stream = more(*rest) ? (uint32_t)number(rest) : 0;
+        break;
+    case 'r':
+        event->id = number(rest);
+        event->stream = more(*rest) ? (uint32_t)number(rest) : TRACE_NO_STREAM;
+        break;
+    case 'f':
+        event->id = number(rest);
+        break;
+    case 'u':
+        event->id = number(rest);
+        event->stream = (uint32_t)number(rest);
+        break;
+    case 'k':
+    case 'w':
+        event->stream = (uint32_t)number(rest);
+        event->value = number(rest);
+        break;
+    case 'e':
+        event->value = number(rest);
+        event->stream = (uint32_t)number(rest);
+        break;
+    case 's':
+        event->stream = more(*rest) ? (uint32_t)number(rest) : TRACE_NO_STREAM;
+        break;
+    case 'o':
+    case 't':
+        event->value = number(rest);
+        break;
+    default:
+        break;
+    }
+}
+
+static void append(struct trace_memory *memory, char *line)
+{
+    struct trace_event event = {0};
+    struct trace_attributes attributes = {0};
+    struct error error;
+    char *rest = line[1] == ',' ? line + 2 : line + 1;
+    const char *text = *line == 'm' || *line == '!' ? rest : NULL;
+    fields(&event, *line, &rest);
+    if (*line == 'm' && !strcmp(text, "step"))
+        event.flags = TRACE_STEP;
+    bool any = !text && keys(rest, &attributes);
+    if (trace_memory_append(memory, &event, any ? &attributes : NULL, text, &error))
+        fail_msg("%s", error.text);
+}
+
+struct trace_source *tiny_trace(const char *events)
+{
+    const struct trace_info info = {.name = "tiny", .format = "text", .complete = true};
+    struct trace_memory *memory = trace_memory_create(&info);
+    struct trace_source *source;
+    struct error error;
+    char *copy = strdup(events), *save = NULL;
+    for (char *line = strtok_r(copy, " \n", &save); line; line = strtok_r(NULL, " \n", &save))
+        append(memory, line);
+    free(copy);
+    if (trace_memory_open(memory, &source, &error))
+        fail_msg("%s", error.text);
+    return source;
+}

@@ -1,0 +1,12 @@
+/* Small traces for tests, written as lines of the text format without the first one:
+ * "a,0,100", "f,0", "m,step". Keys: align, pool, space. */
+#ifndef TESTS_SUPPORT_TINY_TRACE_H
+#define TESTS_SUPPORT_TINY_TRACE_H
+
+#include "workloads/trace/trace.h"
+
+/* Events separated by blanks: tiny_trace("a,0,100 f,0"). Fails the test where it is wrong.
+ * The caller closes it. */
+struct trace_source *tiny_trace(const char *events);
+
+#endif

@@ -1,0 +1,257 @@
+/* The engine's rules, one by one, on a fake device. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "tests/support/rig.h"
+
+static struct rig rig; /* large; one test at a time */
+
+/* `address` is that of the block: the arena grows by segments side by side. -1: none. */
+static void check_row(unsigned at, uint64_t event, char op, int64_t address, uint64_t total)
+{
+    assert_true(at < rig.row_count);
+    const struct replay_row *row = &rig.rows[at];
+    assert_int_equal(row->event, event);
+    assert_int_equal(row->op, op);
+    if (address < 0) {
+        assert_int_equal(row->segment, -1);
+        assert_int_equal(row->offset, -1);
+    } else {
+        assert_true(row->segment >= 0 && (uint64_t)row->segment < rig.device->memory.made);
+        uint64_t start = rig.device->memory.segments[row->segment].address;
+        assert_int_equal(start + (uint64_t)row->offset, address);
+    }
+    assert_int_equal(row->granted_total_bytes, total);
+}
+
+static void rows_say_where_blocks_lie(void **state)
+{
+    (void)state;
+    rig_open(&rig, "first-fit:granule=1", UINT64_MAX, "a,0,100 a,1,50 f,0 m,x a,2,60 p,3,40 f,1");
+    rig_run(&rig);
+    assert_int_equal(rig.row_count, 6);
+    check_row(0, 0, 'a', 0, 100);
+    check_row(1, 1, 'a', 100, 150);
+    check_row(2, 2, 'f', 0, 50);
+    check_row(3, 4, 'a', 0, 110);
+    check_row(4, 5, 'p', 60, 150);
+    check_row(5, 6, 'f', 100, 100);
+    assert_int_equal(rig.rows[4].requested_bytes, 40);
+    assert_int_equal(rig.rows[4].granted_bytes, 40);
+    assert_int_equal(rig.rows[4].id, 3);
+    assert_int_equal(rig.sample_count, 7);
+    assert_true(rig.result.passed);
+    assert_true(rig_metric(&rig, METRIC_events) == 7);
+    assert_true(rig_metric(&rig, METRIC_allocs) == 4);
+    assert_true(rig_metric(&rig, METRIC_frees) == 2);
+    rig_close(&rig);
+}
+
+static void nothing_and_pinned_memory_have_no_block(void **state)
+{
+    (void)state;
+    rig_open(&rig, "first-fit", UINT64_MAX, "a,0,0 a,1,64,space=pinned f,0 r,1 f,1");
+    rig_run(&rig);
+    assert_int_equal(rig.row_count, 4);
+    check_row(0, 0, 'a', -1, 0);
+    check_row(1, 1, 'a', -1, 0);
+    check_row(2, 2, 'f', -1, 0);
+    check_row(3, 3, 'f', -1, 0);
+    assert_true(rig.result.passed);
+    assert_int_equal(rig.device->memory.calls, 0);
+    assert_true(rig_metric(&rig, METRIC_peak_live_bytes) == 0);
+    rig_close(&rig);
+}
+
+static void a_failed_request_is_counted_and_its_later_events_are_ignored(void **state)
+{
+    (void)state;
+    rig_open(&rig, "direct", 100, "a,0,60 a,1,60 p,2,70 u,1,0 f,1 f,2 f,0 a,3,90 a,4,200");
+    rig_run(&rig);
+    assert_false(rig.result.passed);
+    assert_int_equal(rig.result.first_failed_event, 1);
+    assert_int_equal(rig.result.first_failed_bytes, 60);
+    assert_int_equal(rig.result.cause, REPLAY_CAUSE_CAPACITY);
+    assert_true(rig_metric(&rig, METRIC_failed_allocs) == 2);
+    assert_true(rig_metric(&rig, METRIC_failed_probes) == 1);
+    assert_true(rig_metric(&rig, METRIC_failed_by_capacity) == 2);
+    assert_true(rig_metric(&rig, METRIC_frees) == 1);
+    assert_true(rig_metric(&rig, METRIC_peak_live_bytes) == 90);
+    check_row(1, 1, 'a', -1, 60);
+    check_row(3, 4, 'f', -1, 60);
+    assert_int_equal(rig.rows[3].requested_bytes, 60);
+    assert_int_equal(rig.rows[1].granted_bytes, 0);
+    rig_close(&rig);
+}
+
+static void a_run_may_stop_at_its_first_failure(void **state)
+{
+    (void)state;
+    rig_open(&rig, "direct", 100, "a,0,60 p,1,60 a,2,60 f,0 a,3,60");
+    rig.config.stop_on_failure = true;
+    rig_run(&rig);
+    assert_true(rig_metric(&rig, METRIC_events) == 3);
+    assert_true(rig_metric(&rig, METRIC_first_failed_event) == 2);
+    assert_true(rig_metric(&rig, METRIC_failed_allocs) == 1);
+    rig_close(&rig);
+}
+
+static void frees_come_when_the_mode_says(void **state)
+{
+    (void)state;
+    static const enum replay_frees modes[] = {REPLAY_ORDERED, REPLAY_AT_ONCE, REPLAY_RECORDED};
+    for (int i = 0; i < 3; i++) {
+        rig_open(&rig, "first-fit:granule=1", UINT64_MAX, "a,0,64 r,0 a,1,64 f,0 f,1");
+        rig.config.frees = modes[i];
+        rig_run(&rig);
+        bool late = modes[i] == REPLAY_RECORDED;
+        assert_int_equal(rig.row_count, 4);
+        check_row(late ? 1 : 2, 2, 'a', late ? 64 : 0, 64);
+        check_row(late ? 2 : 1, late ? 3 : 1, 'f', 0, late ? 64 : 0);
+        check_row(3, 4, 'f', late ? 64 : 0, 0);
+        assert_true(rig_metric(&rig, METRIC_peak_live_bytes) == 64); /* until the let-go */
+        rig_close(&rig);
+    }
+}
+
+static void a_let_go_without_completions_ends_the_block(void **state)
+{
+    (void)state;
+    static const enum replay_frees modes[] = {REPLAY_ORDERED, REPLAY_AT_ONCE, REPLAY_RECORDED};
+    for (int i = 0; i < 3; i++) {
+        rig_open(&rig, "first-fit", UINT64_MAX, "a,0,64 r,0 a,1,64 r,1 a,2,0 r,2");
+        rig.config.frees = modes[i];
+        rig_run(&rig);
+        assert_int_equal(rig.row_count, 6);
+        check_row(2, 2, 'a', 0, 64);
+        check_row(5, 5, 'f', -1, 0);
+        rig_close(&rig);
+    }
+}
+
+static void the_device_is_told_who_uses_what(void **state)
+{
+    (void)state;
+    rig_open(&rig, "first-fit:granule=1", UINT64_MAX,
+             "a,0,64,1 u,0,2 u,0,2 u,0,1 r,0,3 a,1,32,0 f,1");
+    rig_run(&rig);
+    static const struct fake_call expected[] = {
+        {'h', 0, 64, 0, 1}, {'u', 0, 64, 4, 1}, {'u', 0, 64, 4, 2},
+        {'u', 0, 64, 4, 3}, {'h', 0, 32, 5, 0}, {'u', 0, 32, 6, 0},
+    };
+    assert_int_equal(rig.device->call_count, 6);
+    for (int i = 0; i < 6; i++) {
+        const struct fake_call *call = &rig.device->calls[i];
+        assert_int_equal(call->what, expected[i].what);
+        assert_int_equal(call->bytes, expected[i].bytes);
+        assert_int_equal(call->event, expected[i].event);
+        assert_int_equal(call->stream, expected[i].stream);
+    }
+    rig_close(&rig);
+    rig_open(&rig, "first-fit", UINT64_MAX, "a,0,64,1 u,0,2 r,0,3 a,1,32,0 f,1");
+    rig.config.frees = REPLAY_AT_ONCE;
+    rig_run(&rig);
+    assert_int_equal(rig.device->call_count, 0);
+    rig_close(&rig);
+}
+
+static void kernels_and_steps_make_the_timeline(void **state)
+{
+    (void)state;
+    rig_open(&rig, "direct", UINT64_MAX,
+             "a,0,8 k,0,100 m,step k,0,10 s m,step e,1,0 w,0,1 k,0,30 f,0 m,step k,0,20 m,step");
+    rig_run(&rig);
+    static const uint64_t ends[] = {100, 110, 140, 160};
+    assert_int_equal(rig.result.steps, 4);
+    assert_memory_equal(rig.result.step_end_ns, ends, sizeof ends);
+    assert_true(rig_metric(&rig, METRIC_device_time_ns) == 160);
+    assert_true(rig_metric(&rig, METRIC_first_step_ns) == 100);
+    assert_true(rig_metric(&rig, METRIC_steady_step_ns) == 20); /* of 30 and 20 the lower */
+    assert_true(rig_metric(&rig, METRIC_steps_per_s) == 4e9 / 160);
+    assert_int_equal(rig.device->syncs, 1);
+    assert_int_equal(rig.device->records, 1);
+    assert_int_equal(rig.device->waits, 1);
+    rig_close(&rig);
+}
+
+static void recorded_host_time_passes_if_asked_for(void **state)
+{
+    (void)state;
+    for (int recorded = 0; recorded < 2; recorded++) {
+        rig_open(&rig, "direct", UINT64_MAX, "t,1000 k,0,5 t,3000 a,0,8 f,0");
+        rig.config.host = recorded ? REPLAY_HOST_RECORDED : REPLAY_HOST_NONE;
+        rig_run(&rig);
+        assert_true(rig_metric(&rig, METRIC_device_time_ns) == (recorded ? 3000 : 5));
+        rig_close(&rig);
+    }
+}
+
+static void states_weigh_until_the_next_request_or_recorded_time(void **state)
+{
+    (void)state;
+    rig_open(&rig, "first-fit", UINT64_MAX, "a,0,8 f,0 a,1,0 p,2,16 m,x");
+    rig_run(&rig);
+    static const uint64_t by_bytes[] = {8, 0, 0, 16, 0};
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(rig.samples[i].weight, by_bytes[i]);
+    rig_close(&rig);
+    rig_open(&rig, "first-fit", UINT64_MAX, "t,5 a,0,8 t,9 f,0 t,9 t,20");
+    rig_run(&rig);
+    static const uint64_t by_time[] = {5, 0, 4, 0, 0, 11};
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(rig.samples[i].weight, by_time[i]);
+    assert_int_equal(rig.samples[5].time_ns, 20);
+    rig_close(&rig);
+}
+
+static void the_first_greatest_moment_is_kept(void **state)
+{
+    (void)state;
+    /* 30 live twice; at the first moment 10 bytes are free, at the second none. */
+    rig_open(&rig, "first-fit:granule=1", UINT64_MAX, "a,0,10 a,1,20 f,0 a,2,10 f,2 a,3,5 a,4,5");
+    rig_run(&rig);
+    assert_true(rig_metric(&rig, METRIC_peak_live_bytes) == 30);
+    assert_true(rig_metric(&rig, METRIC_stranded_bytes_at_peak) == 0);
+    assert_true(rig_metric(&rig, METRIC_external_fragmentation_at_peak) == -1);
+    rig_close(&rig);
+    rig_open(&rig, "first-fit:granule=1", UINT64_MAX, "a,0,10 a,1,20 f,0 a,2,40 f,1 a,3,20");
+    rig.config.unit_bytes = 4;
+    rig_run(&rig);
+    assert_true(rig_metric(&rig, METRIC_peak_live_bytes) == 60);
+    assert_true(rig_metric(&rig, METRIC_unusable_free_index_at_peak) >= 0.19999);
+    assert_true(rig_metric(&rig, METRIC_unusable_free_index_at_peak) <= 0.20001);
+    rig_close(&rig);
+}
+
+static void memory_outside_of_the_pool_may_not_fit(void **state)
+{
+    (void)state;
+    rig_open(&rig, "direct", 100, "a,0,60 o,50 o,40 a,1,1");
+    rig_run(&rig);
+    assert_int_equal(rig.result.first_failed_event, 1);
+    assert_int_equal(rig.result.cause, REPLAY_CAUSE_CAPACITY);
+    assert_true(rig_metric(&rig, METRIC_failed_by_outside) == 1); /* event 3: 40 outside */
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_say_where_blocks_lie),
+        cmocka_unit_test(nothing_and_pinned_memory_have_no_block),
+        cmocka_unit_test(a_failed_request_is_counted_and_its_later_events_are_ignored),
+        cmocka_unit_test(a_run_may_stop_at_its_first_failure),
+        cmocka_unit_test(frees_come_when_the_mode_says),
+        cmocka_unit_test(a_let_go_without_completions_ends_the_block),
+        cmocka_unit_test(the_device_is_told_who_uses_what),
+        cmocka_unit_test(kernels_and_steps_make_the_timeline),
+        cmocka_unit_test(recorded_host_time_passes_if_asked_for),
+        cmocka_unit_test(states_weigh_until_the_next_request_or_recorded_time),
+        cmocka_unit_test(the_first_greatest_moment_is_kept),
+        cmocka_unit_test(memory_outside_of_the_pool_may_not_fit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
