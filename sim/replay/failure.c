@@ -8,10 +8,10 @@
 enum status replay_broken(const struct replay *run, const struct trace_event *event,
                           enum status status, const char *what, struct error *error)
 {
-    const char *problem = run->device->ops->problem(run->device);
-    if (!problem || !problem[0])
-        problem = backing_problem(run->device->backing);
-    bool said = problem && problem[0];
+    const char *problem = policy_problem(run->policy);
+    if (!problem[0])
+        problem = run->device->ops->problem(run->device);
+    bool said = problem[0];
     return error_set(error, status, "%s: event %" PRIu64 ": policy %s: %s%s%s",
                      run->config->source->info.name, replay_number(run, event),
                      run->policy->ops->name, what, said ? ": " : "", said ? problem : "");
@@ -47,7 +47,7 @@ enum status replay_not_served(struct replay *run, const struct trace_event *even
         return replay_broken(run, event, status, "the request failed", error);
     /* A misuse that the policy took for a lack of memory must not pass as an outcome. */
     const char *problem = run->device->ops->problem(run->device);
-    if (problem && problem[0])
+    if (problem[0])
         return replay_broken(run, event, STATUS_INVALID, "the device refused a call", error);
     slot->state = SLOT_FAILED;
     slot->stream = event->stream;

@@ -26,7 +26,7 @@ enum status replay_check_end(const struct replay *run, struct error *error)
     const char *name = run->config->source->info.name;
     const struct policy_totals *totals = &run->policy->totals;
     const char *problem = run->device->ops->problem(run->device);
-    if (problem && problem[0])
+    if (problem[0])
         return error_set(error, STATUS_CORRUPT, "%s: policy %s used the device wrongly: %s", name,
                          run->policy->ops->name, problem);
     uint64_t blocks, bytes, more_blocks = 0, more_bytes = 0;

@@ -1,0 +1,111 @@
+/* The ladder of causes, step by step, on a policy and a device of which only the numbers are
+ * there; and that the quick answer is the ladder's. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "sim/cause.h"
+#include "tests/support/fake_device.h"
+
+/* 10 free for stream 1, 20 for others, 40 pending, 80 free on the device, of 1000 altogether;
+ * 160 held by tenants, 320 outside. */
+static const struct policy_range ranges[] = {
+    {.address = 0, .bytes = 10, .stream = 1, .state = POLICY_RANGE_HOLE},
+    {.address = 10, .bytes = 300, .stream = 1, .state = POLICY_RANGE_USED},
+    {.address = 310, .bytes = 15, .stream = 2, .state = POLICY_RANGE_HOLE},
+    {.address = 325, .bytes = 5, .stream = 1, .pool = 3, .state = POLICY_RANGE_HOLE},
+    {.address = 330, .bytes = 40, .stream = 1, .state = POLICY_RANGE_PENDING},
+    {.address = 370, .bytes = 500, .stream = 1, .state = POLICY_RANGE_UNMAPPED},
+};
+
+static void stub_walk(const struct policy *self, policy_visit *visit, void *argument)
+{
+    (void)self;
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (!visit(argument, &ranges[i]))
+            return;
+}
+
+static const struct policy_ops stub_ops = {.name = "stub", .walk = stub_walk};
+
+static const struct policy stub = {
+    .ops = &stub_ops,
+    .totals = {.reserved_bytes = 370, .granted_bytes = 300, .pending_bytes = 40},
+};
+
+static struct fake_device *card(void)
+{
+    struct fake_device *device = fake_device_open(1000);
+    device->memory.held_bytes = 920;
+    device->base.counters.others_bytes = 160;
+    device->base.counters.outside_bytes = 320;
+    return device;
+}
+
+static void check(const struct fake_device *device, uint64_t limit_bytes, uint64_t bytes,
+                  enum replay_cause expected)
+{
+    const struct policy_request request = {.bytes = bytes, .stream = 1};
+    struct cause_ladder ladder;
+    cause_ladder_fill(&ladder, &stub, &device->base, &request, limit_bytes);
+    assert_int_equal(cause_of_ladder(&ladder, bytes), expected);
+    assert_int_equal(cause_of_failure(&stub, &device->base, bytes, limit_bytes), expected);
+}
+
+static void each_step_adds_to_the_one_before(void **state)
+{
+    (void)state;
+    struct fake_device *device = card();
+    const struct policy_request request = {.bytes = 1, .stream = 1};
+    struct cause_ladder ladder;
+    cause_ladder_fill(&ladder, &stub, &device->base, &request, 0);
+    assert_int_equal(ladder.obtainable_bytes, 80);
+    assert_int_equal(ladder.same_bytes, 90);
+    assert_int_equal(ladder.other_bytes, 110);
+    assert_int_equal(ladder.pending_bytes, 150);
+    assert_int_equal(ladder.tenant_bytes, 310);
+    assert_int_equal(ladder.outside_bytes, 630);
+    check(device, 0, 90, REPLAY_CAUSE_FRAGMENTATION);
+    check(device, 0, 110, REPLAY_CAUSE_FRAGMENTATION);
+    check(device, 0, 111, REPLAY_CAUSE_PENDING);
+    check(device, 0, 150, REPLAY_CAUSE_PENDING);
+    check(device, 0, 151, REPLAY_CAUSE_TENANT);
+    check(device, 0, 310, REPLAY_CAUSE_TENANT);
+    check(device, 0, 311, REPLAY_CAUSE_OUTSIDE);
+    check(device, 0, 630, REPLAY_CAUSE_OUTSIDE);
+    check(device, 0, 631, REPLAY_CAUSE_CAPACITY);
+    fake_device_close(device);
+}
+
+static void a_policy_at_its_limit_gets_nothing_of_others(void **state)
+{
+    (void)state;
+    struct fake_device *device = card();
+    check(device, 370, 30, REPLAY_CAUSE_FRAGMENTATION);
+    check(device, 370, 31, REPLAY_CAUSE_PENDING);
+    check(device, 370, 71, REPLAY_CAUSE_CAPACITY);
+    check(device, 300, 71, REPLAY_CAUSE_CAPACITY); /* holds more than its limit already */
+    check(device, 500, 30 + 80, REPLAY_CAUSE_FRAGMENTATION);
+    check(device, 500, 70 + 80 + 50, REPLAY_CAUSE_TENANT);
+    check(device, 500, 70 + 80 + 51, REPLAY_CAUSE_CAPACITY);
+    fake_device_close(device);
+}
+
+static void a_device_without_bounds_has_no_lack(void **state)
+{
+    (void)state;
+    struct fake_device *device = fake_device_open(UINT64_MAX);
+    check(device, 0, UINT64_C(1) << 59, REPLAY_CAUSE_FRAGMENTATION);
+    fake_device_close(device);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_step_adds_to_the_one_before),
+        cmocka_unit_test(a_policy_at_its_limit_gets_nothing_of_others),
+        cmocka_unit_test(a_device_without_bounds_has_no_lack),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,158 @@
+/* Policies that break their contract, and events that no reader lets through: the engine stops
+ * with a sentence that names the event. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "tests/support/rig.h"
+
+static struct rig rig;
+static struct policy_ops broken; /* what the policy under test is made to do */
+static const struct policy_ops *sound;
+
+static void break_policy(const char *events)
+{
+    rig_open(&rig, "direct", UINT64_MAX, events);
+    sound = rig.policy->ops;
+    broken = *sound;
+    rig.policy->ops = &broken;
+}
+
+static void expect(enum status status, const char *words)
+{
+    enum status got = replay_run(&rig.config, &rig.result, &rig.error);
+    assert_int_equal(got, status);
+    if (!strstr(rig.error.text, words))
+        fail_msg("\"%s\" is not in: %s", words, rig.error.text);
+    rig_close(&rig);
+}
+
+static enum status grants_less(struct policy *self, const struct policy_request *request,
+                               struct policy_block *out)
+{
+    enum status status = sound->alloc(self, request, out);
+    out->granted_bytes = request->bytes - 1;
+    return status;
+}
+
+static enum status finds_corruption(struct policy *self, const struct policy_request *request,
+                                    struct policy_block *out)
+{
+    (void)self;
+    (void)request;
+    (void)out;
+    return STATUS_CORRUPT;
+}
+
+static enum status frees_nothing(struct policy *self, const struct policy_block *block,
+                                 uint32_t stream)
+{
+    (void)self;
+    (void)block;
+    (void)stream;
+    return STATUS_OK;
+}
+
+static enum status misuses_the_device(struct policy *self, const struct policy_request *request,
+                                      struct policy_block *out)
+{
+    (void)backing_segment_free(&rig.device->memory.base, 12345);
+    return request->bytes > 50 ? STATUS_NO_MEMORY : sound->alloc(self, request, out);
+}
+
+static void a_policy_that_breaks_the_contract_stops_the_run(void **state)
+{
+    (void)state;
+    break_policy("m,x a,0,8");
+    broken.alloc = grants_less;
+    expect(STATUS_CORRUPT, "tiny: event 1: policy direct: it granted less than was asked for");
+    break_policy("m,x m,y a,0,8");
+    broken.alloc = finds_corruption;
+    expect(STATUS_CORRUPT, "event 2");
+    break_policy("a,0,8 a,1,8 f,0");
+    broken.free = frees_nothing;
+    expect(STATUS_CORRUPT, "counts 2 blocks of 16 bytes live at the end, there are 1 of 8");
+}
+
+static void misuse_of_the_device_does_not_pass_as_an_outcome(void **state)
+{
+    (void)state;
+    break_policy("a,0,80");
+    broken.alloc = misuses_the_device;
+    expect(STATUS_INVALID, "no segment starts at 12345");
+    break_policy("a,0,8");
+    broken.alloc = misuses_the_device;
+    expect(STATUS_CORRUPT, "no segment starts at 12345");
+}
+
+/* A source without a reader's checks. */
+struct raw {
+    struct trace_source base;
+    const struct trace_event *events;
+    size_t count;
+};
+
+static enum status raw_next(struct trace_source *base, const struct trace_event **events,
+                            size_t *count, struct error *error)
+{
+    struct raw *self = (struct raw *)base;
+    (void)error;
+    *events = self->events;
+    *count = self->count;
+    self->count = 0;
+    return STATUS_OK;
+}
+
+static void expect_bad(const struct trace_event *events, size_t count, bool careful,
+                       const char *words)
+{
+    static const struct trace_source_ops ops = {.next = raw_next};
+    struct raw raw = {.base = {.ops = &ops, .info = {.name = "raw"}}};
+    raw.events = events;
+    raw.count = count;
+    rig_open(&rig, "direct", UINT64_MAX, "a,0,1");
+    rig.config.source = &raw.base;
+    if (!careful) {
+        rig.config.row = NULL;
+        rig.config.sample = NULL;
+        rig.config.measure = REPLAY_METRICS_NONE;
+    }
+    expect(STATUS_INVALID, words);
+}
+
+static void impossible_events_are_bad_input(void **state)
+{
+    (void)state;
+    const struct trace_event alloc = {.kind = TRACE_ALLOC, .slot = 1, .value = 8, .id = 7};
+    const struct trace_event whole = {.kind = TRACE_FREE, .flags = TRACE_WHOLE, .slot = 1, .id = 7};
+    const struct trace_event let_go = {.kind = TRACE_LET_GO, .slot = 1, .id = 7};
+    const struct trace_event complete = {.kind = TRACE_FREE, .slot = 1, .id = 7};
+    const struct trace_event enormous = {.kind = TRACE_ALLOC, .value = TRACE_BYTES_LIMIT, .id = 7};
+    const struct trace_event far = {.kind = TRACE_ALLOC, .slot = UINT32_MAX, .value = 8};
+    const struct trace_event unknown = {.kind = TRACE_KIND_LAST + 1};
+    const struct trace_event use = {.kind = TRACE_USE, .slot = 900, .id = 7};
+    for (int careful = 0; careful < 2; careful++) {
+        expect_bad((struct trace_event[]){alloc, alloc}, 2, careful, "raw: event 1, block 7: ");
+        expect_bad(&whole, 1, careful, "event 0, block 7: freed, but not live");
+        expect_bad((struct trace_event[]){alloc, whole, whole}, 3, careful, "event 2");
+        expect_bad((struct trace_event[]){alloc, let_go, let_go}, 3, careful, "event 2");
+        expect_bad((struct trace_event[]){alloc, let_go, whole}, 3, careful, "let go before");
+        expect_bad((struct trace_event[]){alloc, complete}, 2, careful, "not let go");
+        expect_bad(&enormous, 1, careful, "2^60 bytes or more");
+        expect_bad(&far, 1, careful, "out of range");
+        expect_bad(&unknown, 1, careful, "not a kind of event");
+        expect_bad(&use, 1, careful, "used, but not live");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_policy_that_breaks_the_contract_stops_the_run),
+        cmocka_unit_test(misuse_of_the_device_does_not_pass_as_an_outcome),
+        cmocka_unit_test(impossible_events_are_bad_input),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
