@@ -3,16 +3,17 @@
 # folders to its left; tests include everything. And:
 #  - includes of our own are written from the root ("allocators/policy.h", never "../policy.h");
 #  - allocators/base includes nothing but itself, and the contract neither policies nor decorators;
-#  - a policy includes no other policy and no decorator but a core of its own family, that is a
-#    header in its own folder or one whose name is a part of its own (bfc_core.h for bfc_*.c, or
-#    bfc/core.h, says so itself: `family: NAMES` in the first 30 lines); a decorator neither.
+#  - a policy includes no other policy and no decorator, a decorator neither; only the core of its own
+#    family, as families.txt lists them.
 set -u
 # shellcheck source=tests/lint/lib.bash
 . "$(dirname "$0")/lib.bash"
 
 mapfile -t files < <(lint_files c h cc cu | grep -E '^(allocators|workloads|sim|bench|tests)/')
+families=tests/lint/families.txt
+[ -e $families ] || families=/dev/null
 findings=$(for file in "${files[@]}"; do
-    awk -v file="$file" '
+    awk -v file="$file" -v families="$families" '
         function area(path) { return substr(path, 1, index(path, "/") - 1) }
         function say(text) { printf "%s:%d: %s\n", file, FNR, text }
         # base, policies, decorators or "" for the contract
@@ -22,18 +23,20 @@ findings=$(for file in "${files[@]}"; do
             return path ~ /\// ? area(path) : ""
         }
         function base_name(path) { sub(/.*\//, "", path); sub(/\.[a-z]*$/, "", path); return path }
-        function folder(path) { sub(/\/[^\/]*$/, "", path); return path }
-        # May `file`, a policy, include the policies/ header `path`?
-        function family(path,    line, i, n, names, name, result) {
-            if (folder(file) == folder(path) && folder(path) != "allocators/policies") return 1
+        # May `file` include `path`, both policies or both decorators? The longest folder or file of
+        # families.txt that `path` lies in names those who may; they themselves are of the family.
+        function family(path,    line, key, names, n, i, result) {
             if (base_name(file) == base_name(path)) return 1
-            name = base_name(file)
-            for (i = 1; i <= 30 && (getline line < path) > 0; i++)
-                if (match(line, /family: [a-z0-9_ -]+/)) {
-                    n = split(substr(line, RSTART + 8, RLENGTH - 8), names, " ")
-                    while (n > 0) if (names[n--] == name) result = 1
-                }
-            close(path)
+            while ((getline line < families) > 0) {
+                if (line ~ /^#/ || line !~ /:/) continue
+                key = line; sub(/:.*/, "", key)
+                sub(/^[^:]*:/, "", line)
+                if (index(path, key) != 1) continue
+                if (index(file, key) == 1) result = 1
+                n = split(line, names, " ")
+                for (i = 1; i <= n; i++) if (names[i] == base_name(file) || names[i] == "*") result = 1
+            }
+            close(families)
             return result
         }
         BEGIN { order["allocators"] = 1; order["workloads"] = 2; order["sim"] = 3; order["bench"] = 4
@@ -51,7 +54,7 @@ findings=$(for file in "${files[@]}"; do
                 say("the contract may not include " path)
             if (my_part == "policies" && their_part == "decorators") say("a policy may not include " path)
             if (my_part == "decorators" && their_part == "policies") say("a decorator may not include " path)
-            if (my_part == "decorators" && their_part == "decorators" && base_name(path) != base_name(file))
+            if (my_part == "decorators" && their_part == "decorators" && !family(path))
                 say("a decorator may not include another: " path)
             if (my_part == "policies" && their_part == "policies" && !family(path))
                 say("a policy may not include another: " path)
