@@ -1,0 +1,379 @@
+/* checked: an oracle in the shadow of a policy. It keeps its own record of the live blocks, in
+ * its own way (an array sorted by address, nothing shared with any policy), and holds every
+ * answer against it:
+ * 1. A block that is handed out has at least the bytes asked for, meets the alignment, and
+ *    touches no live block.
+ * 2. A block that is let go is live, with the very fields it was given with: else it is foreign,
+ *    or freed twice, and the policy is not called.
+ * 3. A request that fails changes neither live nor granted bytes nor the number of blocks, and
+ *    the totals are always those of the record.
+ * 4. Each `every` calls: the walk is in order, adds up to the totals and shows each live block
+ *    as used where it is; and the policy's own validate holds.
+ * What is wrong comes back as CORRUPT with a sentence in policy_problem. Overlap is found by
+ * address here; that two addresses never share a physical page is for the device to see, which
+ * knows the mappings. A call costs time in proportion to the live blocks: this is for tests. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "allocators/decorators/forward.h"
+#include "allocators/registry.h"
+
+struct checked_values {
+    uint64_t every;
+};
+
+struct shadow {
+    struct policy_block block;
+    bool retired; /* let go by the program, not yet complete */
+};
+
+struct checked {
+    struct forward forward;
+    struct shadow *shadows; /* sorted by address */
+    size_t count, room;
+    uint64_t live_bytes, granted_bytes;                           /* of all of them */
+    uint64_t retired_bytes, retired_granted_bytes, retired_count; /* of those retired */
+    uint64_t every, calls;
+    bool broken; /* once CORRUPT, always */
+    struct error error;
+};
+
+static const struct option checked_options[] = {
+    {"every", OPTION_COUNT, offsetof(struct checked_values, every), "1", 1, 1e15, NULL,
+     "calls between two full checks (walk and validate)"},
+    {0},
+};
+
+static struct checked *checked(struct policy *base)
+{
+    return (struct checked *)base;
+}
+
+static enum status corrupt(struct checked *self, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static enum status corrupt(struct checked *self, const char *format, ...)
+{
+    char text[400];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    self->broken = true;
+    return error_set(&self->error, STATUS_CORRUPT, "%s, call %" PRIu64 ": %s", self->forward.name,
+                     self->calls, text);
+}
+
+/* The first shadow at `address` or above. */
+static size_t place(const struct checked *self, uint64_t address)
+{
+    size_t low = 0;
+    size_t high = self->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (self->shadows[middle].block.address < address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Rule 4: what the walk shows, against the record. */
+struct compare {
+    const struct checked *self;
+    uint64_t used_bytes, free_bytes, pending_bytes;
+    uint64_t end;
+    size_t seen; /* live blocks met so far */
+    char problem[200];
+};
+
+static bool compare_range(void *argument, const struct policy_range *range)
+{
+    struct compare *compare = argument;
+    const struct checked *self = compare->self;
+    if (range->bytes == 0 || range->address < compare->end) {
+        snprintf(compare->problem, sizeof compare->problem,
+                 "the walk shows a range at %" PRIu64 " that is empty or starts before %" PRIu64,
+                 range->address, compare->end);
+        return false;
+    }
+    compare->end = range->address + range->bytes;
+    if (range->state == POLICY_RANGE_HOLE)
+        compare->free_bytes += range->bytes;
+    if (range->state == POLICY_RANGE_PENDING)
+        compare->pending_bytes += range->bytes;
+    if (range->state != POLICY_RANGE_USED)
+        return true;
+    compare->used_bytes += range->bytes;
+    size_t at = compare->seen++;
+    if (at >= self->count || self->shadows[at].block.address < range->address ||
+        self->shadows[at].block.address + self->shadows[at].block.granted_bytes > compare->end) {
+        snprintf(compare->problem, sizeof compare->problem,
+                 "the walk shows a used range at %" PRIu64 " where no live block is",
+                 range->address);
+        return false;
+    }
+    return true;
+}
+
+static enum status check_walk(struct checked *self)
+{
+    const struct policy *inner = self->forward.inner;
+    const struct policy_totals *totals = &inner->totals;
+    struct compare compare = {.self = self};
+    /* One that hands out memory it never takes back keeps no record to walk over. */
+    if (!(inner->ops->capabilities & (POLICY_OVERLAPS | POLICY_OPAQUE))) {
+        policy_walk(inner, compare_range, &compare);
+        if (compare.problem[0])
+            return corrupt(self, "%s", compare.problem);
+        if (compare.seen != self->count || compare.used_bytes != self->granted_bytes)
+            return corrupt(self,
+                           "the walk shows %zu used ranges of %" PRIu64
+                           " bytes, the live blocks are %zu of %" PRIu64,
+                           compare.seen, compare.used_bytes, self->count, self->granted_bytes);
+        if (compare.free_bytes != policy_free_bytes(totals) ||
+            compare.pending_bytes != totals->pending_bytes)
+            return corrupt(self,
+                           "the walk shows %" PRIu64 " free and %" PRIu64
+                           " pending bytes, the totals %" PRIu64 " and %" PRIu64,
+                           compare.free_bytes, compare.pending_bytes, policy_free_bytes(totals),
+                           totals->pending_bytes);
+    }
+    struct error error = {""};
+    enum status status = policy_validate(inner, &error);
+    return status ? corrupt(self, "validate: %.300s", error.text) : STATUS_OK;
+}
+
+/* Between `least` and `most`: a retired block may be counted or not, as the policy imitates. */
+static bool between(uint64_t value, uint64_t most, uint64_t retired)
+{
+    return value <= most && value >= most - retired;
+}
+
+/* Rule 3 and, when due, rule 4. */
+static enum status check_totals(struct checked *self)
+{
+    const struct policy_totals *totals = &self->forward.inner->totals;
+    if (!between(totals->live_bytes, self->live_bytes, self->retired_bytes))
+        return corrupt(self, "live bytes are %" PRIu64 ", the blocks have %" PRIu64,
+                       totals->live_bytes, self->live_bytes);
+    if (!between(totals->granted_bytes, self->granted_bytes, self->retired_granted_bytes))
+        return corrupt(self, "granted bytes are %" PRIu64 ", the blocks have %" PRIu64,
+                       totals->granted_bytes, self->granted_bytes);
+    if (!between(totals->live_blocks, self->count, self->retired_count))
+        return corrupt(self, "%" PRIu64 " blocks are counted, %zu are live", totals->live_blocks,
+                       self->count);
+    if (totals->granted_bytes + totals->pending_bytes > totals->reserved_bytes)
+        return corrupt(self, "more bytes are granted and pending than the %" PRIu64 " reserved",
+                       totals->reserved_bytes);
+    return self->calls % self->every == 0 ? check_walk(self) : STATUS_OK;
+}
+
+static enum status check_new(struct checked *self, const struct policy_request *request,
+                             const struct policy_block *block, size_t at)
+{
+    uint64_t address = block->address;
+    if (block->granted_bytes < request->bytes)
+        return corrupt(self, "%" PRIu64 " bytes were asked for and %" PRIu64 " granted at %" PRIu64,
+                       request->bytes, block->granted_bytes, address);
+    if (request->alignment > 1 && address % request->alignment != 0 &&
+        (self->forward.ops.capabilities & POLICY_HONOURS_ALIGNMENT))
+        return corrupt(self, "the block at %" PRIu64 " is not aligned to %" PRIu64, address,
+                       request->alignment);
+    const struct policy_block *low = at > 0 ? &self->shadows[at - 1].block : NULL;
+    const struct policy_block *high = at < self->count ? &self->shadows[at].block : NULL;
+    if (low && low->address + low->granted_bytes <= address)
+        low = NULL;
+    if (high && address + block->granted_bytes <= high->address)
+        high = NULL;
+    const struct policy_block *other = low ? low : high;
+    if (other)
+        return corrupt(self,
+                       "the block of %" PRIu64 " bytes at %" PRIu64
+                       " overlaps the live one of %" PRIu64 " at %" PRIu64,
+                       block->granted_bytes, address, other->granted_bytes, other->address);
+    return STATUS_OK;
+}
+
+static enum status checked_alloc(struct policy *base, const struct policy_request *request,
+                                 struct policy_block *out)
+{
+    struct checked *self = checked(base);
+    if (self->broken)
+        return STATUS_CORRUPT;
+    self->calls++;
+    if (self->count == self->room) {
+        size_t room = self->room * 2 + 64;
+        struct shadow *shadows =
+            host_grow(self->forward.host, self->shadows, self->room, room, sizeof *shadows);
+        if (!shadows)
+            return STATUS_HOST_MEMORY;
+        self->shadows = shadows;
+        self->room = room;
+    }
+    enum status status = forward_alloc(base, request, out);
+    if (status == STATUS_OK) {
+        size_t at = place(self, out->address);
+        status = check_new(self, request, out, at);
+        if (status)
+            return status;
+        memmove(&self->shadows[at + 1], &self->shadows[at],
+                (self->count - at) * sizeof *self->shadows);
+        self->shadows[at] = (struct shadow){.block = *out};
+        self->count++;
+        self->live_bytes += request->bytes;
+        self->granted_bytes += out->granted_bytes;
+    } else if (status != STATUS_NO_MEMORY) {
+        return status;
+    }
+    enum status checks = check_totals(self);
+    return checks ? checks : status;
+}
+
+/* The live block that is `block`, field by field; NULL: rule 2 is broken. */
+static struct shadow *known(struct checked *self, const struct policy_block *block,
+                            const char *what)
+{
+    size_t at = place(self, block->address);
+    const struct policy_block *own = at < self->count ? &self->shadows[at].block : NULL;
+    if (!own || own->address != block->address) {
+        (void)corrupt(self,
+                      "%s of the block of %" PRIu64 " bytes at %" PRIu64
+                      ", which is not live: freed twice, or never handed out",
+                      what, block->requested_bytes, block->address);
+        return NULL;
+    }
+    if (own->granted_bytes != block->granted_bytes ||
+        own->requested_bytes != block->requested_bytes || own->cookie != block->cookie) {
+        (void)corrupt(self,
+                      "%s of the block at %" PRIu64
+                      " with other fields than it was given with: a stale or changed copy",
+                      what, block->address);
+        return NULL;
+    }
+    return &self->shadows[at];
+}
+
+static enum status checked_free(struct policy *base, const struct policy_block *block,
+                                uint32_t stream)
+{
+    struct checked *self = checked(base);
+    if (self->broken)
+        return STATUS_CORRUPT;
+    self->calls++;
+    struct shadow *shadow = known(self, block, "free");
+    if (!shadow)
+        return STATUS_CORRUPT;
+    if (shadow->retired) {
+        self->retired_bytes -= block->requested_bytes;
+        self->retired_granted_bytes -= block->granted_bytes;
+        self->retired_count--;
+    }
+    self->live_bytes -= block->requested_bytes;
+    self->granted_bytes -= block->granted_bytes;
+    self->count--;
+    memmove(shadow, shadow + 1, (size_t)(self->shadows + self->count - shadow) * sizeof *shadow);
+    enum status status = forward_free(base, block, stream);
+    return status ? status : check_totals(self);
+}
+
+static enum status checked_use(struct policy *base, const struct policy_block *block,
+                               uint32_t stream)
+{
+    struct checked *self = checked(base);
+    if (self->broken || !known(self, block, "use"))
+        return STATUS_CORRUPT;
+    enum status status = forward_use(base, block, stream);
+    return status ? status : check_totals(self);
+}
+
+/* It cannot fail by contract: what is wrong shows at the next call. */
+static void checked_retire(struct policy *base, const struct policy_block *block)
+{
+    struct checked *self = checked(base);
+    struct shadow *shadow = self->broken ? NULL : known(self, block, "let-go");
+    if (!shadow)
+        return;
+    if (shadow->retired) {
+        (void)corrupt(self, "the block at %" PRIu64 " was let go twice", block->address);
+        return;
+    }
+    shadow->retired = true;
+    self->retired_bytes += block->requested_bytes;
+    self->retired_granted_bytes += block->granted_bytes;
+    self->retired_count++;
+    forward_retire(base, block);
+    (void)check_totals(self);
+}
+
+static void checked_progress(struct policy *base)
+{
+    struct checked *self = checked(base);
+    forward_progress(base);
+    if (!self->broken)
+        (void)check_totals(self);
+}
+
+static enum status checked_trim(struct policy *base, uint64_t keep_bytes)
+{
+    struct checked *self = checked(base);
+    if (self->broken)
+        return STATUS_CORRUPT;
+    enum status status = forward_trim(base, keep_bytes);
+    return status ? status : check_totals(self);
+}
+
+static enum status checked_validate(const struct policy *base, struct error *error)
+{
+    const struct checked *self = (const struct checked *)base;
+    if (self->broken)
+        return error_set(error, STATUS_CORRUPT, "%s", self->error.text);
+    return policy_validate(self->forward.inner, error);
+}
+
+static const char *checked_problem(const struct policy *base)
+{
+    const struct checked *self = (const struct checked *)base;
+    return self->broken ? self->error.text : policy_problem(self->forward.inner);
+}
+
+static void checked_destroy(struct policy *base)
+{
+    struct checked *self = checked(base);
+    host_free(self->forward.host, self->shadows, self->room * sizeof *self->shadows);
+    forward_destroy(base);
+}
+
+static enum status checked_wrap(const struct policy_context *context, const void *values,
+                                struct policy *inner, struct policy **out, struct error *error)
+{
+    const struct checked_values *given = values;
+    struct checked *self = forward_create(context->host, sizeof *self, "checked", inner, error);
+    if (!self)
+        return STATUS_HOST_MEMORY;
+    struct policy_ops *ops = &self->forward.ops;
+    self->every = given->every;
+    ops->destroy = checked_destroy;
+    ops->alloc = checked_alloc;
+    ops->free = checked_free;
+    ops->validate = checked_validate;
+    ops->problem = checked_problem;
+    ops->use = ops->use ? checked_use : NULL;
+    ops->retire = ops->retire ? checked_retire : NULL;
+    ops->progress = ops->progress ? checked_progress : NULL;
+    ops->trim = ops->trim ? checked_trim : NULL;
+    *out = &self->forward.base;
+    return STATUS_OK;
+}
+
+const struct decorator_ops checked_decorator = {
+    .name = "checked",
+    .summary = "an oracle in the shadow: overlaps, foreign frees, sizes, alignment, totals",
+    .options = checked_options,
+    .values_bytes = sizeof(struct checked_values),
+    .wrap = checked_wrap,
+};

@@ -1,0 +1,227 @@
+/* fault: makes calls to the backing fail on purpose, to see what a policy does then. It stands
+ * between the policy and its memory: calls that ask for memory or addresses (driver allocation,
+ * reserve, create, allocation from the driver's pool) are counted from 1, and the one with the
+ * number `n`, or every `every`-th, is refused as if the device were full. All others pass. */
+#include <stddef.h>
+
+#include "allocators/decorators/forward.h"
+#include "allocators/registry.h"
+
+struct fault_values {
+    uint64_t n, every;
+};
+
+struct faulty_backing {
+    struct backing base;
+    struct backing_ops ops; /* base.ops points here */
+    struct backing *inner;
+    struct policy_context context; /* what the policy is given */
+    uint64_t n, every, calls;
+};
+
+struct fault {
+    struct forward forward;
+    struct faulty_backing *backing; /* owned */
+};
+
+static const struct option fault_options[] = {
+    {"n", OPTION_COUNT, offsetof(struct fault_values, n), "0", 0, 0, NULL,
+     "the number of the call that fails, from 1; 0: none"},
+    {"every", OPTION_COUNT, offsetof(struct fault_values, every), "0", 0, 0, NULL,
+     "each call whose number is a multiple of it fails; 0: none"},
+    {0},
+};
+
+static struct faulty_backing *faulty(struct backing *base)
+{
+    return (struct faulty_backing *)base;
+}
+
+static struct backing *inside(struct backing *base)
+{
+    return faulty(base)->inner;
+}
+
+static bool fails(struct backing *base)
+{
+    struct faulty_backing *self = faulty(base);
+    self->calls++;
+    return self->calls == self->n || (self->every && self->calls % self->every == 0);
+}
+
+static enum status fault_segment_alloc(struct backing *base, uint64_t bytes, uint64_t *address)
+{
+    return fails(base) ? STATUS_REFUSED : backing_segment_alloc(inside(base), bytes, address);
+}
+
+static enum status fault_segment_free(struct backing *base, uint64_t address)
+{
+    return backing_segment_free(inside(base), address);
+}
+
+static enum status fault_reserve(struct backing *base, uint64_t bytes, uint64_t *address)
+{
+    return fails(base) ? STATUS_REFUSED : backing_reserve(inside(base), bytes, address);
+}
+
+static enum status fault_release(struct backing *base, uint64_t address)
+{
+    return backing_release(inside(base), address);
+}
+
+static enum status fault_create_memory(struct backing *base, uint64_t bytes, backing_handle *handle)
+{
+    return fails(base) ? STATUS_REFUSED : backing_create(inside(base), bytes, handle);
+}
+
+static enum status fault_destroy_memory(struct backing *base, backing_handle handle)
+{
+    return backing_destroy(inside(base), handle);
+}
+
+static enum status fault_map(struct backing *base, uint64_t address, backing_handle handle)
+{
+    return backing_map(inside(base), address, handle);
+}
+
+static enum status fault_access(struct backing *base, uint64_t address, uint64_t bytes)
+{
+    return backing_access(inside(base), address, bytes);
+}
+
+static enum status fault_unmap(struct backing *base, uint64_t address, uint64_t bytes)
+{
+    return backing_unmap(inside(base), address, bytes);
+}
+
+static struct backing_ticket fault_fence(struct backing *base, uint32_t stream)
+{
+    return backing_fence(inside(base), stream);
+}
+
+static bool fault_done(struct backing *base, struct backing_ticket ticket)
+{
+    return backing_done(inside(base), ticket);
+}
+
+static void fault_wait(struct backing *base, struct backing_ticket ticket)
+{
+    backing_wait(inside(base), ticket);
+}
+
+static void fault_memory(struct backing *base, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    backing_memory(inside(base), free_bytes, total_bytes);
+}
+
+static enum status fault_pool_alloc(struct backing *base, uint64_t bytes, uint32_t stream,
+                                    uint64_t *address)
+{
+    if (fails(base))
+        return STATUS_REFUSED;
+    return inside(base)->ops->pool_alloc(inside(base), bytes, stream, address);
+}
+
+static enum status fault_pool_free(struct backing *base, uint64_t address, uint32_t stream)
+{
+    return inside(base)->ops->pool_free(inside(base), address, stream);
+}
+
+static enum status fault_pool_trim(struct backing *base, uint64_t keep_bytes)
+{
+    return inside(base)->ops->pool_trim(inside(base), keep_bytes);
+}
+
+static void fault_pool_memory(struct backing *base, uint64_t *used_bytes, uint64_t *reserved_bytes)
+{
+    inside(base)->ops->pool_memory(inside(base), used_bytes, reserved_bytes);
+}
+
+static const char *fault_problem(struct backing *base)
+{
+    return backing_problem(inside(base));
+}
+
+/* Hooks that the backing lacks stay absent. */
+static void take_shape(struct faulty_backing *self, struct backing *inner)
+{
+    const struct backing_ops *ops = inner->ops;
+    self->base = *inner;
+    self->base.ops = &self->ops;
+    self->inner = inner;
+    self->ops = (struct backing_ops){
+        .segment_alloc = fault_segment_alloc,
+        .segment_free = fault_segment_free,
+        .reserve = ops->reserve ? fault_reserve : NULL,
+        .release = ops->release ? fault_release : NULL,
+        .create = ops->create ? fault_create_memory : NULL,
+        .destroy = ops->destroy ? fault_destroy_memory : NULL,
+        .map = ops->map ? fault_map : NULL,
+        .access = ops->access ? fault_access : NULL,
+        .unmap = ops->unmap ? fault_unmap : NULL,
+        .fence = fault_fence,
+        .done = fault_done,
+        .wait = fault_wait,
+        .memory = fault_memory,
+        .pool_alloc = ops->pool_alloc ? fault_pool_alloc : NULL,
+        .pool_free = ops->pool_free ? fault_pool_free : NULL,
+        .pool_trim = ops->pool_trim ? fault_pool_trim : NULL,
+        .pool_memory = ops->pool_memory ? fault_pool_memory : NULL,
+        .problem = fault_problem,
+    };
+}
+
+static enum status fault_open(const struct policy_context *outer, const void *values,
+                              const struct policy_context **inner, struct error *error)
+{
+    const struct fault_values *given = values;
+    if (given->n == 0 && given->every == 0)
+        return error_set(error, STATUS_INVALID,
+                         "decorator fault needs to know which call fails; write fault(n=3)+NAME or "
+                         "fault(every=10)+NAME");
+    struct faulty_backing *self = host_alloc(outer->host, sizeof *self);
+    if (!self)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the decorator fault");
+    take_shape(self, outer->backing);
+    self->n = given->n;
+    self->every = given->every;
+    self->context = *outer;
+    self->context.backing = &self->base;
+    *inner = &self->context;
+    return STATUS_OK;
+}
+
+static void fault_close(const struct policy_context *inner)
+{
+    host_free(inner->host, faulty(inner->backing), sizeof(struct faulty_backing));
+}
+
+static void fault_destroy(struct policy *base)
+{
+    struct faulty_backing *backing = ((struct fault *)base)->backing;
+    forward_destroy(base);
+    fault_close(&backing->context);
+}
+
+static enum status fault_wrap(const struct policy_context *context, const void *values,
+                              struct policy *inner, struct policy **out, struct error *error)
+{
+    (void)values;
+    struct fault *self = forward_create(context->host, sizeof *self, "fault", inner, error);
+    if (!self)
+        return STATUS_HOST_MEMORY;
+    self->backing = faulty(context->backing);
+    self->forward.ops.destroy = fault_destroy;
+    *out = &self->forward.base;
+    return STATUS_OK;
+}
+
+const struct decorator_ops fault_decorator = {
+    .name = "fault",
+    .summary = "refuses chosen calls for device memory, to see what the policy does",
+    .options = fault_options,
+    .values_bytes = sizeof(struct fault_values),
+    .wrap = fault_wrap,
+    .open = fault_open,
+    .close = fault_close,
+};

@@ -1,0 +1,311 @@
+/* The decorators: that they look like the policy inside, do what they say, and that `checked`
+ * finds each of the faults it claims to find. The faults are made by a liar: a decorator that
+ * spoils one answer of the policy inside. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/size.h"
+#include "allocators/decorators/forward.h"
+#include "allocators/decorators/observe.h"
+#include "allocators/registry.h"
+#include "tests/support/fake_backing.h"
+#include "tests/support/policy_rig.h"
+
+static struct fake_backing backing;
+
+static void open_rig(struct policy_rig *rig, const char *spec)
+{
+    fake_backing_open(&backing, UINT64_MAX);
+    if (policy_rig_open(rig, spec, &backing.base, 0))
+        fail_msg("%s: %s", spec, rig->error.text);
+}
+
+static void close_rig(struct policy_rig *rig)
+{
+    assert_int_equal(policy_rig_close(rig), 0);
+    assert_int_equal(backing.held_bytes, 0);
+}
+
+/* ---- shape -------------------------------------------------------------------------------- */
+
+static void looks_like_the_inner(void **state)
+{
+    (void)state;
+    struct policy_rig rig;
+    open_rig(&rig, "observe+checked+limit(bytes=1GiB)+fault(n=99)+first-fit:limit=2MiB");
+    const struct policy_ops *inner = registry_find("first-fit");
+    const struct policy_ops *ops = rig.policy->ops;
+    assert_string_equal(ops->name, "observe+checked+limit+fault+first-fit");
+    assert_int_equal(ops->capabilities, inner->capabilities);
+    assert_int_equal(!ops->use, !inner->use);
+    assert_int_equal(!ops->trim, !inner->trim);
+    assert_null(ops->retire);
+    assert_null(ops->plan);
+    struct error error = {""};
+    assert_int_equal(policy_check(ops, &error), STATUS_OK);
+
+    struct policy_hole_watch watch = {.unit_bytes = 1};
+    struct policy_block a;
+    struct policy_block b;
+    rig.policy->watch = &watch;
+    assert_int_equal(policy_rig_alloc(&rig, MIB, &a), STATUS_OK);
+    assert_int_equal(policy_rig_alloc(&rig, MIB, &b), STATUS_OK);
+    assert_int_equal(policy_rig_alloc(&rig, 1, &b), STATUS_NO_MEMORY); /* the policy's limit */
+    assert_int_equal(policy_rig_free(&rig, &a), STATUS_OK);
+    assert_int_equal(watch.usable_bytes, MIB);
+    assert_int_equal(rig.policy->totals.live_bytes, MIB);
+    assert_int_equal(policy_servable(rig.policy, POLICY_PRICE_NONE), MIB);
+    assert_int_equal(policy_walk_sum(rig.policy).bytes[POLICY_RANGE_HOLE], MIB);
+    close_rig(&rig);
+}
+
+/* ---- limit and fault ---------------------------------------------------------------------- */
+
+static void limit_caps_granted(void **state)
+{
+    (void)state;
+    struct policy_rig rig;
+    struct policy_block block;
+    struct policy_stats stats;
+    open_rig(&rig, "limit(bytes=1MiB)+first-fit:granule=512K");
+    assert_int_equal(policy_rig_alloc(&rig, 2 * MIB, &block), STATUS_NO_MEMORY);
+    assert_int_equal(policy_rig_alloc(&rig, 1, &block), STATUS_OK);
+    assert_int_equal(policy_rig_alloc(&rig, 1, &block), STATUS_OK);
+    assert_int_equal(policy_rig_alloc(&rig, 1, &block), STATUS_NO_MEMORY);
+    assert_int_equal(policy_rig_free(&rig, &block), STATUS_OK);
+    /* Rounded up it would pass the cap: taken back, and nothing is left of it. */
+    assert_int_equal(policy_rig_alloc(&rig, 512 * KIB, &block), STATUS_OK);
+    assert_int_equal(policy_rig_free(&rig, &block), STATUS_OK);
+    assert_int_equal(rig.policy->totals.granted_bytes, 512 * KIB);
+    policy_stats(rig.policy, &stats);
+    assert_int_equal(stats.count.failures, 2);
+    close_rig(&rig);
+    open_rig(&rig, "limit(bytes=1000)+first-fit:granule=512");
+    assert_int_equal(policy_rig_alloc(&rig, 600, &block), STATUS_NO_MEMORY);
+    assert_int_equal(rig.policy->totals.granted_bytes, 0);
+    close_rig(&rig);
+}
+
+static void fault_refuses_the_nth(void **state)
+{
+    (void)state;
+    struct policy_rig rig;
+    struct policy_block block;
+    open_rig(&rig, "fault(n=2)+direct");
+    assert_int_equal(policy_rig_alloc(&rig, 5, &block), STATUS_OK);
+    assert_int_equal(policy_rig_alloc(&rig, 5, &block), STATUS_NO_MEMORY);
+    assert_int_equal(policy_rig_alloc(&rig, 5, &block), STATUS_OK);
+    assert_int_equal(backing.calls, 2); /* the refused one never came through */
+    close_rig(&rig);
+    open_rig(&rig, "fault(every=3)+direct");
+    for (int call = 1; call <= 9; call++)
+        assert_int_equal(policy_rig_alloc(&rig, 5, &block),
+                         call % 3 == 0 ? STATUS_NO_MEMORY : STATUS_OK);
+    close_rig(&rig);
+}
+
+static void needed_options(void **state)
+{
+    (void)state;
+    static const char *const specs[] = {"limit+null", "fault+null", "checked(every=0)+null"};
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+        struct policy_rig rig;
+        fake_backing_open(&backing, UINT64_MAX);
+        assert_int_equal(policy_rig_open(&rig, specs[i], &backing.base, 0), STATUS_INVALID);
+        assert_non_null(strstr(rig.error.text, "decorator"));
+        close_rig(&rig);
+    }
+}
+
+/* ---- observe ------------------------------------------------------------------------------ */
+
+struct heard {
+    int events;
+    struct observe_event last;
+};
+
+static void hear(void *argument, const struct observe_event *event)
+{
+    struct heard *heard = argument;
+    heard->events++;
+    heard->last = *event;
+}
+
+static void observe_tells_and_counts(void **state)
+{
+    (void)state;
+    struct policy_rig rig;
+    struct policy_block block;
+    struct heard heard = {0};
+    open_rig(&rig, "first-fit:limit=1MiB");
+    struct policy *observer;
+    assert_int_equal(observe_wrap(&rig.host, rig.policy, hear, &heard, &observer, &rig.error),
+                     STATUS_OK);
+    assert_null(observe_counts(rig.policy));
+    rig.policy = observer;
+    assert_int_equal(policy_rig_alloc(&rig, MIB, &block), STATUS_OK);
+    assert_int_equal(heard.last.kind, OBSERVE_ALLOC);
+    assert_ptr_equal(heard.last.block, &block);
+    assert_int_equal(heard.last.totals->live_bytes, MIB);
+    struct policy_block none;
+    assert_int_equal(policy_rig_alloc(&rig, MIB, &none), STATUS_NO_MEMORY);
+    assert_null(heard.last.block);
+    assert_int_equal(policy_use(rig.policy, &block, 7), STATUS_OK);
+    assert_int_equal(heard.last.stream, 7);
+    assert_int_equal(policy_free(rig.policy, &block, 3), STATUS_OK);
+    assert_int_equal(heard.last.stream, 3);
+    assert_int_equal(policy_trim(rig.policy, 0), STATUS_OK);
+    assert_int_equal(heard.events, 5);
+    const struct observe_counts *counts = observe_counts(rig.policy);
+    assert_int_equal(counts->calls[OBSERVE_ALLOC], 2);
+    assert_int_equal(counts->failed[OBSERVE_ALLOC], 1);
+    assert_int_equal(counts->calls[OBSERVE_FREE], 1);
+    assert_int_equal(counts->alloc_bytes, MIB);
+    close_rig(&rig);
+}
+
+/* ---- checked ------------------------------------------------------------------------------ */
+
+enum lie {
+    LIE_NONE,
+    LIE_OVERLAP,
+    LIE_SMALL,
+    LIE_MISALIGNED,
+    LIE_TOTALS,
+    LIE_TOTALS_ON_FAILURE,
+    LIE_WALK,
+    LIE_VALIDATE,
+};
+
+struct liar {
+    struct forward forward;
+    enum lie lie;
+};
+
+static enum status liar_alloc(struct policy *base, const struct policy_request *request,
+                              struct policy_block *out)
+{
+    const struct liar *self = (const struct liar *)base;
+    enum status status = forward_alloc(base, request, out);
+    if (self->lie == LIE_OVERLAP && base->totals.live_blocks > 1)
+        out->address -= 64;
+    if (self->lie == LIE_SMALL)
+        out->granted_bytes = request->bytes - 1;
+    if (self->lie == LIE_MISALIGNED)
+        out->address += 1;
+    if (self->lie == LIE_TOTALS)
+        base->totals.live_bytes++;
+    if (self->lie == LIE_TOTALS_ON_FAILURE && status)
+        base->totals.granted_bytes++;
+    return status;
+}
+
+static void liar_walk(const struct policy *base, policy_visit *visit, void *argument)
+{
+    (void)base;
+    const struct policy_range range = {.bytes = 1, .state = POLICY_RANGE_HOLE};
+    visit(argument, &range);
+}
+
+static enum status liar_validate(const struct policy *base, struct error *error)
+{
+    (void)base;
+    return error_set(error, STATUS_CORRUPT, "a broken invariant");
+}
+
+/* first-fit with a lie, checked. */
+static void open_liar(struct policy_rig *rig, enum lie lie)
+{
+    open_rig(rig, "first-fit:limit=1MiB");
+    struct liar *liar = forward_create(&rig->host, sizeof *liar, "liar", rig->policy, &rig->error);
+    assert_non_null(liar);
+    liar->lie = lie;
+    liar->forward.ops.alloc = liar_alloc;
+    if (lie == LIE_WALK)
+        liar->forward.ops.walk = liar_walk;
+    if (lie == LIE_VALIDATE)
+        liar->forward.ops.validate = liar_validate;
+    const struct decorator_ops *ops = registry_decorator(0);
+    assert_string_equal(ops->name, "checked");
+    const uint64_t every = 1;
+    assert_int_equal(
+        ops->wrap(&rig->context, &every, &liar->forward.base, &rig->policy, &rig->error),
+        STATUS_OK);
+}
+
+static void finds_each_lie(void **state)
+{
+    (void)state;
+    static const char *const want[] = {
+        [LIE_NONE] = "",
+        [LIE_OVERLAP] = "overlaps the live one of 64 at 0",
+        [LIE_SMALL] = "64 bytes were asked for and 63 granted",
+        [LIE_MISALIGNED] = "is not aligned to 64",
+        [LIE_TOTALS] = "live bytes are 65, the blocks have 64",
+        [LIE_TOTALS_ON_FAILURE] = "granted bytes are 129, the blocks have 128",
+        [LIE_WALK] = "the walk shows 0 used ranges",
+        [LIE_VALIDATE] = "validate: a broken invariant",
+    };
+    for (enum lie lie = LIE_NONE; lie <= LIE_VALIDATE; lie++) {
+        struct policy_rig rig;
+        struct policy_block block;
+        struct policy_request request = {.bytes = 64, .alignment = 64};
+        open_liar(&rig, lie);
+        enum status status = policy_alloc(rig.policy, &request, &block);
+        if (status == STATUS_OK)
+            status = policy_alloc(rig.policy, &request, &block);
+        if (status == STATUS_OK) {
+            request.bytes = 2 * MIB;
+            status = policy_alloc(rig.policy, &request, &block);
+        }
+        assert_int_equal(status, lie == LIE_NONE ? STATUS_NO_MEMORY : STATUS_CORRUPT);
+        if (!strstr(policy_problem(rig.policy), want[lie]))
+            fail_msg("lie %d: %s", (int)lie, policy_problem(rig.policy));
+        close_rig(&rig);
+    }
+}
+
+static void finds_wrong_frees(void **state)
+{
+    (void)state;
+    struct policy_rig rig;
+    struct policy_block block;
+    open_rig(&rig, "checked+first-fit");
+    assert_int_equal(policy_rig_alloc(&rig, 64, &block), STATUS_OK);
+    assert_int_equal(policy_rig_free(&rig, &block), STATUS_OK);
+    assert_int_equal(policy_rig_free(&rig, &block), STATUS_CORRUPT);
+    assert_non_null(strstr(policy_problem(rig.policy), "freed twice"));
+    assert_int_equal(policy_validate(rig.policy, &rig.error), STATUS_CORRUPT);
+    assert_int_equal(policy_rig_alloc(&rig, 64, &block), STATUS_CORRUPT); /* it stays so */
+    close_rig(&rig);
+
+    open_rig(&rig, "checked+first-fit");
+    assert_int_equal(policy_rig_alloc(&rig, 64, &block), STATUS_OK);
+    struct policy_block inside = block;
+    inside.address += 8;
+    assert_int_equal(policy_rig_free(&rig, &inside), STATUS_CORRUPT);
+    close_rig(&rig);
+
+    open_rig(&rig, "checked+first-fit");
+    assert_int_equal(policy_rig_alloc(&rig, 64, &block), STATUS_OK);
+    block.cookie++;
+    assert_int_equal(policy_use(rig.policy, &block, 1), STATUS_CORRUPT);
+    assert_non_null(strstr(policy_problem(rig.policy), "stale or changed"));
+    close_rig(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(looks_like_the_inner),     cmocka_unit_test(limit_caps_granted),
+        cmocka_unit_test(fault_refuses_the_nth),    cmocka_unit_test(needed_options),
+        cmocka_unit_test(observe_tells_and_counts), cmocka_unit_test(finds_each_lie),
+        cmocka_unit_test(finds_wrong_frees),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
