@@ -1,9 +1,13 @@
 /* See emit.h. The source's hooks run the program when its last chunk has been given out; the
- * emit_ functions append to the chunk, count, and keep the free slots as a stack. */
+ * emit_ functions append to the chunk and keep the free slots as a stack. The first pass to the
+ * end goes through the check that every reader uses, which counts and hashes; a later pass gives
+ * the same events and is not hashed again, unless the program is adaptive. */
 #include "workloads/gen/emit.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "workloads/trace/check.h"
 
 #define EMIT_TEXTS 16 /* distinct labels or tags of one generator; both are literals */
 
@@ -15,14 +19,16 @@ struct emit_state {
     size_t free_count, free_room;
     uint32_t next_slot;
     uint64_t next_id;
-    uint64_t live_bytes;
-    const char *labels[EMIT_TEXTS]; /* text of a mark by its index */
+    uint64_t events_written, live_bytes;
+    const char *labels[EMIT_TEXTS]; /* of marks, by their index in the tables */
     size_t label_count;
-    struct trace_attributes tags[EMIT_TEXTS + 1]; /* 0: no attributes */
+    const char *tags[EMIT_TEXTS]; /* by their index in the tables - 1 */
     size_t tag_count;
-    struct trace_info counts; /* of this pass; copied to info at the end */
+    struct trace_tables tables;
+    struct trace_check check;
     bool started, ended;
-    bool out_of_memory, too_many_texts;
+    enum status failed; /* in an emit_ function */
+    struct error problem;
 };
 
 static struct emit *emit_of(struct trace_source *source)
@@ -31,6 +37,11 @@ static struct emit *emit_of(struct trace_source *source)
 }
 
 /* ---- appending ---- */
+
+static void no_memory(struct emit *self)
+{
+    self->state->failed = error_set(&self->state->problem, STATUS_HOST_MEMORY, "no host memory");
+}
 
 static void *grown(void *array, size_t *room, size_t element_bytes)
 {
@@ -47,13 +58,13 @@ static void append(struct emit *self, const struct trace_event *event)
     if (state->event_count == state->event_room) {
         void *larger = grown(state->events, &state->event_room, sizeof *state->events);
         if (!larger) {
-            state->out_of_memory = true;
+            no_memory(self);
             return;
         }
         state->events = larger;
     }
     state->events[state->event_count++] = *event;
-    state->counts.events++;
+    state->events_written++;
 }
 
 static uint32_t slot_take(struct emit_state *state)
@@ -61,12 +72,13 @@ static uint32_t slot_take(struct emit_state *state)
     return state->free_count ? state->free_slots[--state->free_count] : state->next_slot++;
 }
 
-static void slot_give(struct emit_state *state, uint32_t slot)
+static void slot_give(struct emit *self, uint32_t slot)
 {
+    struct emit_state *state = self->state;
     if (state->free_count == state->free_room) {
         void *larger = grown(state->free_slots, &state->free_room, sizeof *state->free_slots);
         if (!larger) {
-            state->out_of_memory = true;
+            no_memory(self);
             return;
         }
         state->free_slots = larger;
@@ -74,34 +86,51 @@ static void slot_give(struct emit_state *state, uint32_t slot)
     state->free_slots[state->free_count++] = slot;
 }
 
-/* The number of a literal in a short table, entered where it is new. Equal texts of different
- * literals are one. */
-static uint32_t tag_index(struct emit_state *state, const char *tag)
+/* The tables find a text by its characters; here it is found by its address mostly. */
+static size_t literal_find(const char *const *literals, size_t count, const char *literal)
 {
-    if (!tag)
-        return 0;
-    for (size_t i = 1; i <= state->tag_count; i++)
-        if (state->tags[i].tag == tag || strcmp(state->tags[i].tag, tag) == 0)
-            return (uint32_t)i;
-    if (state->tag_count == EMIT_TEXTS) {
-        state->too_many_texts = true;
-        return 0;
-    }
-    state->tags[++state->tag_count] = (struct trace_attributes){.tag = tag, .given = 1u << 0};
-    return (uint32_t)state->tag_count;
+    for (size_t i = 0; i < count; i++)
+        if (literals[i] == literal || strcmp(literals[i], literal) == 0)
+            return i;
+    return count;
 }
 
-static uint64_t label_index(struct emit_state *state, const char *label)
+static bool literal_add(struct emit *self, const char **literals, size_t *count,
+                        const char *literal)
 {
-    for (size_t i = 0; i < state->label_count; i++)
-        if (strcmp(state->labels[i], label) == 0)
-            return i;
-    if (state->label_count == EMIT_TEXTS) {
-        state->too_many_texts = true;
-        return 0;
+    if (*count == EMIT_TEXTS) {
+        self->state->failed = error_set(&self->state->problem, STATUS_CORRUPT,
+                                        "more than %d labels or tags", EMIT_TEXTS);
+        return false;
     }
-    state->labels[state->label_count] = label;
-    return state->label_count++;
+    literals[(*count)++] = literal;
+    return true;
+}
+
+static uint32_t tag_index(struct emit *self, const char *tag)
+{
+    struct emit_state *state = self->state;
+    if (!tag)
+        return 0;
+    size_t at = literal_find(state->tags, state->tag_count, tag);
+    uint32_t index = (uint32_t)at + 1;
+    if (at == state->tag_count && literal_add(self, state->tags, &state->tag_count, tag)) {
+        struct trace_attributes attributes = {.tag = tag, .given = 1u << 0};
+        state->failed =
+            trace_tables_attributes(&state->tables, &attributes, &index, &state->problem);
+    }
+    return index;
+}
+
+static uint64_t label_index(struct emit *self, const char *label)
+{
+    struct emit_state *state = self->state;
+    size_t at = literal_find(state->labels, state->label_count, label);
+    uint64_t index = at;
+    if (at == state->label_count && literal_add(self, state->labels, &state->label_count, label))
+        state->failed =
+            trace_tables_add_text(&state->tables, label, strlen(label), &index, &state->problem);
+    return index;
 }
 
 static struct emit_block request(struct emit *self, uint8_t kind, uint64_t bytes, const char *tag)
@@ -111,16 +140,10 @@ static struct emit_block request(struct emit *self, uint8_t kind, uint64_t bytes
         .id = state->next_id++, .bytes = bytes, .slot = slot_take(state), .held = true};
     append(self, &(struct trace_event){.kind = kind,
                                        .slot = block.slot,
-                                       .attributes = tag_index(state, tag),
+                                       .attributes = tag_index(self, tag),
                                        .value = bytes,
                                        .id = block.id});
     state->live_bytes += bytes;
-    state->counts.allocated_bytes += bytes;
-    state->counts.allocs += kind == TRACE_ALLOC;
-    state->counts.probes += kind == TRACE_PROBE;
-    state->counts.zero_allocs += bytes == 0;
-    if (state->live_bytes > state->counts.peak_live_bytes)
-        state->counts.peak_live_bytes = state->live_bytes;
     return block;
 }
 
@@ -138,20 +161,17 @@ void emit_free(struct emit *self, struct emit_block *block)
 {
     if (!block->held)
         return;
-    append(self, &(struct trace_event){.kind = TRACE_FREE,
-                                       .flags = TRACE_WHOLE,
-                                       .slot = block->slot,
-                                       .id = block->id});
-    slot_give(self->state, block->slot);
+    append(self,
+           &(struct trace_event){
+               .kind = TRACE_FREE, .flags = TRACE_WHOLE, .slot = block->slot, .id = block->id});
+    slot_give(self, block->slot);
     self->state->live_bytes -= block->bytes;
-    self->state->counts.frees++;
     block->held = false;
 }
 
 void emit_kernel(struct emit *self, uint64_t time_ns)
 {
     append(self, &(struct trace_event){.kind = TRACE_KERNEL, .value = time_ns});
-    self->state->counts.kernels++;
 }
 
 void emit_outside(struct emit *self, uint64_t bytes)
@@ -161,21 +181,18 @@ void emit_outside(struct emit *self, uint64_t bytes)
 
 void emit_mark(struct emit *self, const char *label)
 {
-    append(self, &(struct trace_event){.kind = TRACE_MARK,
-                                       .value = label_index(self->state, label)});
+    append(self, &(struct trace_event){.kind = TRACE_MARK, .value = label_index(self, label)});
 }
 
 void emit_step(struct emit *self)
 {
-    append(self, &(struct trace_event){.kind = TRACE_MARK,
-                                       .flags = TRACE_STEP,
-                                       .value = label_index(self->state, "step")});
-    self->state->counts.steps++;
+    append(self, &(struct trace_event){
+                     .kind = TRACE_MARK, .flags = TRACE_STEP, .value = label_index(self, "step")});
 }
 
 uint64_t emit_events(const struct emit *self)
 {
-    return self->state->counts.events;
+    return self->state->events_written;
 }
 
 uint64_t emit_live_bytes(const struct emit *self)
@@ -185,21 +202,18 @@ uint64_t emit_live_bytes(const struct emit *self)
 
 /* ---- the source ---- */
 
-static void counts_publish(struct emit *self)
+/* Counts and hashes the chunk, or at the end of the stream makes them known. */
+static enum status chunk_check(struct emit *self, struct error *error)
 {
-    struct trace_info *info = &self->source.info;
-    const struct trace_info *counts = &self->state->counts;
-    info->events = counts->events;
-    info->allocs = counts->allocs;
-    info->probes = counts->probes;
-    info->frees = counts->frees;
-    info->steps = counts->steps;
-    info->kernels = counts->kernels;
-    info->zero_allocs = counts->zero_allocs;
-    info->peak_live_bytes = counts->peak_live_bytes;
-    info->allocated_bytes = counts->allocated_bytes;
-    info->slots = self->state->next_slot;
-    info->counted = true;
+    struct emit_state *state = self->state;
+    size_t at;
+    if (self->source.info.counted)
+        return STATUS_OK;
+    if (state->event_count == 0) {
+        trace_check_finish(&state->check, &self->source.info);
+        return STATUS_OK;
+    }
+    return trace_check_span(&state->check, state->events, state->event_count, &at, error);
 }
 
 /* The next chunk that holds an event, or the end. */
@@ -215,13 +229,14 @@ static enum status chunk_make(struct emit *self, struct error *error)
     }
     if (status == STATUS_OK && state->event_count == 0)
         status = self->program->advance(self, error);
-    if (status == STATUS_OK && state->out_of_memory)
-        status = error_set(error, STATUS_HOST_MEMORY, "generator %s: no host memory",
-                           self->program->name);
-    if (status == STATUS_OK && state->too_many_texts)
-        status = error_set(error, STATUS_CORRUPT, "generator %s: more than %d labels or tags",
-                           self->program->name, EMIT_TEXTS);
-    return status;
+    if (status == STATUS_OK && state->failed != STATUS_OK)
+        status = error_set(error, state->failed, "%s", state->problem.text);
+    if (status == STATUS_OK)
+        status = chunk_check(self, error);
+    if (status != STATUS_OK)
+        return error_prefix(error, status, "generator %s", self->program->name);
+    state->ended = state->event_count == 0;
+    return STATUS_OK;
 }
 
 static enum status next(struct trace_source *source, const struct trace_event **events,
@@ -235,13 +250,8 @@ static enum status next(struct trace_source *source, const struct trace_event **
         if (state->ended)
             return STATUS_OK;
         enum status status = chunk_make(self, error);
-        if (status != STATUS_OK)
+        if (status != STATUS_OK || state->ended)
             return status;
-        if (state->event_count == 0) {
-            state->ended = true;
-            counts_publish(self);
-            return STATUS_OK;
-        }
     }
     *events = state->events + state->given;
     *count = self->program->adaptive ? 1 : state->event_count;
@@ -257,30 +267,39 @@ static void served(struct trace_source *source, const struct trace_event *event,
         self->program->served(self, event->id, what);
 }
 
+static void check_restart(struct emit *self)
+{
+    struct emit_state *state = self->state;
+    trace_check_close(&state->check);
+    trace_check_start(&state->check, &state->tables, true, false);
+    self->source.info.counted = false;
+}
+
 static enum status rewind_source(struct trace_source *source, struct error *error)
 {
     (void)error;
-    struct emit_state *state = emit_of(source)->state;
+    struct emit *self = emit_of(source);
+    struct emit_state *state = self->state;
+    if (!source->info.counted || self->program->adaptive)
+        check_restart(self);
     state->event_count = state->given = 0;
     state->free_count = 0;
     state->next_slot = 0;
     state->next_id = 0;
     state->live_bytes = 0;
-    state->counts = (struct trace_info){.events = 0};
+    state->events_written = 0;
     state->started = state->ended = false;
     return STATUS_OK;
 }
 
 static const struct trace_attributes *attributes(struct trace_source *source, uint32_t index)
 {
-    const struct emit_state *state = emit_of(source)->state;
-    return index <= state->tag_count ? &state->tags[index] : NULL;
+    return trace_tables_at(&emit_of(source)->state->tables, index);
 }
 
 static const char *text(struct trace_source *source, uint64_t index)
 {
-    const struct emit_state *state = emit_of(source)->state;
-    return index < state->label_count ? state->labels[index] : NULL;
+    return trace_tables_text(&emit_of(source)->state->tables, index);
 }
 
 static void close_source(struct trace_source *source)
@@ -288,6 +307,8 @@ static void close_source(struct trace_source *source)
     struct emit *self = emit_of(source);
     if (self->program->release)
         self->program->release(self);
+    trace_check_close(&self->state->check);
+    trace_tables_close(&self->state->tables);
     free(self->state->events);
     free(self->state->free_slots);
     free(self->state);
@@ -311,8 +332,7 @@ static const struct trace_source_ops adaptive_ops = {
     .close = close_source,
 };
 
-enum status emit_create(const struct emit_program *program, struct emit **out,
-                        struct error *error)
+enum status emit_create(const struct emit_program *program, struct emit **out, struct error *error)
 {
     struct emit *self = calloc(1, program->source_bytes);
     struct emit_state *state = calloc(1, sizeof *state);
@@ -327,6 +347,7 @@ enum status emit_create(const struct emit_program *program, struct emit **out,
     memcpy(self->source.info.format, "generator", sizeof "generator");
     self->program = program;
     self->state = state;
+    check_restart(self);
     *out = self;
     return STATUS_OK;
 }

@@ -19,8 +19,10 @@ struct gen_common {
 };
 
 #define GEN_COMMON_OPTIONS                                                                         \
-    {"seed", OPTION_COUNT, offsetof(struct gen_common, seed), "1", 0, 0, NULL,                     \
-     "of the random numbers; the same seed gives the same events"}
+    {                                                                                              \
+        "seed", OPTION_COUNT, offsetof(struct gen_common, seed), "1", 0, 0, NULL,                  \
+            "of the random numbers; the same seed gives the same events"                           \
+    }
 
 struct gen_ops {
     const char *name;

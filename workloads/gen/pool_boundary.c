@@ -58,8 +58,8 @@ static const struct option options[] = {
     GEN_COMMON_OPTIONS,
     {"first", OPTION_BYTES, offsetof(struct pool_boundary_values, first), "2MiB", 1, 1e17, NULL,
      "bytes of the block that is freed before the second"},
-    {"second", OPTION_BYTES, offsetof(struct pool_boundary_values, second), "512KiB", 1, 1e17,
-     NULL, "bytes of the block after it"},
+    {"second", OPTION_BYTES, offsetof(struct pool_boundary_values, second), "512KiB", 1, 1e17, NULL,
+     "bytes of the block after it"},
     {.name = NULL},
 };
 

@@ -45,7 +45,7 @@ static enum status remember(struct random_source *self, struct emit_block block,
         size_t room = self->room ? self->room * 2 : 256;
         void *larger = realloc(self->blocks, room * sizeof *self->blocks);
         if (!larger)
-            return error_set(error, STATUS_HOST_MEMORY, "generator random: no host memory");
+            return error_set(error, STATUS_HOST_MEMORY, "no host memory");
         self->blocks = larger;
         self->room = room;
     }

@@ -1,0 +1,166 @@
+#include "tests/support/gen_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "workloads/gen/gen.h"
+
+struct held {
+    uint64_t id, bytes;
+    bool live;
+};
+
+struct pull {
+    struct held *slots;
+    size_t room;
+    uint64_t next_id;
+    struct gen_rig_sums *sums;
+};
+
+struct trace_source *gen_rig_open(const char *text)
+{
+    struct spec spec;
+    struct error error = {""};
+    struct trace_source *source = NULL;
+    if (spec_parse(text, &spec, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    if (gen_open(&spec, &source, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    assert_memory_equal(source->info.name, text,
+                        strlen(text) < sizeof source->info.name ? strlen(text) + 1
+                                                                : sizeof source->info.name - 1);
+    spec_close(&spec);
+    return source;
+}
+
+void gen_rig_refused(const char *text, char *sentence, size_t sentence_bytes)
+{
+    struct spec spec;
+    struct error error = {""};
+    struct trace_source *source = NULL;
+    assert_int_equal(spec_parse(text, &spec, &error), STATUS_OK);
+    assert_int_equal(gen_open(&spec, &source, &error), STATUS_INVALID);
+    spec_close(&spec);
+    snprintf(sentence, sentence_bytes, "%s", error.text);
+}
+
+static struct held *slot_at(struct pull *pull, uint32_t slot)
+{
+    if (slot >= pull->room) {
+        size_t room = ((size_t)slot + 1) * 2;
+        struct held *larger = realloc(pull->slots, room * sizeof *larger);
+        assert_non_null(larger);
+        memset(larger + pull->room, 0, (room - pull->room) * sizeof *larger);
+        pull->slots = larger;
+        pull->room = room;
+    }
+    if (slot >= pull->sums->most_slots)
+        pull->sums->most_slots = (uint64_t)slot + 1;
+    return &pull->slots[slot];
+}
+
+static unsigned bin_of(uint64_t bytes)
+{
+    return bytes ? 63u - (unsigned)__builtin_clzll(bytes) : 0;
+}
+
+static void take(struct pull *pull, const struct trace_event *event)
+{
+    struct gen_rig_sums *sums = pull->sums;
+    struct held *held = slot_at(pull, event->slot);
+    assert_false(held->live);
+    assert_int_equal(event->id, pull->next_id);
+    pull->next_id++;
+    *held = (struct held){.id = event->id, .bytes = event->value, .live = true};
+    sums->allocs += event->kind == TRACE_ALLOC;
+    sums->probes += event->kind == TRACE_PROBE;
+    sums->live_bytes += event->value;
+    sums->allocated_bytes += event->value;
+    if (sums->live_bytes > sums->peak_live_bytes)
+        sums->peak_live_bytes = sums->live_bytes;
+    if (sums->steps >= GEN_RIG_STEPS)
+        return;
+    sums->bin_bytes[sums->steps][bin_of(event->value)] += event->value;
+    if (sums->live_bytes > sums->step_peak_bytes[sums->steps])
+        sums->step_peak_bytes[sums->steps] = sums->live_bytes;
+}
+
+static void give(struct pull *pull, const struct trace_event *event)
+{
+    struct held *held = slot_at(pull, event->slot);
+    assert_true(held->live);
+    assert_int_equal(held->id, event->id);
+    assert_int_equal(event->flags, TRACE_WHOLE);
+    held->live = false;
+    pull->sums->live_bytes -= held->bytes;
+    pull->sums->frees++;
+}
+
+static void count(struct pull *pull, const struct trace_event *event)
+{
+    struct gen_rig_sums *sums = pull->sums;
+    sums->events++;
+    switch (event->kind) {
+    case TRACE_ALLOC:
+    case TRACE_PROBE:
+        take(pull, event);
+        break;
+    case TRACE_FREE:
+        give(pull, event);
+        break;
+    case TRACE_KERNEL:
+        sums->kernels++;
+        sums->kernel_ns += event->value;
+        break;
+    case TRACE_OUTSIDE:
+        sums->outside_bytes = event->value;
+        break;
+    case TRACE_MARK:
+        if (sums->steps < GEN_RIG_STEPS && (event->flags & TRACE_STEP)) {
+            sums->step_live_bytes[sums->steps] = sums->live_bytes;
+            sums->step_outside_bytes[sums->steps] = sums->outside_bytes;
+        }
+        sums->steps += (event->flags & TRACE_STEP) != 0;
+        break;
+    default:
+        fail_msg("event %llu is of kind %u", (unsigned long long)sums->events, event->kind);
+    }
+}
+
+void gen_rig_pull(struct trace_source *source, struct gen_rig_sums *sums)
+{
+    struct pull pull = {.sums = sums};
+    struct error error = {""};
+    memset(sums, 0, sizeof *sums);
+    for (;;) {
+        const struct trace_event *events;
+        size_t span;
+        if (trace_next(source, &events, &span, &error) != STATUS_OK)
+            fail_msg("%s", error.text);
+        if (span == 0)
+            break;
+        sums->spans++;
+        for (size_t i = 0; i < span; i++)
+            count(&pull, &events[i]);
+        if (source->ops->served && trace_kind_has_block(events[0].kind) &&
+            events[0].kind <= TRACE_PROBE)
+            source->ops->served(source, &events[0], &(struct trace_served){.served = true});
+    }
+    free(pull.slots);
+    const struct trace_info *info = &source->info;
+    assert_true(info->counted);
+    assert_int_equal(info->events, sums->events);
+    assert_int_equal(info->allocs, sums->allocs);
+    assert_int_equal(info->probes, sums->probes);
+    assert_int_equal(info->frees, sums->frees);
+    assert_int_equal(info->steps, sums->steps);
+    assert_int_equal(info->kernels, sums->kernels);
+    assert_int_equal(info->peak_live_bytes, sums->peak_live_bytes);
+    assert_int_equal(info->allocated_bytes, sums->allocated_bytes);
+    assert_int_equal(info->slots, sums->most_slots);
+}

@@ -1,0 +1,258 @@
+/* The workloads with a known answer, played to real policies on a backing whose allocations
+ * touch: what a policy then holds is known. The sums are derived in known_answer.md. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/size.h"
+#include "tests/support/fake_backing.h"
+#include "tests/support/gen_rig.h"
+#include "tests/support/policy_rig.h"
+#include "workloads/gen/gen.h"
+
+#define SLOTS 65536
+
+static struct fake_backing backing;
+static struct gen_rig_sums sums;
+
+struct played {
+    uint64_t peak_reserved_bytes, peak_live_bytes, failures, failed_bytes;
+};
+
+/* Plays all of a generator to a policy, each request answered before the next event. */
+static struct played play(const char *workload, const char *policy, uint64_t cap_bytes)
+{
+    static struct policy_block blocks[SLOTS];
+    static bool given[SLOTS];
+    struct policy_rig rig;
+    struct played played = {0};
+    struct error error = {""};
+    struct trace_source *source = gen_rig_open(workload);
+    fake_backing_open(&backing, cap_bytes);
+    assert_int_equal(policy_rig_open(&rig, policy, &backing.base, 0), STATUS_OK);
+    for (;;) {
+        const struct trace_event *event;
+        size_t count;
+        if (trace_next(source, &event, &count, &error) != STATUS_OK)
+            fail_msg("%s", error.text);
+        if (count == 0)
+            break;
+        for (const struct trace_event *end = event + count; event < end; event++) {
+            assert_true(event->slot < SLOTS);
+            if (event->kind == TRACE_FREE) {
+                if (given[event->slot])
+                    policy_rig_free(&rig, &blocks[event->slot]);
+                continue;
+            }
+            given[event->slot] =
+                policy_rig_alloc(&rig, event->value, &blocks[event->slot]) == STATUS_OK;
+            if (!given[event->slot]) {
+                played.failures++;
+                played.failed_bytes = event->value;
+            }
+            struct trace_served served = {.served = given[event->slot],
+                                          .address = blocks[event->slot].address};
+            if (source->ops->served)
+                source->ops->served(source, event, &served);
+            if (rig.policy->totals.reserved_bytes > played.peak_reserved_bytes)
+                played.peak_reserved_bytes = rig.policy->totals.reserved_bytes;
+        }
+    }
+    played.peak_live_bytes = source->info.peak_live_bytes;
+    assert_int_equal(policy_rig_close(&rig), 0);
+    trace_close(source);
+    return played;
+}
+
+static void both_fits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *workload;
+        uint64_t arena_mib, live_mib;
+    } cases[] = {
+        {"order_flip", 128, 128},
+        {"pool_boundary", 2, 2},
+        {"linear_ramp", 640, 640},
+        {"linear_ramp:live=2", 1872, 1264},
+        {"sawtooth", 8176, 6144},
+        {"checkerboard", 528, 512},
+        {"order_flip:reverse=yes", 128, 128},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (int fit = 0; fit < 2; fit++) {
+            struct played played =
+                play(cases[i].workload, fit ? "best-fit" : "first-fit", UINT64_MAX);
+            assert_int_equal(played.peak_reserved_bytes, cases[i].arena_mib * MIB);
+            assert_int_equal(played.peak_live_bytes, cases[i].live_mib * MIB);
+            assert_int_equal(played.failures, 0);
+        }
+    }
+}
+
+static void growth(void **state)
+{
+    (void)state;
+    assert_int_equal(play("order_flip", "growth", UINT64_MAX).peak_reserved_bytes, 256 * MIB);
+    assert_int_equal(play("pool_boundary", "growth", UINT64_MAX).peak_reserved_bytes, 2 * MIB);
+    assert_int_equal(play("linear_ramp", "growth", UINT64_MAX).peak_reserved_bytes, 2032 * MIB);
+    assert_int_equal(play("linear_ramp:live=2", "growth", UINT64_MAX).peak_reserved_bytes,
+                     4144 * MIB);
+    assert_int_equal(play("sawtooth", "growth", UINT64_MAX).peak_reserved_bytes, 8176 * MIB);
+}
+
+/* Robson's bound, met exactly by the textbook fits. */
+static void robson(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *workload;
+        uint64_t units;
+    } cases[] = {
+        {"robson:m=1024,n=16", 3057},     {"robson:m=1024,n=64", 4033},
+        {"robson:m=1024,n=256", 4865},    {"robson:m=4096,n=64", 16321},
+        {"robson:m=4096,n=256", 20225},   {"robson:m=4096,n=1024", 23553},
+        {"robson:m=16384,n=1024", 97281},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int fit = 0; fit < 2; fit++)
+            assert_int_equal(play(cases[i].workload, fit ? "best-fit" : "first-fit", UINT64_MAX)
+                                 .peak_reserved_bytes,
+                             cases[i].units);
+    /* The same program in larger units. */
+    assert_int_equal(play("robson:unit=256", "best-fit", UINT64_MAX).peak_reserved_bytes,
+                     3057 * 256);
+}
+
+/* Half of 512 MiB is free and the largest hole has 8. */
+static void checkerboard_at_capacity(void **state)
+{
+    (void)state;
+    for (int fit = 0; fit < 2; fit++) {
+        struct played played = play("checkerboard", fit ? "best-fit" : "first-fit", 512 * MIB);
+        assert_int_equal(played.failures, 1);
+        assert_int_equal(played.failed_bytes, 16 * MIB);
+        assert_int_equal(played.peak_reserved_bytes, 512 * MIB);
+    }
+}
+
+/* Growth by 1.5 moves back into its own places, growth by 2 never does. */
+static void sawtooth_factors(void **state)
+{
+    (void)state;
+    struct played half = play("sawtooth:factor=1.5,to=1GiB", "best-fit", UINT64_MAX);
+    struct played twice = play("sawtooth:factor=2,to=1GiB", "best-fit", UINT64_MAX);
+    assert_int_equal(twice.peak_reserved_bytes, 16 * 127 * MIB);
+    struct trace_source *source = gen_rig_open("sawtooth:factor=1.5,to=1GiB");
+    gen_rig_pull(source, &sums);
+    trace_close(source);
+    assert_true(half.peak_reserved_bytes < sums.allocated_bytes);
+}
+
+static void all_are_listed(void **state)
+{
+    (void)state;
+    size_t count = 0;
+    for (const struct gen_ops *ops; (ops = gen_at(count)) != NULL; count++) {
+        assert_ptr_equal(gen_find(ops->name), ops);
+        assert_non_null(ops->summary);
+        struct trace_source *source = gen_rig_open(ops->name);
+        assert_true(((ops->capabilities & GEN_ADAPTIVE) != 0) == (source->ops->served != NULL));
+        gen_rig_pull(source, &sums);
+        if (ops->capabilities & GEN_ADAPTIVE)
+            assert_int_equal(sums.spans, sums.events);
+        trace_close(source);
+    }
+    assert_true(count >= 8);
+    assert_null(gen_find("nothing"));
+}
+
+/* A second pass gives the same events; another seed gives others. */
+static void same_again(void **state)
+{
+    (void)state;
+    struct error error = {""};
+    for (size_t i = 0; gen_at(i); i++) {
+        struct trace_source *source = gen_rig_open(gen_at(i)->name);
+        struct trace_source *fresh = gen_rig_open(gen_at(i)->name);
+        gen_rig_pull(source, &sums);
+        gen_rig_pull(fresh, &sums);
+        assert_memory_equal(source->info.sha256, fresh->info.sha256, 32);
+        /* A rewind in the middle of a pass starts afresh too. */
+        const struct trace_event *events;
+        size_t count;
+        trace_close(fresh);
+        fresh = gen_rig_open(gen_at(i)->name);
+        assert_int_equal(trace_next(fresh, &events, &count, &error), STATUS_OK);
+        assert_int_equal(trace_rewind(fresh, &error), STATUS_OK);
+        gen_rig_pull(fresh, &sums);
+        assert_memory_equal(source->info.sha256, fresh->info.sha256, 32);
+        uint64_t events_before = sums.events;
+        assert_int_equal(trace_rewind(fresh, &error), STATUS_OK);
+        gen_rig_pull(fresh, &sums);
+        assert_int_equal(sums.events, events_before);
+        trace_close(source);
+        trace_close(fresh);
+    }
+    struct trace_source *one = gen_rig_open("random:seed=1");
+    struct trace_source *two = gen_rig_open("random:seed=2");
+    gen_rig_pull(one, &sums);
+    gen_rig_pull(two, &sums);
+    assert_memory_not_equal(one->info.sha256, two->info.sha256, 32);
+    trace_close(one);
+    trace_close(two);
+}
+
+static void random_holds_its_target(void **state)
+{
+    (void)state;
+    struct trace_source *source =
+        gen_rig_open("random:events=20000,min=1KiB,max=1MiB,target=32MiB");
+    gen_rig_pull(source, &sums);
+    trace_close(source);
+    assert_int_equal(sums.events, 20000);
+    assert_true(sums.peak_live_bytes <= 32 * MIB);
+    assert_true(sums.live_bytes + MIB > 31 * MIB);
+    /* Ten doublings, equally likely: each has a tenth of the requests, so sizes double the
+     * bytes of the one below. */
+    uint64_t small = sums.bin_bytes[0][10];
+    uint64_t large = sums.bin_bytes[0][19];
+    assert_true(large > small * 400 && large < small * 650);
+    for (unsigned bin = 0; bin < 10; bin++)
+        assert_int_equal(sums.bin_bytes[0][bin], 0);
+}
+
+static void refused(void **state)
+{
+    (void)state;
+    char sentence[1024];
+    gen_rig_refused("order_flop", sentence, sizeof sentence);
+    assert_non_null(strstr(sentence, "order_flip"));
+    gen_rig_refused("linear_ramp:stpes=3", sentence, sizeof sentence);
+    assert_non_null(strstr(sentence, "steps"));
+    gen_rig_refused("linear_ramp:live=3", sentence, sizeof sentence);
+    gen_rig_refused("robson:n=12", sentence, sizeof sentence);
+    assert_non_null(strstr(sentence, "powers of two"));
+    gen_rig_refused("robson:m=8,n=16", sentence, sizeof sentence);
+    gen_rig_refused("random:min=2MiB,max=1MiB", sentence, sizeof sentence);
+    gen_rig_refused("sawtooth:from=2GiB,to=1GiB", sentence, sizeof sentence);
+    gen_rig_refused("order_flip:count=1", sentence, sizeof sentence);
+    gen_rig_refused("checked+random", sentence, sizeof sentence);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_fits),        cmocka_unit_test(growth),
+        cmocka_unit_test(robson),           cmocka_unit_test(checkerboard_at_capacity),
+        cmocka_unit_test(sawtooth_factors), cmocka_unit_test(all_are_listed),
+        cmocka_unit_test(same_again),       cmocka_unit_test(random_holds_its_target),
+        cmocka_unit_test(refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,108 @@
+/* See eager.h. The plan of a sum over rows follows the reduction kernel of PyTorch
+ * (aten/src/ATen/native/cuda/Reduce.cuh, version 2.11) on a card of 132 multiprocessors:
+ * 1. A thread adds `vector` neighbouring columns: 4, or fewer where columns is no multiple.
+ * 2. A block has at most 512 / vector threads: up to 32 along the columns, the rest along rows.
+ * 3. Rows are divided among a block's threads if each gets at least 16, or 256 rows.
+ * 4. If a thread still has 256 rows or more, they are divided among blocks, so that each has
+ *    at least 16: partial sums of 4 bytes, one per thread column, go through memory. */
+#include "workloads/gen/eager.h"
+
+#define MULTIPROCESSORS  132u
+#define THREADS_PER_UNIT 2048u
+#define BLOCK_THREADS    512u
+#define WARP             32u
+#define LEAST_PER_THREAD 16u
+#define MOST_PER_THREAD  256u
+
+void eager_start(struct eager *self, struct emit *emit, enum numeric type)
+{
+    *self = (struct eager){.emit = emit, .type = type};
+}
+
+struct emit_block eager_map(struct eager *self, uint64_t output_bytes, uint64_t read_bytes,
+                            const char *tag)
+{
+    struct emit_block output = emit_alloc(self->emit, output_bytes, tag);
+    emit_kernel(self->emit, roofline_bytes_ns(output_bytes + read_bytes));
+    return output;
+}
+
+struct emit_block eager_product(struct eager *self, enum eager_thread thread, uint64_t rows,
+                                uint64_t columns, uint64_t inner, bool bias, const char *tag)
+{
+    uint64_t bytes = rows * columns * numeric_value_bytes(self->type);
+    struct emit_block output = emit_alloc(self->emit, bytes, tag);
+    if (!self->workspace[thread].held)
+        self->workspace[thread] = emit_alloc(self->emit, EAGER_WORKSPACE_BYTES, "workspace");
+    if (bias && !self->fused_workspace.held)
+        self->fused_workspace = emit_alloc(self->emit, EAGER_FUSED_WORKSPACE_BYTES, "workspace");
+    emit_kernel(self->emit, roofline_product_ns(self->type, rows, columns, inner));
+    return output;
+}
+
+static uint64_t divide_up(uint64_t a, uint64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The largest power of two that is at most x, and at most `most`; x above 0. */
+static uint64_t power_below(uint64_t x, uint64_t most)
+{
+    uint64_t power = 1;
+    while (power * 2 <= x && power * 2 <= most)
+        power *= 2;
+    return power;
+}
+
+void eager_sum_scratch(uint64_t rows, uint64_t columns, uint64_t *partial_bytes,
+                       uint64_t *counter_bytes)
+{
+    *partial_bytes = *counter_bytes = 0;
+    if (columns == 1) /* along the fastest dimension: one block takes up to 131072 values */
+        return;
+    uint64_t vector = columns % 4 == 0 ? 4 : columns % 2 == 0 ? 2 : 1;
+    uint64_t threads = BLOCK_THREADS / vector;
+    uint64_t across = power_below(columns / vector, threads);
+    uint64_t width = smaller(across, WARP);
+    uint64_t height = smaller(power_below(rows, threads), threads / width);
+    width = smaller(across, threads / height);
+    uint64_t grid = divide_up(columns / vector, width);
+    if (rows < height * LEAST_PER_THREAD && rows < MOST_PER_THREAD)
+        return;
+    uint64_t per_thread = divide_up(rows, height);
+    uint64_t target = MULTIPROCESSORS * (THREADS_PER_UNIT / (width * height));
+    if (per_thread < MOST_PER_THREAD || grid > target)
+        return;
+    uint64_t blocks = smaller(divide_up(target, grid), divide_up(per_thread, LEAST_PER_THREAD));
+    uint64_t least = divide_up(per_thread, MOST_PER_THREAD);
+    blocks = blocks < least ? least : blocks;
+    if (blocks < 2)
+        return;
+    *partial_bytes = 4 * columns * blocks * width * vector;
+    *counter_bytes = 4 * grid;
+}
+
+struct emit_block eager_bias_gradient(struct eager *self, uint64_t rows, uint64_t columns)
+{
+    uint64_t value = numeric_value_bytes(self->type);
+    uint64_t partial_bytes;
+    uint64_t counter_bytes;
+    eager_sum_scratch(rows, columns, &partial_bytes, &counter_bytes);
+    struct emit_block gradient = emit_alloc(self->emit, columns * value, "gradient");
+    struct emit_block partial = {.held = false};
+    struct emit_block counters = {.held = false};
+    if (partial_bytes) {
+        partial = emit_alloc(self->emit, partial_bytes, "scratch");
+        counters = emit_alloc(self->emit, counter_bytes, "scratch");
+        emit_kernel(self->emit, roofline_bytes_ns(counter_bytes));
+    }
+    emit_kernel(self->emit, roofline_bytes_ns(rows * columns * value));
+    emit_free(self->emit, &counters);
+    emit_free(self->emit, &partial);
+    return gradient;
+}

@@ -1,0 +1,426 @@
+/* A recommender whose embedding tables appear and grow on first use, trained eagerly: memory
+ * grows slowly while only the dense layers work, and fast once tables are used. Each step:
+ * 1. Where a table is due, make it, and make the top layers anew, since their input widens.
+ * 2. A bottom network turns the dense features into a vector; each table sums a bag of rows.
+ * 3. A top network works on all vectors together; the loss is the mean of its sigmoid.
+ * 4. Backward, latest first: top, tables, bottom. Gradients of tables are dense or sparse.
+ * 5. The optimizer, whose state is made when it first sees a parameter; gradients are dropped.
+ * Names live as in a Python loop: the outputs and the loss of a step until the next step binds
+ * them anew, and with the loss the graph that holds the old top layers.
+ * Sizes are derived in embedding.md. */
+#include "workloads/gen/embedding_table.h"
+
+#include <stdlib.h>
+
+#include "allocators/base/rng.h"
+#include "workloads/gen/draws.h"
+#include "workloads/gen/gen.h"
+
+enum { WEIGHT_1, BIAS_1, WEIGHT_2, BIAS_2, LAYER_PARAMETERS };
+
+struct embedding_values {
+    struct gen_common common;
+    uint64_t steps, tables, first, every, width, start, dense, hidden;
+    double growth;
+    const char *rows, *sparse, *batches, *bags;
+    int draw, type, optimizer;
+    bool master;
+};
+
+struct embedding {
+    struct emit emit;
+    struct embedding_values values; /* the texts are not used after create */
+    struct rng rng;
+    struct draws rows, sparse, batches, bags;
+    struct eager eager;
+    struct parameter bottom[LAYER_PARAMETERS], top[LAYER_PARAMETERS];
+    struct parameter retired[LAYER_PARAMETERS]; /* the top before; the graph holds it */
+    struct embedding_table *tables;
+    uint64_t table_count;
+    struct parameter **updated; /* room for all parameters */
+    struct emit_block *scratch; /* as many */
+    struct emit_block bottom_output, loss;
+    uint64_t step, batch;
+    bool ended;
+};
+
+/* What a step's forward pass leaves for its backward pass. */
+struct saved {
+    struct emit_block input, bottom_hidden, joined, top_hidden, probability;
+};
+
+static uint64_t value_bytes(const struct embedding *self)
+{
+    return numeric_value_bytes(self->eager.type);
+}
+
+static void make_weight(struct embedding *self, struct parameter *parameter, uint64_t rows,
+                        uint64_t columns)
+{
+    uint64_t elements = rows * columns;
+    parameter_make(&self->eager, parameter, elements, elements * value_bytes(self));
+}
+
+/* Two layers: `inputs` to hidden, hidden to `outputs`. */
+static void make_network(struct embedding *self, struct parameter *network, uint64_t inputs,
+                         uint64_t outputs)
+{
+    uint64_t hidden = self->values.hidden;
+    make_weight(self, &network[WEIGHT_1], hidden, inputs);
+    make_weight(self, &network[BIAS_1], hidden, 1);
+    make_weight(self, &network[WEIGHT_2], outputs, hidden);
+    make_weight(self, &network[BIAS_2], outputs, 1);
+}
+
+static uint64_t joined_width(const struct embedding *self)
+{
+    return self->values.width * (self->table_count + 1);
+}
+
+static enum status start(struct emit *emit, struct error *error)
+{
+    struct embedding *self = (struct embedding *)emit;
+    (void)error;
+    rng_seed(&self->rng, self->values.common.seed);
+    draws_start(&self->rows);
+    draws_start(&self->sparse);
+    draws_start(&self->batches);
+    draws_start(&self->bags);
+    eager_start(&self->eager, emit, (enum numeric)self->values.type);
+    self->table_count = 0;
+    self->step = 0;
+    self->ended = false;
+    self->bottom_output.held = self->loss.held = false;
+    for (int i = 0; i < LAYER_PARAMETERS; i++)
+        self->top[i] = self->retired[i] = (struct parameter){.elements = 0};
+    make_network(self, self->bottom, self->values.dense, self->values.width);
+    return STATUS_OK;
+}
+
+/* Rule 1. */
+static void add_table(struct embedding *self)
+{
+    struct embedding_table *table = &self->tables[self->table_count++];
+    *table = (struct embedding_table){.width = self->values.width};
+    table->rows = draws_next_log(&self->rows, &self->rng);
+    table->sparse = draws_next(&self->sparse, &self->rng) != 0;
+    uint64_t capacity = table->rows;
+    if (self->values.growth > 0 && self->values.start < capacity)
+        capacity = self->values.start;
+    embedding_table_make(&self->eager, table, capacity);
+}
+
+static void make_top(struct embedding *self)
+{
+    for (int i = 0; i < LAYER_PARAMETERS; i++)
+        self->retired[i] = self->top[i];
+    make_network(self, self->top, joined_width(self), 1);
+}
+
+static bool table_is_due(const struct embedding *self)
+{
+    const struct embedding_values *values = &self->values;
+    return self->table_count < values->tables && self->step >= values->first &&
+           (self->step - values->first) % values->every == 0;
+}
+
+/* A layer with a bias and a rectifier; the layer's own output is not kept. */
+static struct emit_block hidden_layer(struct embedding *self, uint64_t inputs)
+{
+    struct emit_block linear = eager_product(&self->eager, EAGER_FORWARD, self->batch,
+                                             self->values.hidden, inputs, true, "activation");
+    struct emit_block output = eager_map(&self->eager, linear.bytes, linear.bytes, "activation");
+    emit_free(&self->emit, &linear);
+    return output;
+}
+
+/* Rule 2. The vectors of the step before go when the first new one is there. */
+static void forward_vectors(struct embedding *self, struct saved *saved)
+{
+    const struct embedding_values *values = &self->values;
+    uint64_t input_bytes = self->batch * values->dense * value_bytes(self);
+    saved->input = eager_map(&self->eager, input_bytes, 0, "input");
+    saved->bottom_hidden = hidden_layer(self, values->dense);
+    struct emit_block output = eager_product(&self->eager, EAGER_FORWARD, self->batch,
+                                             values->width, values->hidden, true, "activation");
+    for (uint64_t i = self->table_count; i > 0; i--)
+        emit_free(&self->emit, &self->tables[i - 1].output);
+    emit_free(&self->emit, &self->bottom_output);
+    self->bottom_output = output;
+    for (uint64_t i = 0; i < self->table_count; i++) {
+        uint64_t bag = draws_next(&self->bags, &self->rng);
+        embedding_table_see(&self->eager, &self->tables[i], self->batch * bag, values->growth);
+        embedding_table_lookup(&self->eager, &self->tables[i], self->batch, bag);
+    }
+}
+
+/* Rule 3. */
+static void forward_loss(struct embedding *self, struct saved *saved)
+{
+    uint64_t value = value_bytes(self);
+    uint64_t joined = self->batch * joined_width(self) * value;
+    saved->joined = eager_map(&self->eager, joined, joined, "activation");
+    saved->top_hidden = hidden_layer(self, joined_width(self));
+    struct emit_block logit = eager_product(&self->eager, EAGER_FORWARD, self->batch, 1,
+                                            self->values.hidden, true, "activation");
+    saved->probability = eager_map(&self->eager, logit.bytes, logit.bytes, "activation");
+    emit_free(&self->emit, &logit);
+    struct emit_block loss = eager_map(&self->eager, value, logit.bytes, "loss");
+    parameter_drop(&self->eager, &self->retired[WEIGHT_2]);
+    parameter_drop(&self->eager, &self->retired[WEIGHT_1]);
+    parameter_drop(&self->eager, &self->retired[BIAS_1]);
+    emit_free(&self->emit, &self->loss);
+    self->loss = loss;
+}
+
+/* Backward through output = input x weight + bias: the gradients of input (not for the first
+ * layer of the model), weight and bias; `outgoing` stays. */
+static struct emit_block backward_layer(struct embedding *self, struct parameter *weight,
+                                        struct parameter *bias, uint64_t inputs, uint64_t outputs,
+                                        bool want_input)
+{
+    struct eager *eager = &self->eager;
+    struct emit_block input = {.held = false};
+    if (want_input)
+        input =
+            eager_product(eager, EAGER_BACKWARD, self->batch, inputs, outputs, false, "gradient");
+    parameter_accumulate(
+        eager, weight,
+        eager_product(eager, EAGER_BACKWARD, outputs, inputs, self->batch, false, "gradient"));
+    parameter_accumulate(eager, bias, eager_bias_gradient(eager, self->batch, outputs));
+    return input;
+}
+
+/* Backward through the rectifier: frees the outgoing gradient and the saved output. */
+static struct emit_block backward_hidden(struct embedding *self, struct emit_block *outgoing,
+                                         struct emit_block *saved)
+{
+    struct emit_block gradient =
+        eager_map(&self->eager, outgoing->bytes, outgoing->bytes + saved->bytes, "gradient");
+    emit_free(&self->emit, outgoing);
+    emit_free(&self->emit, saved);
+    return gradient;
+}
+
+/* The top network; gives the gradient of the joined vectors. */
+static struct emit_block backward_top(struct embedding *self, struct saved *saved)
+{
+    struct eager *eager = &self->eager;
+    uint64_t hidden = self->values.hidden;
+    uint64_t bytes = saved->probability.bytes;
+    struct emit_block mean = eager_map(eager, bytes, 0, "gradient");
+    struct emit_block logit = eager_map(eager, bytes, 2 * bytes, "gradient");
+    emit_free(&self->emit, &mean);
+    emit_free(&self->emit, &saved->probability);
+    struct emit_block output =
+        backward_layer(self, &self->top[WEIGHT_2], &self->top[BIAS_2], hidden, 1, true);
+    emit_free(&self->emit, &logit);
+    struct emit_block linear = backward_hidden(self, &output, &saved->top_hidden);
+    struct emit_block joined = backward_layer(self, &self->top[WEIGHT_1], &self->top[BIAS_1],
+                                              joined_width(self), hidden, true);
+    emit_free(&self->emit, &linear);
+    emit_free(&self->emit, &saved->joined);
+    return joined;
+}
+
+/* Rule 4. */
+static void backward(struct embedding *self, struct saved *saved)
+{
+    const struct embedding_values *values = &self->values;
+    struct emit_block seed = eager_map(&self->eager, value_bytes(self), 0, "gradient");
+    struct emit_block joined = backward_top(self, saved);
+    for (uint64_t i = self->table_count; i > 0; i--)
+        embedding_table_backward(&self->eager, &self->tables[i - 1], self->batch);
+    struct emit_block output = backward_layer(self, &self->bottom[WEIGHT_2], &self->bottom[BIAS_2],
+                                              values->hidden, values->width, true);
+    emit_free(&self->emit, &joined);
+    struct emit_block linear = backward_hidden(self, &output, &saved->bottom_hidden);
+    backward_layer(self, &self->bottom[WEIGHT_1], &self->bottom[BIAS_1], values->dense,
+                   values->hidden, false);
+    emit_free(&self->emit, &linear);
+    emit_free(&self->emit, &saved->input);
+    emit_free(&self->emit, &seed);
+}
+
+/* Rule 5. */
+static void update(struct embedding *self)
+{
+    enum optimizer optimizer = (enum optimizer)self->values.optimizer;
+    bool master = self->values.master && self->eager.type != NUMERIC_FLOAT32;
+    size_t count = 0;
+    for (uint64_t i = 0; i < self->table_count; i++) {
+        if (self->tables[i].sparse)
+            embedding_table_update_sparse(&self->eager, &self->tables[i], optimizer, master);
+        else
+            self->updated[count++] = &self->tables[i].weight;
+    }
+    for (int i = 0; i < LAYER_PARAMETERS; i++) {
+        self->updated[count++] = &self->bottom[i];
+        self->updated[count++] = &self->top[i];
+    }
+    parameter_update(&self->eager, self->updated, count, optimizer, master, self->scratch);
+}
+
+/* The loop over the parameters still names the last one of the step before when it begins. */
+static void drop_gradients(struct embedding *self)
+{
+    parameter_drop(&self->eager, &self->retired[BIAS_2]);
+    for (uint64_t i = 0; i < self->table_count; i++)
+        embedding_table_drop_gradient(&self->eager, &self->tables[i]);
+    for (int i = 0; i < LAYER_PARAMETERS; i++)
+        emit_free(&self->emit, &self->bottom[i].gradient);
+    for (int i = 0; i < LAYER_PARAMETERS; i++)
+        emit_free(&self->emit, &self->top[i].gradient);
+}
+
+/* The program returns; the libraries keep their workspaces. */
+static void finish(struct embedding *self)
+{
+    for (uint64_t i = 0; i < self->table_count; i++)
+        embedding_table_drop(&self->eager, &self->tables[i]);
+    for (int i = 0; i < LAYER_PARAMETERS; i++) {
+        parameter_drop(&self->eager, &self->bottom[i]);
+        parameter_drop(&self->eager, &self->top[i]);
+    }
+    emit_free(&self->emit, &self->bottom_output);
+    emit_free(&self->emit, &self->loss);
+    self->ended = true;
+}
+
+static enum status advance(struct emit *emit, struct error *error)
+{
+    struct embedding *self = (struct embedding *)emit;
+    (void)error;
+    if (self->ended)
+        return STATUS_OK;
+    if (self->step == self->values.steps) {
+        finish(self);
+        return STATUS_OK;
+    }
+    bool due = table_is_due(self);
+    if (due)
+        add_table(self);
+    if (due || self->step == 0)
+        make_top(self);
+    self->batch = draws_next(&self->batches, &self->rng);
+    struct saved saved = {.input = {.held = false}};
+    forward_vectors(self, &saved);
+    forward_loss(self, &saved);
+    backward(self, &saved);
+    update(self);
+    drop_gradients(self);
+    emit_step(emit);
+    self->step++;
+    return STATUS_OK;
+}
+
+static void release(struct emit *emit)
+{
+    struct embedding *self = (struct embedding *)emit;
+    draws_close(&self->rows);
+    draws_close(&self->sparse);
+    draws_close(&self->batches);
+    draws_close(&self->bags);
+    free(self->tables);
+    free(self->updated);
+    free(self->scratch);
+}
+
+static const struct emit_program program = {
+    .name = "embedding",
+    .source_bytes = sizeof(struct embedding),
+    .start = start,
+    .advance = advance,
+    .release = release,
+};
+
+static enum status fill(struct embedding *self, struct error *error)
+{
+    static const char owner[] = "generator embedding";
+    const struct embedding_values *values = &self->values;
+    enum draws_order order = (enum draws_order)values->draw;
+    size_t parameters = (size_t)values->tables + 2 * LAYER_PARAMETERS;
+    if (values->growth > 0 && values->growth < 1.01)
+        return error_set(error, STATUS_INVALID,
+                         "%s: growth is the factor by which a full table grows: at least 1.01, or "
+                         "0 for tables that are made whole",
+                         owner);
+    enum status status =
+        draws_parse(&self->rows, values->rows, DRAWS_CYCLE, 1, 1u << 30, owner, "rows", error);
+    if (status == STATUS_OK)
+        status =
+            draws_parse(&self->sparse, values->sparse, DRAWS_CYCLE, 0, 1, owner, "sparse", error);
+    if (status == STATUS_OK)
+        status = draws_parse(&self->batches, values->batches, order, 1, 1u << 20, owner, "batches",
+                             error);
+    if (status == STATUS_OK)
+        status = draws_parse(&self->bags, values->bags, order, 1, 4096, owner, "bags", error);
+    if (status != STATUS_OK)
+        return status;
+    self->tables = calloc((size_t)values->tables + 1, sizeof *self->tables);
+    self->updated = calloc(parameters, sizeof *self->updated);
+    self->scratch = calloc(parameters, sizeof *self->scratch);
+    if (!self->tables || !self->updated || !self->scratch)
+        return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory", owner);
+    return STATUS_OK;
+}
+
+static enum status create(const void *values, struct trace_source **out, struct error *error)
+{
+    struct emit *emit;
+    enum status status = emit_create(&program, &emit, error);
+    if (status != STATUS_OK)
+        return status;
+    struct embedding *self = (struct embedding *)emit;
+    self->values = *(const struct embedding_values *)values;
+    status = fill(self, error);
+    if (status == STATUS_OK)
+        *out = &emit->source;
+    else
+        trace_close(&emit->source);
+    return status;
+}
+
+#define AT(field) offsetof(struct embedding_values, field)
+
+static const struct option options[] = {
+    GEN_COMMON_OPTIONS,
+    {"steps", OPTION_COUNT, AT(steps), "60", 1, 1e7, NULL, "training steps"},
+    {"tables", OPTION_COUNT, AT(tables), "16", 0, 4096, NULL, "embedding tables in the end"},
+    {"first", OPTION_COUNT, AT(first), "10", 0, 1e7, NULL,
+     "step, from 0, at which the first table is used"},
+    {"every", OPTION_COUNT, AT(every), "2", 1, 1e7, NULL, "steps from one new table to the next"},
+    {"rows", OPTION_TEXT, AT(rows), "10000-4000000", 0, 0, NULL,
+     "list of the tables' vocabularies, taken in turn; a range is drawn from log-uniformly"},
+    {"width", OPTION_COUNT, AT(width), "64", 1, 65536, NULL, "elements of a row"},
+    {"start", OPTION_COUNT, AT(start), "4096", 1, 1e9, NULL,
+     "rows of a new table, where tables grow"},
+    {"growth", OPTION_FRACTION, AT(growth), "2", 0, 16, NULL,
+     "factor by which a full table grows, 2 or 1.5; 0: tables are made whole"},
+    {"sparse", OPTION_TEXT, AT(sparse), "0;1", 0, 0, NULL,
+     "list, taken in turn: 1 where a table has sparse gradients, 0 where dense, 0-1 at random"},
+    {"batches", OPTION_TEXT, AT(batches), "2048;4096;8192", 0, 0, NULL,
+     "list of batch sizes, one for each step"},
+    {"bags", OPTION_TEXT, AT(bags), "1-19", 0, 0, NULL,
+     "list of ids per sample, one for each lookup of a table"},
+    {"draw", OPTION_CHOICE, AT(draw), "random", 0, 0, DRAWS_CHOICES,
+     "how batches and bags are taken from their lists"},
+    {"dense", OPTION_COUNT, AT(dense), "13", 1, 65536, NULL, "dense features"},
+    {"hidden", OPTION_COUNT, AT(hidden), "512", 1, 65536, NULL, "width of the hidden layers"},
+    {"dtype", OPTION_CHOICE, AT(type), "float32", 0, 0, NUMERIC_CHOICES,
+     "of weights and activations; int8 tables have a scale per row and 16-bit activations"},
+    {"optimizer", OPTION_CHOICE, AT(optimizer), "adagrad", 0, 0, OPTIMIZER_CHOICES,
+     "its state is made when it first sees a parameter"},
+    {"master", OPTION_BOOL, AT(master), "yes", 0, 0, NULL,
+     "a float32 copy of weights in fewer bits, for the optimizer"},
+    {.name = NULL},
+};
+
+const struct gen_ops embedding_generator = {
+    .name = "embedding",
+    .summary = "a recommender whose tables appear and grow on first use",
+    .page = "workloads/gen/embedding.md",
+    .options = options,
+    .values_bytes = sizeof(struct embedding_values),
+    .create = create,
+};
