@@ -50,6 +50,10 @@ struct backing_ops {
     bool (*done)(struct backing *self, struct backing_ticket ticket);
     void (*wait)(struct backing *self, struct backing_ticket ticket);
 
+    /* Optional: later work of `stream` waits for the ticket; the caller does not. Where it is
+     * missing the caller waits. */
+    void (*order)(struct backing *self, uint32_t stream, struct backing_ticket ticket);
+
     /* Bytes that this process could still get, and all it may have (cuMemGetInfo). */
     void (*memory)(struct backing *self, uint64_t *free_bytes, uint64_t *total_bytes);
 
@@ -131,6 +135,15 @@ static inline bool backing_done(struct backing *self, struct backing_ticket tick
 static inline void backing_wait(struct backing *self, struct backing_ticket ticket)
 {
     self->ops->wait(self, ticket);
+}
+
+static inline void backing_order(struct backing *self, uint32_t stream,
+                                 struct backing_ticket ticket)
+{
+    if (self->ops->order)
+        self->ops->order(self, stream, ticket);
+    else
+        self->ops->wait(self, ticket);
 }
 
 static inline void backing_memory(struct backing *self, uint64_t *free_bytes, uint64_t *total_bytes)
