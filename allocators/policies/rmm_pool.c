@@ -1,0 +1,301 @@
+/* RAPIDS RMM's pool_memory_resource (coalescing best fit, as of 2026):
+ *
+ * 1. Sizes round up to 256 bytes. Each stream has a free list; a block goes to the list of
+ *    the stream that frees it.
+ * 2. The smallest block that fits is taken, the lowest address among equals, and cut exactly.
+ * 3. Where the stream's own list has none: a fitting block of another stream's list, in the
+ *    order of streams; the stream waits for that list's last free. The rest of the block
+ *    stays in the other list.
+ * 4. Then the other lists are merged into this one, one after another, until a block fits.
+ * 5. Then the pool grows: without a maximum by what it already has, with one by half of what
+ *    is missing to it, at least by the request; when the device refuses, by half of that, and
+ *    so on down to the request.
+ * 6. Blocks of different device allocations never merge. The pool never shrinks. */
+#include "allocators/base/size.h"
+#include "allocators/heap.h"
+
+#define ALIGNMENT_BYTES UINT64_C(256)
+
+struct rmm_values {
+    struct policy_common common;
+    uint64_t initial_bytes;
+};
+
+struct rmm {
+    struct policy base;
+    struct heap heap;
+    uint64_t maximum_bytes; /* 0: none */
+    uint64_t failures;
+    uint32_t last_stream;
+    struct backing_ticket *last_free; /* by stream: its last free; value 0: none */
+    uint32_t last_free_room;
+};
+
+static const struct option rmm_options[] = {
+    POLICY_COMMON_OPTIONS,
+    {"initial_pool_size", OPTION_BYTES, offsetof(struct rmm_values, initial_bytes), "0", 0, 0, NULL,
+     "bytes that the pool takes at once, a multiple of 256"},
+    {NULL, OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
+};
+
+static struct rmm *rmm_of(struct policy *base)
+{
+    return (struct rmm *)base;
+}
+
+static void wait_for_list(struct rmm *self, uint32_t stream, uint32_t list)
+{
+    if (list < self->last_free_room && self->last_free[list].value)
+        backing_order(self->heap.backing, stream, self->last_free[list]);
+}
+
+/* Rule 3. The rest of the block stays in the list that it came from. */
+static uint32_t take_from_others(struct rmm *self, uint32_t stream, uint64_t bytes)
+{
+    for (uint32_t list = 0; list < self->heap.list_room; list++) {
+        if (list == stream || !self->heap.lists[list])
+            continue;
+        uint32_t piece = heap_take(&self->heap, list, bytes);
+        if (!piece)
+            continue;
+        wait_for_list(self, stream, list);
+        if (self->heap.spans.at[piece].bytes > bytes)
+            heap_split(&self->heap, piece, bytes, list);
+        return piece;
+    }
+    return 0;
+}
+
+/* Rule 4. */
+static uint32_t merge_others(struct rmm *self, uint32_t stream, uint64_t bytes)
+{
+    for (uint32_t list = 0; list < self->heap.list_room; list++) {
+        uint32_t moved = list == stream ? 0 : heap_next(&self->heap, list, 0, 0);
+        if (!moved)
+            continue;
+        wait_for_list(self, stream, list);
+        for (; moved; moved = heap_next(&self->heap, list, 0, 0)) {
+            heap_remove(&self->heap, moved);
+            heap_give(&self->heap, moved, stream);
+        }
+        uint32_t piece = heap_take(&self->heap, stream, bytes);
+        if (piece)
+            return piece;
+    }
+    return 0;
+}
+
+/* What the pool wants to grow by; 0: the maximum does not allow the request. */
+static uint64_t size_to_grow(const struct rmm *self, uint64_t bytes)
+{
+    uint64_t held = self->base.totals.reserved_bytes;
+    if (!self->maximum_bytes)
+        return bytes > held ? bytes : held;
+    uint64_t remaining =
+        held < self->maximum_bytes ? size_round_up(self->maximum_bytes - held, ALIGNMENT_BYTES) : 0;
+    if (bytes > remaining)
+        return 0;
+    return bytes > remaining / 2 ? bytes : remaining / 2;
+}
+
+/* Rule 5. */
+static enum status expand(struct rmm *self, uint64_t bytes, uint32_t *piece)
+{
+    uint64_t attempt = size_to_grow(self, bytes);
+    while (attempt >= bytes) {
+        enum status status = heap_grow(&self->heap, attempt, piece);
+        if (status != STATUS_REFUSED)
+            return status;
+        if (attempt == bytes)
+            break;
+        attempt = attempt / 2 > bytes ? attempt / 2 : bytes;
+    }
+    return STATUS_NO_MEMORY;
+}
+
+static enum status find(struct rmm *self, uint32_t stream, uint64_t bytes, uint32_t *piece)
+{
+    *piece = heap_take(&self->heap, stream, bytes);
+    if (!*piece)
+        *piece = take_from_others(self, stream, bytes);
+    if (!*piece)
+        *piece = merge_others(self, stream, bytes);
+    if (!*piece) {
+        enum status status = expand(self, bytes, piece);
+        if (status != STATUS_OK)
+            return status;
+    }
+    if (self->heap.spans.at[*piece].bytes > bytes)
+        heap_split(&self->heap, *piece, bytes, stream);
+    return STATUS_OK;
+}
+
+static enum status rmm_alloc(struct policy *base, const struct policy_request *request,
+                             struct policy_block *out)
+{
+    struct rmm *self = rmm_of(base);
+    uint64_t bytes = size_round_up(request->bytes, ALIGNMENT_BYTES);
+    uint32_t piece;
+    enum status status = heap_reserve(&self->heap, 2, request->stream);
+    if (status == STATUS_OK)
+        status = find(self, request->stream, bytes, &piece);
+    self->last_stream = request->stream;
+    if (status != STATUS_OK) {
+        self->failures += status == STATUS_NO_MEMORY;
+        return status;
+    }
+    struct span *span = &self->heap.spans.at[piece];
+    span->requested_bytes = request->bytes;
+    span->owner = request->stream;
+    self->base.totals.live_bytes += request->bytes;
+    self->base.totals.granted_bytes += bytes;
+    self->base.totals.live_blocks++;
+    out->address = span->address;
+    out->granted_bytes = bytes;
+    out->cookie = piece;
+    return STATUS_OK;
+}
+
+static enum status note_free(struct rmm *self, uint32_t stream)
+{
+    if (stream >= self->last_free_room) {
+        struct backing_ticket *grown = host_grow(self->heap.host, self->last_free,
+                                                 self->last_free_room, stream + 1, sizeof *grown);
+        if (!grown)
+            return STATUS_HOST_MEMORY;
+        self->last_free = grown;
+        self->last_free_room = stream + 1;
+    }
+    self->last_free[stream] = backing_fence(self->heap.backing, stream);
+    return STATUS_OK;
+}
+
+static enum status rmm_free(struct policy *base, const struct policy_block *block, uint32_t stream)
+{
+    struct rmm *self = rmm_of(base);
+    uint32_t piece = (uint32_t)block->cookie;
+    const struct span *span = &self->heap.spans.at[piece];
+    enum status status = heap_reserve(&self->heap, 0, stream);
+    /* One stream never waits for itself: an event is recorded once there are several. */
+    if (status == STATUS_OK && (stream || self->heap.list_room > 1))
+        status = note_free(self, stream);
+    if (status != STATUS_OK)
+        return status;
+    self->base.totals.live_bytes -= span->requested_bytes;
+    self->base.totals.granted_bytes -= span->bytes;
+    self->base.totals.live_blocks--;
+    heap_give(&self->heap, piece, stream);
+    return STATUS_OK;
+}
+
+static void rmm_stats(const struct policy *base, struct policy_stats *out)
+{
+    const struct rmm *self = (const struct rmm *)base;
+    heap_stats(&self->heap, out);
+    for (uint32_t list = 0; list < self->heap.list_room; list++) {
+        uint64_t largest = heap_largest(&self->heap, list);
+        if (largest > out->largest_hole_bytes)
+            out->largest_hole_bytes = largest;
+    }
+    out->count.failures = self->failures;
+}
+
+/* Any list can serve any stream, at the price of a wait between streams, which is none of the
+ * host. Lists that would have to be merged first are not counted. */
+static uint64_t rmm_servable(const struct policy *base, enum policy_price price)
+{
+    const struct rmm *self = (const struct rmm *)base;
+    uint64_t largest = 0;
+    (void)price;
+    for (uint32_t list = 0; list < self->heap.list_room; list++) {
+        uint64_t bytes = heap_largest(&self->heap, list);
+        largest = bytes > largest ? bytes : largest;
+    }
+    return largest;
+}
+
+static void rmm_walk(const struct policy *base, policy_visit *visit, void *argument)
+{
+    heap_walk(&((const struct rmm *)base)->heap, true, visit, argument);
+}
+
+static enum status rmm_validate(const struct policy *base, struct error *error)
+{
+    return heap_validate(&((const struct rmm *)base)->heap, "rmm-pool", error);
+}
+
+static void rmm_destroy(struct policy *base)
+{
+    struct rmm *self = rmm_of(base);
+    struct host *host = self->heap.host;
+    host_free(host, self->last_free, self->last_free_room * sizeof *self->last_free);
+    heap_close(&self->heap);
+    host_free(host, self, sizeof *self);
+}
+
+/* The block that the pool starts with lies in the default stream's list. */
+static enum status take_initial(struct rmm *self, uint64_t bytes, struct error *error)
+{
+    uint32_t piece;
+    enum status status = heap_reserve(&self->heap, 1, 0);
+    if (status == STATUS_OK)
+        status = heap_grow(&self->heap, bytes, &piece);
+    if (status == STATUS_REFUSED)
+        return error_set(error, STATUS_INVALID,
+                         "policy rmm-pool: the device has no %llu bytes for initial_pool_size; "
+                         "make it smaller",
+                         (unsigned long long)bytes);
+    if (status == STATUS_OK)
+        heap_give(&self->heap, piece, 0);
+    return status;
+}
+
+static enum status rmm_create(const struct policy_context *context, const void *given,
+                              struct policy **out, struct error *error)
+{
+    extern const struct policy_ops rmm_pool_policy;
+    const struct rmm_values *values = given;
+    uint64_t initial = values->initial_bytes;
+    uint64_t maximum = values->common.limit_bytes;
+    if (initial % ALIGNMENT_BYTES || maximum % ALIGNMENT_BYTES)
+        return error_set(error, STATUS_INVALID,
+                         "policy rmm-pool: initial_pool_size and limit are multiples of 256 bytes");
+    if (maximum && initial > maximum)
+        return error_set(error, STATUS_INVALID,
+                         "policy rmm-pool: initial_pool_size is above the limit");
+    struct rmm *self = host_alloc(context->host, sizeof *self);
+    if (!self)
+        return error_set(error, STATUS_HOST_MEMORY, "policy rmm-pool: the host has no memory left");
+    self->base.ops = &rmm_pool_policy;
+    self->maximum_bytes = maximum;
+    heap_open(&self->heap, &self->base, context);
+    enum status status = initial ? take_initial(self, initial, error) : STATUS_OK;
+    if (status != STATUS_OK) {
+        rmm_destroy(&self->base);
+        return status;
+    }
+    *out = &self->base;
+    return STATUS_OK;
+}
+
+static const char *const rmm_recorders[] = {"rmm-pool", NULL};
+
+const struct policy_ops rmm_pool_policy = {
+    .abi = POLICY_ABI,
+    .ops_bytes = sizeof(struct policy_ops),
+    .name = "rmm-pool",
+    .summary = "RAPIDS RMM's pool: coalescing best fit, doubling, streams take from each other",
+    .reference = "RMM 26.06, pool_memory_resource",
+    .recorders = rmm_recorders,
+    .capabilities = POLICY_WATCHES_HOLES,
+    .options = rmm_options,
+    .values_bytes = sizeof(struct rmm_values),
+    .create = rmm_create,
+    .destroy = rmm_destroy,
+    .alloc = rmm_alloc,
+    .free = rmm_free,
+    .stats = rmm_stats,
+    .walk = rmm_walk,
+    .validate = rmm_validate,
+    .servable = rmm_servable,
+};

@@ -1,0 +1,163 @@
+/* Worked examples of many allocators as small scripts over a bump address. Words of a script:
+ *
+ *   +BYTES[@OFFSET][sSTREAM]   a request; its place if it matters. `+BYTES!` must fail
+ *   -N                         frees the N-th request, from 0
+ *   =BYTES                     reserved bytes now
+ *   ~BYTES                     granted bytes now
+ *   ^BYTES                     largest hole now
+ *
+ * BYTES may end in K, M or G. A policy with known examples adds rows here. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/size.h"
+#include "allocators/registry.h"
+#include "tests/support/fake_backing.h"
+
+#define REQUESTS 64
+
+struct example {
+    const char *name, *spec;
+    uint64_t cap_bytes; /* of the device */
+    const char *script;
+};
+
+static const struct example examples[] = {
+    /* CuPy, in units of 512 bytes where small. */
+    {"cupy splits exactly", "cupy", UINT64_MAX, "+2K@0 -0 +1K@0 +1K@1K =2K"},
+    {"cupy keeps what is freed", "cupy", UINT64_MAX, "+1K +2K =3K -0 -1 +512 =3K ~512"},
+    {"cupy does not share between streams", "cupy", UINT64_MAX, "+1K@0 -0 +1K@1Ks1 =2K"},
+    {"cupy gives idle chunks back under a limit", "cupy:limit=3K", UINT64_MAX, "+2560 -0 +3K =3K"},
+    {"cupy never merges device allocations", "cupy", UINT64_MAX,
+     "+1@0 +1000@512 =1536 -0 -1 +1536 =3K"},
+    {"cupy one byte more is a new chunk", "cupy", UINT64_MAX, "+100M -0 +104857601 =209715712"},
+    {"cupy a small piece pins a chunk", "cupy", 100 * MIB, "+60M -0 +512 +60M! =60M ~512"},
+    {"cupy merges both neighbours", "cupy", UINT64_MAX,
+     "+2K@0 -0 +1K@0 +512@1K +512@1536 -1 -3 ^1K ~512 -2 ^2K =2K"},
+    /* RMM's pool. */
+    {"rmm-pool grows by what it has", "rmm-pool", UINT64_MAX,
+     "+1000@0 =1K +300@1K =2K +5000@2K =7K"},
+    {"rmm-pool grows by half of what is missing", "rmm-pool:initial_pool_size=1M,limit=4M",
+     UINT64_MAX, "+1M@0 +512K@1M =2621440 +1M@1572864 +1@2621440 =3407872"},
+    {"rmm-pool does not merge device allocations", "rmm-pool:initial_pool_size=1M,limit=4M",
+     UINT64_MAX, "+1M@0 +1M@1M =2621440 -0 -1 +1572865!"},
+    {"rmm-pool initial size can be too small to grow from",
+     "rmm-pool:initial_pool_size=256,limit=1K", UINT64_MAX, "+1K!"},
+    {"rmm-pool without it the same request fits", "rmm-pool:limit=1K", UINT64_MAX, "+1K@0"},
+    {"rmm-pool the maximum less the initial", "rmm-pool:initial_pool_size=1M,limit=4M", UINT64_MAX,
+     "+4M!"},
+    {"rmm-pool all of the maximum", "rmm-pool:limit=4M", UINT64_MAX, "+4M@0"},
+    {"rmm-pool halves what the device refuses", "rmm-pool", 100 * MIB, "+40M +40M +10M =100M"},
+    {"rmm-pool best fit", "rmm-pool:initial_pool_size=64K", UINT64_MAX,
+     "+1000@0 +1000@1K +4096@2K +256@6K +8192@6400 -0 -2 +512@0 +1K@2K"},
+};
+
+struct run {
+    struct policy *policy;
+    struct policy_block blocks[REQUESTS];
+    unsigned count;
+};
+
+static uint64_t read_bytes(const char **at)
+{
+    char text[32];
+    size_t used = strspn(*at, "0123456789");
+    uint64_t bytes;
+    if ((*at)[used] == 'K' || (*at)[used] == 'M' || (*at)[used] == 'G')
+        used++;
+    assert_in_range(used, 1, sizeof text - 1);
+    memcpy(text, *at, used);
+    text[used] = '\0';
+    *at += used;
+    assert_int_equal(size_parse(text, &bytes, NULL), STATUS_OK);
+    return bytes;
+}
+
+static void do_request(struct run *run, const char **at)
+{
+    struct policy_request request = {.bytes = read_bytes(at)};
+    bool placed = false;
+    uint64_t offset = 0;
+    bool fails = **at == '!';
+    *at += fails;
+    if (**at == '@') {
+        ++*at;
+        placed = true;
+        offset = read_bytes(at);
+    }
+    if (**at == 's') {
+        ++*at;
+        request.stream = (uint32_t)read_bytes(at);
+    }
+    assert_in_range(run->count, 0, REQUESTS - 1);
+    struct policy_block *block = &run->blocks[run->count++];
+    assert_int_equal(policy_alloc(run->policy, &request, block),
+                     fails ? STATUS_NO_MEMORY : STATUS_OK);
+    if (placed)
+        assert_int_equal(block->address, offset);
+}
+
+static void do_word(struct run *run, const char **at)
+{
+    struct policy_stats stats;
+    struct error error;
+    char word = *(*at)++;
+    if (word == '+') {
+        do_request(run, at);
+    } else if (word == '-') {
+        uint64_t n = read_bytes(at);
+        assert_in_range(n, 0, run->count - 1);
+        assert_int_equal(policy_free(run->policy, &run->blocks[n], 0), STATUS_OK);
+    } else {
+        uint64_t want = read_bytes(at);
+        policy_stats(run->policy, &stats);
+        assert_int_equal(word == '='   ? stats.totals.reserved_bytes
+                         : word == '~' ? stats.totals.granted_bytes
+                                       : stats.largest_hole_bytes,
+                         want);
+        assert_non_null(strchr("=~^", word));
+    }
+    if (policy_validate(run->policy, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+}
+
+static void check_example(void **state)
+{
+    const struct example *example = *state;
+    struct fake_backing *backing = malloc(sizeof *backing);
+    struct host host = {0};
+    struct spec spec;
+    struct error error;
+    struct run run = {.count = 0};
+    assert_non_null(backing);
+    fake_backing_open(backing, example->cap_bytes);
+    struct policy_context context = {.backing = &backing->base, .host = &host};
+    assert_int_equal(spec_parse(example->spec, &spec, &error), STATUS_OK);
+    if (registry_create(&spec, &context, &run.policy, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    for (const char *at = example->script; *at;) {
+        do_word(&run, &at);
+        at += strspn(at, " ");
+    }
+    policy_destroy(run.policy);
+    spec_close(&spec);
+    assert_int_equal(host.now_bytes, 0);
+    assert_int_equal(backing->held_bytes, 0);
+    free(backing);
+}
+
+int main(void)
+{
+    enum { COUNT = sizeof examples / sizeof *examples };
+    struct CMUnitTest tests[COUNT];
+    for (size_t i = 0; i < COUNT; i++)
+        tests[i] = (struct CMUnitTest){.name = examples[i].name,
+                                       .test_func = check_example,
+                                       .initial_state = (void *)(uintptr_t)&examples[i]};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
