@@ -1,5 +1,80 @@
-int main(void);
-int main(void)
+/* allocrig: finds the command, runs it, prints its error as one sentence, and turns its status
+ * into the exit status. Nothing else in the program exits. */
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/cli/cli.h"
+#include "bench/suite/build_info.h"
+
+const struct cli_command cli_commands[] = {
+    {"list", "the policies, workloads, devices, metrics and formats there are", cmd_list},
+    {NULL, NULL, NULL},
+};
+
+static void print_help(void)
 {
-    return 0;
+    puts("Usage: allocrig COMMAND [options]\n\n"
+         "A test rig for GPU memory allocator policies: replays programs under policies on a\n"
+         "simulated GPU and reports memory, fragmentation, driver calls and speed.\n");
+    for (const struct cli_command *command = cli_commands; command->name; command++)
+        printf("  %-10s %s\n", command->name, command->summary);
+    puts("  help       this page; help COMMAND is COMMAND --help\n\n"
+         "Sizes take KiB, MiB and GiB (K, M and G mean the same). Results go to standard output.\n"
+         "Exit status: 0 done; 1 the answer is no; 2 bad usage or input; 3 no such device or a\n"
+         "missing component; 4 an internal fault.\n\n"
+         "  allocrig run -p all -w order_flip\n"
+         "  allocrig run -p growth -p bfc -w my_trace.csv --json out.json\n"
+         "  allocrig list policies growth");
+}
+
+static const struct cli_command *find_command(const char *name)
+{
+    for (const struct cli_command *command = cli_commands; command->name; command++)
+        if (strcmp(command->name, name) == 0)
+            return command;
+    return NULL;
+}
+
+static enum status unknown_command(const char *word, struct error *error)
+{
+    const char *names[sizeof cli_commands / sizeof cli_commands[0] + 1];
+    size_t count = 0;
+    for (const struct cli_command *command = cli_commands; command->name; command++)
+        names[count++] = command->name;
+    names[count++] = "help";
+    return cli_unknown("command", word, names, count, error);
+}
+
+static enum status run_command(int argc, char **argv, struct error *error)
+{
+    char help[] = "--help";
+    const struct cli_command *command = find_command(argv[0]);
+    if (strcmp(argv[0], "--version") == 0 || strcmp(argv[0], "-V") == 0) {
+        printf("allocrig %s\n", build_info()->version);
+        return STATUS_OK;
+    }
+    bool is_help = strcmp(argv[0], "help") == 0;
+    if (is_help && argc > 1) {
+        command = find_command(argv[1]);
+        char *arguments[] = {argv[1], help, NULL};
+        return command ? command->run(2, arguments, error) : unknown_command(argv[1], error);
+    }
+    if (is_help || strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
+        print_help();
+        return STATUS_OK;
+    }
+    return command ? command->run(argc, argv, error) : unknown_command(argv[0], error);
+}
+
+int main(int argc, char **argv)
+{
+    struct error error = {{0}};
+    enum status status = argc > 1 ? run_command(argc - 1, argv + 1, &error)
+                                  : error_set(&error, STATUS_INVALID,
+                                              "no command given; `allocrig help` lists them");
+    if ((fflush(stdout) != 0 || ferror(stdout)) && !status)
+        status = error_set(&error, STATUS_IO, "standard output cannot be written");
+    if (status)
+        fprintf(stderr, "allocrig: %s\n", error.text[0] ? error.text : status_meaning(status));
+    return status_exit(status);
 }

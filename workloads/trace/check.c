@@ -370,8 +370,7 @@ enum status trace_check_event(struct trace_check *check, struct trace_event *eve
     if (status)
         return status;
     check->counts.events++;
-    if (!check->hash_off)
-        add_to_hash(check, event);
+    add_to_hash(check, event);
     return STATUS_OK;
 }
 

@@ -19,7 +19,6 @@ struct trace_check {
     const struct trace_tables *tables; /* of the events; texts are there before their events */
     bool by_slot; /* events carry their slots, which are held to the blocks; else ids find them */
     bool let_go_final; /* no completion follows a let-go: the slot is free again at the let-go */
-    bool hash_off;     /* a later pass over what was hashed before */
     struct trace_check_block *blocks; /* by slot */
     size_t block_count, block_capacity;
     uint32_t free_slot; /* the most recently freed; UINT32_MAX: none */

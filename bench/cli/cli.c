@@ -1,0 +1,183 @@
+#include "bench/cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "allocators/options.h"
+
+#define NAMES_MOST 64
+
+enum status cli_unknown(const char *what, const char *word, const char *const *names, size_t count,
+                        struct error *error)
+{
+    const char *near = nearest_name(word, names, count);
+    if (near)
+        return error_set(error, STATUS_INVALID, "there is no %s \"%.60s\"; did you mean \"%s\"?",
+                         what, word, near);
+    char all[512] = "";
+    for (size_t i = 0; i < count; i++) {
+        strncat(all, i ? ", " : "", sizeof all - strlen(all) - 1);
+        strncat(all, names[i], sizeof all - strlen(all) - 1);
+    }
+    return error_set(error, STATUS_INVALID, "there is no %s \"%.60s\"; there are: %s", what, word,
+                     all);
+}
+
+const char *cli_option_name(const struct cli_page *page, int key)
+{
+    for (const struct cli_option *option = page->options; option->key; option++)
+        if (option->key == key && option->name)
+            return option->name;
+    return "";
+}
+
+static void print_page(const struct cli_page *page, const char *command)
+{
+    const char *begin = page->arguments;
+    for (const char *at = begin;; at++) {
+        if (*at != '\n' && *at != '\0')
+            continue;
+        printf("%s allocrig %s %.*s\n", begin == page->arguments ? "Usage:" : "   or:", command,
+               (int)(at - begin), begin);
+        if (*at == '\0')
+            break;
+        begin = at + 1;
+    }
+    printf("\n%s\n", page->text);
+    for (const struct cli_option *option = page->options; option->key; option++) {
+        char left[64];
+        if (!option->name) {
+            printf("\n%s\n", option->help);
+            continue;
+        }
+        int used = option->key < CLI_KEYS ? snprintf(left, sizeof left, "-%c, ", option->key)
+                                          : snprintf(left, sizeof left, "    ");
+        snprintf(left + used, sizeof left - (size_t)used, "--%s%s%s", option->name,
+                 option->value ? " " : "", option->value ? option->value : "");
+        printf("  %-26s%s%s\n", left, strlen(left) > 25 ? "\n                            " : "",
+               option->help);
+    }
+    printf("%s  %-26s%s\n", page->options->key ? "" : "\n", "-h, --help", "print this page");
+}
+
+static enum status unknown_long(const struct cli_page *page, const char *name, struct error *error)
+{
+    const char *names[NAMES_MOST];
+    size_t count = 0;
+    for (const struct cli_option *option = page->options; option->key; option++)
+        if (option->name && count < NAMES_MOST)
+            names[count++] = option->name;
+    const char *near = nearest_name(name, names, count);
+    if (near)
+        return error_set(error, STATUS_INVALID, "there is no option --%s; did you mean --%s?", name,
+                         near);
+    return error_set(error, STATUS_INVALID, "there is no option --%s; --help lists them", name);
+}
+
+/* The option whose name is `name`, or the only one that begins with it. */
+static enum status find_long(const struct cli_page *page, const char *name,
+                             const struct cli_option **found, struct error *error)
+{
+    unsigned count = 0;
+    size_t length = strlen(name);
+    for (const struct cli_option *option = page->options; option->key; option++) {
+        if (!option->name || length == 0 || strncmp(option->name, name, length) != 0)
+            continue;
+        *found = option;
+        count++;
+        if (option->name[length] == '\0')
+            return STATUS_OK;
+    }
+    if (count > 1)
+        return error_set(error, STATUS_INVALID, "--%s may be several options; write it out", name);
+    return count ? STATUS_OK : unknown_long(page, name, error);
+}
+
+/* Where the reading stands. */
+struct cursor {
+    const struct cli_page *page;
+    int argc, at; /* argv[at] is looked at */
+    char **argv;
+    cli_take *take;
+    void *self;
+};
+
+static enum status read_long(struct cursor *cursor, struct error *error)
+{
+    char name[64];
+    const char *word = cursor->argv[cursor->at] + 2;
+    const char *equals = strchr(word, '=');
+    const char *value = equals ? equals + 1 : NULL;
+    const struct cli_option *option = NULL;
+    snprintf(name, sizeof name, "%.*s", (int)(equals ? (size_t)(equals - word) : strlen(word)),
+             word);
+    enum status status = find_long(cursor->page, name, &option, error);
+    if (status)
+        return status;
+    if (!option->value && value)
+        return error_set(error, STATUS_INVALID, "--%s takes no value", option->name);
+    if (option->value && !value) {
+        if (cursor->at + 1 == cursor->argc)
+            return error_set(error, STATUS_INVALID, "--%s needs a value: --%s %s", option->name,
+                             option->name, option->value);
+        value = cursor->argv[++cursor->at];
+    }
+    return cursor->take(cursor->self, option->key, value, error);
+}
+
+static enum status read_short(struct cursor *cursor, struct error *error)
+{
+    for (const char *letter = cursor->argv[cursor->at] + 1; *letter; letter++) {
+        const struct cli_option *option = cursor->page->options;
+        while (option->key && !(option->name && option->key == *letter))
+            option++;
+        if (!option->key)
+            return error_set(error, STATUS_INVALID, "there is no option -%c; --help lists them",
+                             *letter);
+        const char *value = NULL;
+        if (option->value && letter[1])
+            value = letter + 1;
+        else if (option->value && cursor->at + 1 < cursor->argc)
+            value = cursor->argv[++cursor->at];
+        else if (option->value)
+            return error_set(error, STATUS_INVALID, "-%c needs a value: -%c %s", *letter, *letter,
+                             option->value);
+        enum status status = cursor->take(cursor->self, option->key, value, error);
+        if (status || value)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+static bool wants_help(int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return true;
+    return false;
+}
+
+enum status cli_parse(const struct cli_page *page, int argc, char **argv, cli_take *take,
+                      void *self, bool *help, struct error *error)
+{
+    struct cursor cursor = {page, argc, 1, argv, take, self};
+    bool options_end = false;
+    enum status status = STATUS_OK;
+    *help = wants_help(argc, argv);
+    if (*help) {
+        print_page(page, argv[0]);
+        return STATUS_OK;
+    }
+    for (; cursor.at < argc && !status; cursor.at++) {
+        const char *word = argv[cursor.at];
+        if (!options_end && strcmp(word, "--") == 0)
+            options_end = true;
+        else if (!options_end && strncmp(word, "--", 2) == 0)
+            status = read_long(&cursor, error);
+        else if (!options_end && word[0] == '-' && word[1])
+            status = read_short(&cursor, error);
+        else
+            status = take(self, CLI_ARGUMENT, word, error);
+    }
+    return status ? error_prefix(error, status, "%s", argv[0]) : STATUS_OK;
+}

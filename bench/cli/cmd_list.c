@@ -1,0 +1,354 @@
+/* `list`: what there is, from the tables that the program itself works by. */
+#include <stdio.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "allocators/registry.h"
+#include "bench/cli/cli.h"
+#include "bench/report/table.h"
+#include "sim/device.h"
+#include "sim/metrics/metrics.h"
+#include "workloads/gen/gen.h"
+
+#define TEXT_WIDTH 22u
+#define NAMES_MOST 128
+
+static const struct cli_option options[] = {{0}};
+
+static const struct cli_page page = {
+    .arguments = "[policies|workloads|devices|metrics|formats] [NAME]",
+    .text = "Shows what there is; with a NAME, all about that one.",
+    .options = options,
+};
+
+static const struct table_column name_columns[] = {{"name", "", true, TEXT_WIDTH},
+                                                   {"what it is", "", true, 0}};
+
+static enum status no_memory(struct error *error)
+{
+    return error_set(error, STATUS_HOST_MEMORY, "list: no host memory left for the table");
+}
+
+static enum status print_and_close(struct table *table, struct error *error)
+{
+    enum status status = table_print(table, stdout, TABLE_TEXT, error);
+    table_close(table);
+    return status;
+}
+
+/* ---- options --------------------------------------------------------------------------- */
+
+static const char *type_name(const struct option *option)
+{
+    static const char *const names[] = {
+        [OPTION_BYTES] = "bytes", [OPTION_COUNT] = "count", [OPTION_FRACTION] = "number",
+        [OPTION_BOOL] = "bool",   [OPTION_CHOICE] = "",     [OPTION_TEXT] = "text",
+    };
+    return option->type == OPTION_CHOICE ? option->choices : names[option->type];
+}
+
+/* One end of a range in the option's own unit. */
+static const char *bound_text(const struct option *option, double bound, char *text,
+                              size_t text_bytes)
+{
+    if (option->type == OPTION_BYTES)
+        return size_print_exact((uint64_t)bound, text, text_bytes);
+    snprintf(text, text_bytes, "%.15g", bound);
+    return text;
+}
+
+static void range_cell(struct table *table, const struct option *option)
+{
+    char least[32];
+    char most[32];
+    if (option->least == 0 && option->most == 0)
+        table_cell(table, "-");
+    else
+        table_cell(table, "%s..%s", bound_text(option, option->least, least, sizeof least),
+                   bound_text(option, option->most, most, sizeof most));
+}
+
+static enum status print_options(const struct option *list, struct error *error)
+{
+    static const struct table_column columns[] = {{"option", "", true, 28},
+                                                  {"type", "", true, 18},
+                                                  {"default", "", true, 12},
+                                                  {"range", "", true, 18},
+                                                  {"what it is", "", true, 0}};
+    if (!list || !list->name) {
+        puts("No options.");
+        return STATUS_OK;
+    }
+    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    if (!table)
+        return no_memory(error);
+    for (; list->name; list++) {
+        table_cell(table, "%s", list->name);
+        table_cell(table, "%s", type_name(list));
+        table_cell(table, "%s", list->default_text ? list->default_text : "-");
+        range_cell(table, list);
+        table_cell(table, "%s", list->help);
+    }
+    return print_and_close(table, error);
+}
+
+/* ---- policies -------------------------------------------------------------------------- */
+
+static const struct {
+    enum policy_capability bit;
+    const char *text;
+} capabilities[] = {
+    {POLICY_STREAM_ORDERED, "keeps a block from other streams until that is safe"},
+    {POLICY_OPAQUE, "its inside cannot be seen: hole metrics are null"},
+    {POLICY_OFFLINE, "sees the whole trace before the first request"},
+    {POLICY_NEEDS_MAPPING, "needs virtual memory"},
+    {POLICY_WATCHES_HOLES, "reports its holes: the unusable-free index is known"},
+    {POLICY_HONOURS_ALIGNMENT, "serves any power-of-two alignment"},
+    {POLICY_UNRANKED, "a harness check or a bound: shown, never ranked"},
+    {POLICY_OVERLAPS, "hands out memory that it never takes back"},
+};
+
+static enum status show_policy(const struct policy_ops *ops, struct error *error)
+{
+    printf("%s: %s\n", ops->name, ops->summary);
+    if (ops->reference)
+        printf("Reference: %s\n", ops->reference);
+    for (size_t i = 0; ops->recorders && ops->recorders[i]; i++)
+        printf("%s%s%s", i ? ", " : "Answers to recordings of: ", ops->recorders[i],
+               ops->recorders[i + 1] ? "" : "\n");
+    for (size_t i = 0; i < sizeof capabilities / sizeof capabilities[0]; i++)
+        if (ops->capabilities & capabilities[i].bit)
+            printf("- %s\n", capabilities[i].text);
+    putchar('\n');
+    return print_options(ops->options, error);
+}
+
+static enum status show_decorator(const struct decorator_ops *ops, struct error *error)
+{
+    printf("%s: %s\nA decorator: write %s(key=value)+POLICY.\n\n", ops->name, ops->summary,
+           ops->name);
+    return print_options(ops->options, error);
+}
+
+static enum status list_policies(const char *name, struct error *error)
+{
+    const char *names[NAMES_MOST];
+    size_t count = 0;
+    struct table *table = name ? NULL : table_create(name_columns, 2);
+    if (!name && !table)
+        return no_memory(error);
+    for (size_t i = 0; registry_policy(i); i++) {
+        const struct policy_ops *ops = registry_policy(i);
+        if (name && strcmp(ops->name, name) == 0)
+            return show_policy(ops, error);
+        if (count < NAMES_MOST)
+            names[count++] = ops->name;
+        if (!table)
+            continue;
+        table_cell(table, "%s", ops->name);
+        table_cell(table, "%s", ops->summary);
+    }
+    if (table)
+        table_heading(table, "decorators, written before a policy: checked+growth");
+    for (size_t i = 0; registry_decorator(i); i++) {
+        const struct decorator_ops *ops = registry_decorator(i);
+        if (name && strcmp(ops->name, name) == 0)
+            return show_decorator(ops, error);
+        if (count < NAMES_MOST)
+            names[count++] = ops->name;
+        if (!table)
+            continue;
+        table_cell(table, "%s", ops->name);
+        table_cell(table, "%s", ops->summary);
+    }
+    return table ? print_and_close(table, error) : cli_unknown("policy", name, names, count, error);
+}
+
+/* ---- workloads ------------------------------------------------------------------------- */
+
+static enum status show_workload(const struct gen_ops *ops, struct error *error)
+{
+    printf("%s: %s\n", ops->name, ops->summary);
+    if (ops->page)
+        printf("Where its sizes come from: %s\n", ops->page);
+    if (ops->capabilities & GEN_ADAPTIVE)
+        puts("Adaptive: its requests depend on what became of the earlier ones.");
+    if (ops->capabilities & GEN_KNOWN_ANSWER)
+        puts("There is a known answer for it.");
+    if (ops->capabilities & GEN_ADVERSARIAL)
+        puts("Made to hurt: it is not what programs do.");
+    putchar('\n');
+    return print_options(ops->options, error);
+}
+
+static enum status list_workloads(const char *name, struct error *error)
+{
+    const char *names[NAMES_MOST];
+    size_t count = 0;
+    struct table *table = name ? NULL : table_create(name_columns, 2);
+    if (!name && !table)
+        return no_memory(error);
+    for (size_t i = 0; gen_at(i); i++) {
+        const struct gen_ops *ops = gen_at(i);
+        if (name && strcmp(ops->name, name) == 0)
+            return show_workload(ops, error);
+        if (count < NAMES_MOST)
+            names[count++] = ops->name;
+        if (!table)
+            continue;
+        table_cell(table, "%s", ops->name);
+        table_cell(table, "%s", ops->summary);
+    }
+    if (!table)
+        return cli_unknown("workload", name, names, count, error);
+    enum status status = print_and_close(table, error);
+    puts("\nA workload is also any trace file: recorded programs are in workloads/data/.");
+    return status;
+}
+
+/* ---- devices, metrics, formats --------------------------------------------------------- */
+
+static enum status list_devices(const char *name, struct error *error)
+{
+    static const char *const names[] = {"sim"};
+    if (name && strcmp(name, names[0]) != 0)
+        return cli_unknown("device", name, names, 1, error);
+    puts("sim: a simulated GPU with a virtual clock; what a card's profile says, exactly\n");
+    return print_options(sim_device_options, error);
+}
+
+static const char *better_name(enum metric_better better)
+{
+    return better == METRIC_LOWER ? "lower" : better == METRIC_HIGHER ? "higher" : "-";
+}
+
+static void show_metric(const struct metric_info *info)
+{
+    printf("%s: %s\nUnit: %s. Better: %s. %s\n", info->name, info->definition, info->unit,
+           better_name(info->better),
+           info->class == METRIC_EXACT ? "Exact: the same on every machine."
+                                       : "Timed: measured on the host, with --time only.");
+}
+
+static enum status list_metrics(const char *name, struct error *error)
+{
+    static const struct table_column columns[] = {{"metric", "", true, 36},
+                                                  {"unit", "", true, 0},
+                                                  {"better", "", true, 0},
+                                                  {"class", "", true, 0},
+                                                  {"definition", "", true, 0}};
+    const char *names[METRIC_COUNT];
+    struct table *table = name ? NULL : table_create(columns, 5);
+    if (!name && !table)
+        return no_memory(error);
+    for (int i = 0; i < METRIC_COUNT; i++) {
+        const struct metric_info *info = metric_info((enum metric)i);
+        names[i] = info->name;
+        if (name && strcmp(info->name, name) == 0) {
+            show_metric(info);
+            return STATUS_OK;
+        }
+        if (!table)
+            continue;
+        table_cell(table, "%s", info->name);
+        table_cell(table, "%s", info->unit);
+        table_cell(table, "%s", better_name(info->better));
+        table_cell(table, "%s", info->class == METRIC_EXACT ? "exact" : "timed");
+        table_cell(table, "%s", info->definition);
+    }
+    return table ? print_and_close(table, error)
+                 : cli_unknown("metric", name, names, METRIC_COUNT, error);
+}
+
+static const struct {
+    const char *name, *text;
+} formats[] = {
+    {"text", "allocrig's own, read and written: one event a line (workloads/trace/FORMAT.md)"},
+    {"binary", "the same events in records of 32 bytes, read and written"},
+    {"oracle", "a text file of a and f lines without a header, read"},
+    {"csv", "a recording as comma-separated values with a .json beside it, read"},
+    {"zstd", "each of them compressed, read; text and binary written with the ending .zst"},
+    {"gzip", "each of them compressed, read"},
+    {"json", "results: allocrig.result/1, described by results/schema.json, written"},
+    {"placements", "where each block of one run went, as CSV, written"},
+    {"series", "the state after each event of one run, as CSV, written"},
+    {"suite", "what to run, as INI, read; workloads/suites/default.ini explains every key"},
+};
+#define FORMAT_COUNT (sizeof formats / sizeof formats[0])
+
+static enum status list_formats(const char *name, struct error *error)
+{
+    const char *names[FORMAT_COUNT];
+    struct table *table = table_create(name_columns, 2);
+    bool found = false;
+    if (!table)
+        return no_memory(error);
+    for (size_t i = 0; i < FORMAT_COUNT; i++) {
+        names[i] = formats[i].name;
+        if (name && strcmp(formats[i].name, name) != 0)
+            continue;
+        found = true;
+        table_cell(table, "%s", formats[i].name);
+        table_cell(table, "%s", formats[i].text);
+    }
+    if (found)
+        return print_and_close(table, error);
+    table_close(table);
+    return cli_unknown("format", name, names, FORMAT_COUNT, error);
+}
+
+/* ---- the command ----------------------------------------------------------------------- */
+
+typedef enum status list_kind(const char *name, struct error *error);
+
+static const struct {
+    const char *name;
+    list_kind *list;
+} kinds[] = {
+    {"policies", list_policies}, {"workloads", list_workloads}, {"devices", list_devices},
+    {"metrics", list_metrics},   {"formats", list_formats},
+};
+#define KIND_COUNT (sizeof kinds / sizeof kinds[0])
+
+struct list_arguments {
+    const char *kind, *name;
+};
+
+static enum status take(void *argument, int key, const char *value, struct error *error)
+{
+    struct list_arguments *self = argument;
+    (void)key; /* there are no options */
+    const char **place = self->kind ? &self->name : &self->kind;
+    if (*place)
+        return error_set(error, STATUS_INVALID, "\"%s\" is one name too many", value);
+    *place = value;
+    return STATUS_OK;
+}
+
+static enum status list_all(struct error *error)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < KIND_COUNT && !status; i++) {
+        printf("%s%s\n\n", i ? "\n" : "", kinds[i].name);
+        status = kinds[i].list(NULL, error);
+    }
+    return status;
+}
+
+enum status cmd_list(int argc, char **argv, struct error *error)
+{
+    struct list_arguments self = {0};
+    const char *names[KIND_COUNT];
+    bool help = false;
+    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    if (status || help)
+        return status;
+    if (!self.kind)
+        return list_all(error);
+    for (size_t i = 0; i < KIND_COUNT; i++) {
+        names[i] = kinds[i].name;
+        if (strcmp(kinds[i].name, self.kind) == 0)
+            return kinds[i].list(self.name, error);
+    }
+    return cli_unknown("list of", self.kind, names, KIND_COUNT, error);
+}

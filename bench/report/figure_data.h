@@ -1,0 +1,30 @@
+/* The plain files that the figures in plots/ are drawn from. */
+#ifndef BENCH_REPORT_FIGURE_DATA_H
+#define BENCH_REPORT_FIGURE_DATA_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "bench/report/results_json.h"
+#include "bench/report/run_record.h"
+#include "bench/report/thin_series.h"
+
+/* series-<workload>.csv: policy,event,time_s,live_bytes,reserved_bytes,physical_bytes */
+void figure_series_header(FILE *stream);
+void figure_series_rows(FILE *stream, const char *policy_spec, const struct thin_series *series);
+
+/* slowdown.csv: workload,policy,capacity_ratio,slowdown,passed. No value where it is null. */
+void figure_slowdown(FILE *stream, const struct slowdown_point *points, size_t count);
+
+/* fragmentation.csv: workload,policy,internal_mean,external_mean,unusable_mean,overhead. Runs
+ * that did not finish have no values. */
+void figure_fragmentation(FILE *stream, const struct run_record *records, size_t count);
+
+/* latency.csv: workload,policy and percentiles in nanoseconds. */
+void figure_latency(FILE *stream, const struct run_record *records, size_t count);
+
+/* A workload's name as part of a file name: what is neither letter, digit, dot nor dash
+ * becomes a dash; the folders of a path are dropped. Returns `text`. */
+const char *figure_file_name(const char *name, char *text, size_t text_bytes);
+
+#endif

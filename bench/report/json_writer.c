@@ -1,0 +1,152 @@
+/* JSON, two spaces for each level, one value a line. Bytes that are no UTF-8 (file names may
+ * hold any) become U+FFFD, so that what is written can always be read. */
+#include "bench/report/json_writer.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *real_print(double real, char text[REAL_TEXT_BYTES])
+{
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, REAL_TEXT_BYTES, "%.*g", digits, real);
+        if (strtod(text, NULL) == real)
+            break;
+    }
+    return text;
+}
+
+/* Bytes of the well-formed UTF-8 character at `text`, or 0: overlong forms, surrogates and what
+ * lies above U+10FFFF are refused as strict readers refuse them. */
+static size_t utf8_bytes(const unsigned char *text)
+{
+    size_t bytes = text[0] < 0x80                       ? 1
+                   : text[0] >= 0xC2 && text[0] <= 0xDF ? 2
+                   : text[0] >= 0xE0 && text[0] <= 0xEF ? 3
+                   : text[0] >= 0xF0 && text[0] <= 0xF4 ? 4
+                                                        : 0;
+    for (size_t i = 1; i < bytes; i++)
+        if ((text[i] & 0xC0) != 0x80)
+            return 0;
+    if ((text[0] == 0xE0 && text[1] < 0xA0) || (text[0] == 0xED && text[1] > 0x9F) ||
+        (text[0] == 0xF0 && text[1] < 0x90) || (text[0] == 0xF4 && text[1] > 0x8F))
+        return 0;
+    return bytes;
+}
+
+static void write_quoted(FILE *stream, const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    fputc('"', stream);
+    while (*at) {
+        size_t bytes = utf8_bytes(at);
+        if (*at == '"' || *at == '\\')
+            fprintf(stream, "\\%c", *at);
+        else if (*at < 0x20)
+            fprintf(stream, "\\u%04x", *at);
+        else if (bytes)
+            fwrite(at, 1, bytes, stream);
+        else
+            fputs("\\ufffd", stream);
+        at += bytes ? bytes : 1;
+    }
+    fputc('"', stream);
+}
+
+static void new_line(struct json_writer *self)
+{
+    fprintf(self->stream, "\n%*s", (int)self->depth * 2, "");
+}
+
+/* What stands before every value: the comma, the place, the key. */
+static void begin_value(struct json_writer *self, const char *key)
+{
+    if (self->filled)
+        fputc(',', self->stream);
+    if (self->depth)
+        new_line(self);
+    if (key) {
+        write_quoted(self->stream, key);
+        fputs(": ", self->stream);
+    }
+    self->filled = true;
+}
+
+static void begin_group(struct json_writer *self, const char *key, char opening)
+{
+    begin_value(self, key);
+    fputc(opening, self->stream);
+    self->depth++;
+    self->filled = false;
+}
+
+static void end_group(struct json_writer *self, char closing)
+{
+    self->depth--;
+    if (self->filled)
+        new_line(self);
+    fputc(closing, self->stream);
+    self->filled = true;
+    if (self->depth == 0)
+        fputc('\n', self->stream);
+}
+
+void json_begin_object(struct json_writer *self, const char *key)
+{
+    begin_group(self, key, '{');
+}
+
+void json_end_object(struct json_writer *self)
+{
+    end_group(self, '}');
+}
+
+void json_begin_array(struct json_writer *self, const char *key)
+{
+    begin_group(self, key, '[');
+}
+
+void json_end_array(struct json_writer *self)
+{
+    end_group(self, ']');
+}
+
+void json_text(struct json_writer *self, const char *key, const char *text)
+{
+    if (!text) {
+        json_null(self, key);
+        return;
+    }
+    begin_value(self, key);
+    write_quoted(self->stream, text);
+}
+
+void json_integer(struct json_writer *self, const char *key, uint64_t integer)
+{
+    begin_value(self, key);
+    fprintf(self->stream, "%" PRIu64, integer);
+}
+
+void json_real(struct json_writer *self, const char *key, double real)
+{
+    char text[REAL_TEXT_BYTES];
+    if (!isfinite(real)) {
+        json_null(self, key);
+        return;
+    }
+    begin_value(self, key);
+    fputs(real_print(real, text), self->stream);
+}
+
+void json_bool(struct json_writer *self, const char *key, bool value)
+{
+    begin_value(self, key);
+    fputs(value ? "true" : "false", self->stream);
+}
+
+void json_null(struct json_writer *self, const char *key)
+{
+    begin_value(self, key);
+    fputs("null", self->stream);
+}

@@ -1,0 +1,33 @@
+/* Writes JSON as it goes: no tree, keys in the order of the calls, integers of 64 bits exactly,
+ * reals as the shortest text that reads back as the same number. */
+#ifndef BENCH_REPORT_JSON_WRITER_H
+#define BENCH_REPORT_JSON_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct json_writer {
+    FILE *stream;
+    unsigned depth;
+    bool filled; /* something stands already in the innermost object or array */
+};
+
+#define REAL_TEXT_BYTES 32
+
+/* The shortest decimal text that reads back as `real`. Returns `text`. */
+const char *real_print(double real, char text[REAL_TEXT_BYTES]);
+
+/* `key` is NULL for the outermost value and inside arrays. Errors show in the stream. */
+void json_begin_object(struct json_writer *self, const char *key);
+void json_end_object(struct json_writer *self);
+void json_begin_array(struct json_writer *self, const char *key);
+void json_end_array(struct json_writer *self);
+void json_text(struct json_writer *self, const char *key, const char *text); /* NULL: null */
+void json_integer(struct json_writer *self, const char *key, uint64_t integer);
+void json_real(struct json_writer *self, const char *key, double real); /* not finite: null */
+void json_bool(struct json_writer *self, const char *key, bool value);
+void json_null(struct json_writer *self, const char *key);
+
+#endif

@@ -1,0 +1,168 @@
+/* Whole files or none: write to NAME.part-PID, flush, look for errors, rename. What exists and
+ * is no regular file (a terminal, a pipe, /dev/full) is written in place. In a set all files
+ * are finished before the first is renamed: a disk that fills up leaves none. */
+#include "bench/report/output_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum status cannot_write(const char *path, int number, struct error *error)
+{
+    return error_set(error, STATUS_IO,
+                     "%s: cannot be written: %s; nothing was left there, choose another place or "
+                     "make room",
+                     path, strerror(number));
+}
+
+static void forget(struct output_file *self)
+{
+    free(self->part_path);
+    free(self->path);
+    *self = (struct output_file){0};
+}
+
+static enum status open_part(struct output_file *self, struct error *error)
+{
+    if (asprintf(&self->part_path, "%s.part-%ld", self->path, (long)getpid()) < 0) {
+        self->part_path = NULL;
+        return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to open it", self->path);
+    }
+    int file = open(self->part_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file >= 0) {
+        self->stream = fdopen(file, "w");
+        if (self->stream)
+            return STATUS_OK;
+    }
+    enum status status = cannot_write(self->path, errno, error);
+    if (file >= 0) {
+        close(file);
+        unlink(self->part_path);
+    }
+    return status;
+}
+
+enum status output_open(struct output_file *self, const char *path, struct error *error)
+{
+    struct stat info = {0};
+    *self = (struct output_file){.path = strdup(path)};
+    if (!self->path)
+        return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to open it", path);
+    enum status status = STATUS_OK;
+    bool exists = stat(path, &info) == 0;
+    if (strcmp(path, "-") == 0) {
+        self->stream = stdout;
+    } else if (exists && S_ISDIR(info.st_mode)) {
+        status =
+            error_set(error, STATUS_IO, "%s: is a folder; give the name of a file to write", path);
+    } else if (exists && !S_ISREG(info.st_mode)) {
+        self->stream = fopen(path, "we");
+        if (!self->stream)
+            status = cannot_write(path, errno, error);
+    } else {
+        status = open_part(self, error);
+    }
+    if (status)
+        forget(self);
+    return status;
+}
+
+enum status output_finish(struct output_file *self, struct error *error)
+{
+    if (!self->stream)
+        return STATUS_OK;
+    errno = 0;
+    bool wrong = fflush(self->stream) != 0 || ferror(self->stream);
+    int number = errno ? errno : EIO;
+    if (self->stream != stdout && fclose(self->stream) != 0 && !wrong) {
+        wrong = true;
+        number = errno;
+    }
+    self->stream = NULL;
+    return wrong ? cannot_write(self->path, number, error) : STATUS_OK;
+}
+
+enum status output_commit(struct output_file *self, struct error *error)
+{
+    enum status status = output_finish(self, error);
+    if (!status && self->part_path && rename(self->part_path, self->path) != 0)
+        status = cannot_write(self->path, errno, error);
+    if (status && self->part_path)
+        unlink(self->part_path);
+    forget(self);
+    return status;
+}
+
+void output_abandon(struct output_file *self)
+{
+    if (self->stream && self->stream != stdout)
+        fclose(self->stream);
+    if (self->part_path)
+        unlink(self->part_path);
+    forget(self);
+}
+
+FILE *output_set_open(struct output_set *self, const char *path, struct error *error)
+{
+    if (self->count == self->room) {
+        size_t room = self->room ? 2 * self->room : 16;
+        struct output_file *files = realloc(self->files, room * sizeof *files);
+        if (!files) {
+            (void)error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to open it", path);
+            return NULL;
+        }
+        self->files = files;
+        self->room = room;
+    }
+    if (output_open(&self->files[self->count], path, error))
+        return NULL;
+    return self->files[self->count++].stream;
+}
+
+enum status output_set_commit(struct output_set *self, struct error *error)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < self->count && !status; i++)
+        status = output_finish(&self->files[i], error);
+    for (size_t i = 0; i < self->count && !status; i++)
+        status = output_commit(&self->files[i], error);
+    output_set_abandon(self);
+    return status;
+}
+
+void output_set_abandon(struct output_set *self)
+{
+    for (size_t i = 0; i < self->count; i++)
+        output_abandon(&self->files[i]);
+    free(self->files);
+    *self = (struct output_set){0};
+}
+
+enum status output_folder(const char *path, struct error *error)
+{
+    char *copy = strdup(path);
+    if (!copy)
+        return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to make it", path);
+    enum status status = STATUS_OK;
+    for (char *at = copy + 1;; at++) {
+        if (*at != '/' && *at != '\0')
+            continue;
+        char kept = *at;
+        *at = '\0';
+        struct stat info;
+        if (mkdir(copy, 0777) != 0 && !(stat(copy, &info) == 0 && S_ISDIR(info.st_mode))) {
+            status = error_set(error, STATUS_IO, "%s: the folder cannot be made: %s", copy,
+                               strerror(errno));
+            break;
+        }
+        *at = kept;
+        if (kept == '\0')
+            break;
+    }
+    free(copy);
+    return status;
+}

@@ -1,0 +1,25 @@
+/* Results and rows as comma-separated values: a header line, then one line each. Fields with
+ * commas, quotes or line ends stand in double quotes; what is null is empty. */
+#ifndef BENCH_REPORT_RESULTS_CSV_H
+#define BENCH_REPORT_RESULTS_CSV_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "bench/report/run_record.h"
+
+/* One field, quoted where it has to be. */
+void csv_text(FILE *stream, const char *text);
+
+/* One row for each run, with a column for every metric. */
+void results_csv_write(FILE *stream, const struct run_record *records, size_t count);
+
+/* A placements file: what was asked, given and freed, event by event. */
+void placements_csv_header(FILE *stream);
+void placements_csv_row(FILE *stream, const struct replay_row *row);
+
+/* A series file: the state after every event. */
+void series_csv_header(FILE *stream);
+void series_csv_row(FILE *stream, const struct replay_sample *sample);
+
+#endif

@@ -1,0 +1,36 @@
+/* The result record, `allocrig.result/1`: results/schema.json describes it. */
+#ifndef BENCH_REPORT_RESULTS_JSON_H
+#define BENCH_REPORT_RESULTS_JSON_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "bench/report/run_record.h"
+#include "bench/suite/environment.h"
+
+#define RESULT_SCHEMA "allocrig.result/1"
+
+/* One point of the curve "slowdown against capacity". */
+struct slowdown_point {
+    const char *workload; /* names for people, borrowed */
+    const char *policy_spec;
+    double capacity_ratio; /* capacity / peak live */
+    uint64_t capacity_bytes;
+    bool passed;
+    struct metric_value slowdown;
+};
+
+struct result_set {
+    const struct environment *environment;
+    const char *suite; /* its name, or NULL */
+    const struct run_record *records;
+    size_t record_count;
+    const struct slowdown_point *points;
+    size_t point_count;
+};
+
+/* All that differs from machine to machine is in `context` and in the timed metrics. Errors
+ * show in the stream. */
+void results_json_write(FILE *stream, const struct result_set *set);
+
+#endif

@@ -1,0 +1,331 @@
+/* Ranks go by peak physical bytes, equal bytes share a rank. A run that did not finish shows
+ * where and why instead of figures; harness checks and bounds stand below, without a rank. */
+#include "bench/report/results_table.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+
+#define POLICY_WIDTH 22u
+
+/* A unit for all byte columns, such that the smallest group still shows digits. */
+struct byte_unit {
+    const char *name;
+    double bytes;
+};
+
+static struct byte_unit choose_unit(const struct run_record *records, size_t count)
+{
+    double least = 0;
+    for (size_t i = 0; i < count; i++) {
+        double peak = metric_number(&records[i].metrics, METRIC_peak_physical_bytes, 0);
+        if (peak > 0 && (least == 0 || peak < least))
+            least = peak;
+    }
+    if (least == 0 || least >= (double)MIB)
+        return (struct byte_unit){"MiB", (double)MIB};
+    if (least >= (double)(64 * KIB))
+        return (struct byte_unit){"KiB", (double)KIB};
+    return (struct byte_unit){"B", 1};
+}
+
+static void heading(struct table *table, const struct run_record *record)
+{
+    char capacity[32] = "unlimited";
+    if (record->device.capacity_bytes != UINT64_MAX)
+        size_print(record->device.capacity_bytes, capacity, sizeof capacity);
+    table_heading(table, "%s: %.0f events, frees %s, host %s, %s %s with %s", record->workload.name,
+                  metric_number(&record->metrics, METRIC_events, 0),
+                  replay_frees_name(record->frees), replay_host_name(record->host),
+                  record->device.kind, record->device.profile, capacity);
+}
+
+static void bytes_cell(struct table *table, const struct run_record *record, enum metric metric,
+                       struct byte_unit unit)
+{
+    if (record->metrics.at[metric].kind == METRIC_NULL)
+        table_cell(table, "-");
+    else
+        table_cell(table, "%.*f", unit.bytes > 1 ? 1 : 0,
+                   metric_number(&record->metrics, metric, 0) / unit.bytes);
+}
+
+static void number_cell(struct table *table, const struct run_record *record, enum metric metric,
+                        int decimals, double divisor)
+{
+    if (record->metrics.at[metric].kind == METRIC_NULL)
+        table_cell(table, "-");
+    else
+        table_cell(table, "%.*f", decimals, metric_number(&record->metrics, metric, 0) / divisor);
+}
+
+/* Where and why it ended, in place of the figures. */
+static void failed_rest(struct table *table, const struct run_record *record)
+{
+    char bytes[32];
+    table_rest(table, "DNF @ %" PRIu64 ": %s, a request of %s", record->first_failed_event,
+               replay_cause_name(record->cause),
+               size_print(record->first_failed_bytes, bytes, sizeof bytes));
+}
+
+static void run_row(struct table *table, const struct run_record *record, size_t rank,
+                    struct byte_unit unit)
+{
+    if (rank)
+        table_cell(table, "%zu", rank);
+    else
+        table_cell(table, "-");
+    table_cell(table, "%s", record->policy_spec);
+    if (!record->passed) {
+        failed_rest(table, record);
+        return;
+    }
+    bytes_cell(table, record, METRIC_peak_live_bytes, unit);
+    bytes_cell(table, record, METRIC_peak_granted_bytes, unit);
+    bytes_cell(table, record, METRIC_peak_reserved_bytes, unit);
+    bytes_cell(table, record, METRIC_peak_physical_bytes, unit);
+    number_cell(table, record, METRIC_overhead, 3, 1);
+    number_cell(table, record, METRIC_external_fragmentation_mean, 3, 1);
+    number_cell(table, record, METRIC_driver_calls, 0, 1);
+    number_cell(table, record, METRIC_driver_time_ns, 1, 1e6);
+    number_cell(table, record, METRIC_slowdown, 3, 1);
+}
+
+/* The runs of one group that a table shows, best first. A stable insertion sort: groups are as
+ * small as the number of policies. */
+static size_t sort_group(const struct run_record *records, size_t count,
+                         const struct run_record **order)
+{
+    size_t shown = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (records[i].repetition != 0 || records[i].seed != records[0].seed)
+            continue;
+        size_t at = shown++;
+        for (; at > 0 && run_record_rank_order(&records[i], order[at - 1]) < 0; at--)
+            order[at] = order[at - 1];
+        order[at] = &records[i];
+    }
+    return shown;
+}
+
+static size_t group_end(const struct run_record *records, size_t count, size_t begin)
+{
+    size_t end = begin + 1;
+    while (end < count && run_record_same_group(&records[begin], &records[end]))
+        end++;
+    return end;
+}
+
+static void add_group(struct table *table, const struct run_record **order, size_t shown,
+                      struct byte_unit unit)
+{
+    size_t rank = 0;
+    heading(table, order[0]);
+    for (size_t i = 0; i < shown; i++) {
+        bool ranked = order[i]->ranked && order[i]->passed;
+        if (ranked && (i == 0 || run_record_rank_order(order[i - 1], order[i]) < 0))
+            rank = i + 1;
+        run_row(table, order[i], ranked ? rank : 0, unit);
+    }
+}
+
+enum status results_table_print(const struct run_record *records, size_t count, FILE *stream,
+                                enum table_form form, struct error *error)
+{
+    struct byte_unit unit = choose_unit(records, count);
+    const struct table_column columns[] = {
+        {"#", "", false, 0},
+        {"policy", "", true, POLICY_WIDTH},
+        {"live", unit.name, false, 0},
+        {"granted", unit.name, false, 0},
+        {"reserved", unit.name, false, 0},
+        {"physical", unit.name, false, 0},
+        {"overhead", "ratio", false, 0},
+        {"ext.frag", "mean", false, 0},
+        {"driver", "calls", false, 0},
+        {"driver", "ms", false, 0},
+        {"slowdown", "ratio", false, 0},
+    };
+    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    const struct run_record **order = calloc(count ? count : 1, sizeof *order);
+    enum status status = STATUS_OK;
+    if (!table || !order)
+        status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+    for (size_t begin = 0; !status && begin < count;) {
+        size_t end = group_end(records, count, begin);
+        size_t shown = sort_group(records + begin, end - begin, order);
+        add_group(table, order, shown, unit);
+        begin = end;
+    }
+    if (!status)
+        status = table_print(table, stream, form, error);
+    free(order);
+    table_close(table);
+    return status;
+}
+
+static int compare_doubles(const void *left, const void *right)
+{
+    double a = *(const double *)left;
+    double b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+/* The values of one metric over the runs of a group with the policy of `first`, sorted. Runs
+ * that did not finish have none. */
+static size_t gather(const struct run_record *first, const struct run_record *end,
+                     enum metric metric, double *values)
+{
+    size_t count = 0;
+    for (const struct run_record *at = first; at < end; at++) {
+        if (strcmp(at->policy_spec, first->policy_spec) != 0 || !at->passed ||
+            at->metrics.at[metric].kind == METRIC_NULL)
+            continue;
+        values[count++] = metric_number(&at->metrics, metric, 0);
+    }
+    qsort(values, count, sizeof *values, compare_doubles);
+    return count;
+}
+
+static double median_of(const double *sorted, size_t count)
+{
+    return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
+}
+
+/* True where an earlier run of the group has this policy: its row is there already. */
+static bool seen_before(const struct run_record *begin, const struct run_record *record)
+{
+    for (const struct run_record *at = begin; at < record; at++)
+        if (strcmp(at->policy_spec, record->policy_spec) == 0)
+            return true;
+    return false;
+}
+
+/* Adds the cells of one policy's runs, `first` to `end`, to the row that is open. */
+typedef void add_cells(struct table *table, const struct run_record *first,
+                       const struct run_record *end, double *values);
+
+/* A table with one row for each policy of each group, whose cells sum up all its runs. */
+static enum status summing_table(const struct run_record *records, size_t count,
+                                 const struct table_column *columns, size_t column_count,
+                                 add_cells *add, FILE *stream, enum table_form form,
+                                 struct error *error)
+{
+    struct table *table = table_create(columns, column_count);
+    double *values = calloc(count ? count : 1, sizeof *values);
+    enum status status = STATUS_OK;
+    if (!table || !values)
+        status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+    for (size_t begin = 0; !status && begin < count;) {
+        size_t end = group_end(records, count, begin);
+        heading(table, &records[begin]);
+        for (size_t i = begin; i < end; i++) {
+            if (seen_before(&records[begin], &records[i]))
+                continue;
+            table_cell(table, "%s", records[i].policy_spec);
+            add(table, &records[i], records + end, values);
+        }
+        begin = end;
+    }
+    if (!status)
+        status = table_print(table, stream, form, error);
+    free(values);
+    table_close(table);
+    return status;
+}
+
+static void latency_cells(struct table *table, const struct run_record *first,
+                          const struct run_record *end, double *values)
+{
+    static const struct {
+        enum metric metric;
+        int decimals;
+        double divisor;
+    } cells[] = {
+        {METRIC_alloc_ns_p50, 0, 1},  {METRIC_alloc_ns_p90, 0, 1}, {METRIC_alloc_ns_p99, 0, 1},
+        {METRIC_alloc_ns_p999, 0, 1}, {METRIC_alloc_ns_max, 0, 1}, {METRIC_free_ns_p50, 0, 1},
+        {METRIC_free_ns_p99, 0, 1},   {METRIC_ops_per_s, 2, 1e6},
+    };
+    for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
+        size_t count = gather(first, end, cells[i].metric, values);
+        if (count == 0)
+            table_cell(table, "-");
+        else
+            table_cell(table, "%.*f", cells[i].decimals,
+                       median_of(values, count) / cells[i].divisor);
+    }
+}
+
+enum status latency_table_print(const struct run_record *records, size_t count, FILE *stream,
+                                enum table_form form, struct error *error)
+{
+    static const struct table_column columns[] = {
+        {"policy", "", true, POLICY_WIDTH},
+        {"alloc p50", "ns", false, 0},
+        {"p90", "ns", false, 0},
+        {"p99", "ns", false, 0},
+        {"p99.9", "ns", false, 0},
+        {"max", "ns", false, 0},
+        {"free p50", "ns", false, 0},
+        {"p99", "ns", false, 0},
+        {"throughput", "Mops/s", false, 0},
+    };
+    return summing_table(records, count, columns, sizeof columns / sizeof columns[0], latency_cells,
+                         stream, form, error);
+}
+
+static void spread_cells(struct table *table, const struct run_record *first,
+                         const struct run_record *end, double *values)
+{
+    static const struct {
+        enum metric metric;
+        int decimals;
+        double divisor;
+    } cells[] = {
+        {METRIC_peak_physical_bytes, 1, (double)MIB},
+        {METRIC_external_fragmentation_mean, 3, 1},
+        {METRIC_slowdown, 3, 1},
+    };
+    size_t runs = 0;
+    size_t passed = 0;
+    for (const struct run_record *at = first; at < end; at++) {
+        if (strcmp(at->policy_spec, first->policy_spec) != 0)
+            continue;
+        runs++;
+        passed += at->passed;
+    }
+    table_cell(table, "%zu of %zu", passed, runs);
+    for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
+        size_t count = gather(first, end, cells[i].metric, values);
+        const double shown[] = {count ? values[0] : 0, count ? median_of(values, count) : 0,
+                                count ? values[count - 1] : 0};
+        for (int j = 0; j < 3; j++) {
+            if (count)
+                table_cell(table, "%.*f", cells[i].decimals, shown[j] / cells[i].divisor);
+            else
+                table_cell(table, "-");
+        }
+    }
+}
+
+enum status spread_table_print(const struct run_record *records, size_t count, FILE *stream,
+                               enum table_form form, struct error *error)
+{
+    static const struct table_column columns[] = {
+        {"policy", "", true, POLICY_WIDTH},
+        {"passed", "draws", false, 0},
+        {"physical", "MiB least", false, 0},
+        {"", "median", false, 0},
+        {"", "most", false, 0},
+        {"ext.frag", "least", false, 0},
+        {"", "median", false, 0},
+        {"", "most", false, 0},
+        {"slowdown", "least", false, 0},
+        {"", "median", false, 0},
+        {"", "most", false, 0},
+    };
+    return summing_table(records, count, columns, sizeof columns / sizeof columns[0], spread_cells,
+                         stream, form, error);
+}

@@ -1,0 +1,23 @@
+/* The table that `run` prints: workloads as groups, policies as rows, best first. */
+#ifndef BENCH_REPORT_RESULTS_TABLE_H
+#define BENCH_REPORT_RESULTS_TABLE_H
+
+#include <stdio.h>
+
+#include "bench/report/run_record.h"
+#include "bench/report/table.h"
+
+/* Memory, fragmentation and driver cost of each run (the first repetition of each). Runs of a
+ * group stand next to each other in `records`. */
+enum status results_table_print(const struct run_record *records, size_t count, FILE *stream,
+                                enum table_form form, struct error *error) STATUS_CHECKED;
+
+/* Host latency and throughput: the median over the repetitions. */
+enum status latency_table_print(const struct run_record *records, size_t count, FILE *stream,
+                                enum table_form form, struct error *error) STATUS_CHECKED;
+
+/* The spread over seeds of drawn addresses: least, median and most. */
+enum status spread_table_print(const struct run_record *records, size_t count, FILE *stream,
+                               enum table_form form, struct error *error) STATUS_CHECKED;
+
+#endif

@@ -1,0 +1,25 @@
+#include "bench/report/run_record.h"
+
+#include <string.h>
+
+bool run_record_same_group(const struct run_record *a, const struct run_record *b)
+{
+    return strcmp(a->workload_spec, b->workload_spec) == 0 &&
+           strcmp(a->device_spec, b->device_spec) == 0 && a->frees == b->frees &&
+           a->host == b->host;
+}
+
+static int place(const struct run_record *record)
+{
+    return !record->ranked ? 2 : record->passed ? 0 : 1;
+}
+
+int run_record_rank_order(const struct run_record *a, const struct run_record *b)
+{
+    int difference = place(a) - place(b);
+    if (difference || !a->passed || !b->passed)
+        return difference;
+    double left = metric_number(&a->metrics, METRIC_peak_physical_bytes, 0);
+    double right = metric_number(&b->metrics, METRIC_peak_physical_bytes, 0);
+    return (left > right) - (left < right);
+}

@@ -1,0 +1,243 @@
+/* Rows are kept as texts until all are there, since the widths depend on all of them. */
+#include "bench/report/table.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GAP 2 /* spaces between columns */
+
+enum row_kind { ROW_CELLS, ROW_HEADING };
+
+struct row {
+    enum row_kind kind;
+    size_t cell_count; /* given so far; the heading is cells[0] */
+    bool rest;         /* the last cell given runs over the columns after it */
+    char *cells[];
+};
+
+struct table {
+    const struct table_column *columns;
+    size_t column_count;
+    struct row **rows;
+    size_t row_count, row_room;
+    bool lost; /* host memory ran out */
+};
+
+struct table *table_create(const struct table_column *columns, size_t column_count)
+{
+    struct table *self = calloc(1, sizeof *self);
+    if (self) {
+        self->columns = columns;
+        self->column_count = column_count;
+    }
+    return self;
+}
+
+void table_close(struct table *self)
+{
+    if (!self)
+        return;
+    for (size_t i = 0; i < self->row_count; i++) {
+        for (size_t j = 0; j < self->rows[i]->cell_count; j++)
+            free(self->rows[i]->cells[j]);
+        free(self->rows[i]);
+    }
+    free(self->rows);
+    free(self);
+}
+
+static struct row *add_row(struct table *self, enum row_kind kind)
+{
+    if (self->row_count == self->row_room) {
+        size_t room = self->row_room ? 2 * self->row_room : 64;
+        struct row **rows = realloc(self->rows, room * sizeof(struct row *));
+        if (!rows)
+            return NULL;
+        self->rows = rows;
+        self->row_room = room;
+    }
+    struct row *row = calloc(1, sizeof *row + self->column_count * sizeof row->cells[0]);
+    if (!row)
+        return NULL;
+    row->kind = kind;
+    self->rows[self->row_count++] = row;
+    return row;
+}
+
+static bool row_is_open(const struct table *self)
+{
+    if (self->row_count == 0)
+        return false;
+    const struct row *row = self->rows[self->row_count - 1];
+    return row->kind == ROW_CELLS && !row->rest && row->cell_count < self->column_count;
+}
+
+__attribute__((format(printf, 4, 0))) static void
+add_text(struct table *self, enum row_kind kind, bool rest, const char *format, va_list arguments)
+{
+    struct row *row = kind == ROW_CELLS && row_is_open(self) ? self->rows[self->row_count - 1]
+                                                             : add_row(self, kind);
+    char *text;
+    if (!row || vasprintf(&text, format, arguments) < 0) {
+        self->lost = true;
+        return;
+    }
+    row->cells[row->cell_count++] = text;
+    row->rest = rest;
+}
+
+void table_heading(struct table *self, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    add_text(self, ROW_HEADING, false, format, arguments);
+    va_end(arguments);
+}
+
+void table_cell(struct table *self, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    add_text(self, ROW_CELLS, false, format, arguments);
+    va_end(arguments);
+}
+
+void table_rest(struct table *self, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    add_text(self, ROW_CELLS, true, format, arguments);
+    va_end(arguments);
+}
+
+static size_t column_width(const struct table *self, size_t column)
+{
+    const struct table_column *info = &self->columns[column];
+    size_t title = strlen(info->title);
+    size_t unit = strlen(info->unit);
+    size_t width = title > unit ? title : unit;
+    for (size_t i = 0; i < self->row_count; i++) {
+        const struct row *row = self->rows[i];
+        if (row->kind != ROW_CELLS || column >= row->cell_count)
+            continue;
+        if (row->rest && column == row->cell_count - 1)
+            continue;
+        size_t length = strlen(row->cells[column]);
+        if (length > width && (info->most_wide == 0 || length <= info->most_wide))
+            width = length;
+    }
+    return width;
+}
+
+static void print_cell(FILE *stream, const char *text, size_t width, bool left, bool last)
+{
+    if (left)
+        fprintf(stream, "%-*s", last ? 0 : (int)width, text);
+    else
+        fprintf(stream, "%*s", (int)width, text);
+    if (!last)
+        fprintf(stream, "%*s", GAP, "");
+}
+
+static void print_row(const struct table *self, FILE *stream, const size_t *widths,
+                      const struct row *row)
+{
+    for (size_t j = 0; j < row->cell_count; j++) {
+        bool last = j == row->cell_count - 1;
+        const char *text = row->cells[j];
+        if (row->rest && last) {
+            fputs(text, stream);
+            break;
+        }
+        print_cell(stream, text, widths[j], self->columns[j].left, last);
+        if (strlen(text) > widths[j] && !last) {
+            /* The cell is longer than its column may be: the rest goes below it. */
+            int indent = 0;
+            for (size_t k = 0; k <= j; k++)
+                indent += (int)widths[k] + GAP;
+            fprintf(stream, "\n%*s", indent, "");
+        }
+    }
+    fputc('\n', stream);
+}
+
+static void print_titles(const struct table *self, FILE *stream, const size_t *widths)
+{
+    bool units = false;
+    for (size_t j = 0; j < self->column_count; j++) {
+        units = units || self->columns[j].unit[0];
+        print_cell(stream, self->columns[j].title, widths[j], self->columns[j].left,
+                   j == self->column_count - 1);
+    }
+    fputc('\n', stream);
+    if (!units)
+        return;
+    for (size_t j = 0; j < self->column_count; j++)
+        print_cell(stream, self->columns[j].unit, widths[j], self->columns[j].left,
+                   j == self->column_count - 1);
+    fputc('\n', stream);
+}
+
+static void print_text(const struct table *self, FILE *stream, const size_t *widths)
+{
+    print_titles(self, stream, widths);
+    for (size_t i = 0; i < self->row_count; i++) {
+        const struct row *row = self->rows[i];
+        if (row->kind == ROW_HEADING)
+            fprintf(stream, "\n%s\n", row->cells[0]);
+        else
+            print_row(self, stream, widths, row);
+    }
+}
+
+static void markdown_titles(const struct table *self, FILE *stream)
+{
+    for (size_t j = 0; j < self->column_count; j++) {
+        const struct table_column *column = &self->columns[j];
+        fprintf(stream, "| %s%s%s%s ", column->title, column->unit[0] ? " (" : "", column->unit,
+                column->unit[0] ? ")" : "");
+    }
+    fputs("|\n", stream);
+    for (size_t j = 0; j < self->column_count; j++)
+        fputs(self->columns[j].left ? "| --- " : "| ---: ", stream);
+    fputs("|\n", stream);
+}
+
+static void print_markdown(const struct table *self, FILE *stream)
+{
+    bool titles = false;
+    for (size_t i = 0; i < self->row_count; i++) {
+        const struct row *row = self->rows[i];
+        if (row->kind == ROW_HEADING) {
+            fprintf(stream, "%s**%s**\n\n", i ? "\n" : "", row->cells[0]);
+            titles = false;
+            continue;
+        }
+        if (!titles)
+            markdown_titles(self, stream);
+        titles = true;
+        for (size_t j = 0; j < self->column_count; j++)
+            fprintf(stream, "| %s ", j < row->cell_count ? row->cells[j] : "");
+        fputs("|\n", stream);
+    }
+}
+
+enum status table_print(const struct table *self, FILE *stream, enum table_form form,
+                        struct error *error)
+{
+    if (self->lost)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+    if (form == TABLE_MARKDOWN) {
+        print_markdown(self, stream);
+        return STATUS_OK;
+    }
+    size_t *widths = calloc(self->column_count, sizeof *widths);
+    if (!widths)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+    for (size_t j = 0; j < self->column_count; j++)
+        widths[j] = column_width(self, j);
+    print_text(self, stream, widths);
+    free(widths);
+    return STATUS_OK;
+}

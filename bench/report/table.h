@@ -1,0 +1,41 @@
+/* A table of texts: columns as wide as they need to be, titles with a unit line below, groups
+ * under headings. Printed for a terminal or as Markdown. */
+#ifndef BENCH_REPORT_TABLE_H
+#define BENCH_REPORT_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "allocators/base/status.h"
+
+struct table_column {
+    const char *title;
+    const char *unit;   /* "" where it has none */
+    bool left;          /* texts to the left, numbers to the right */
+    unsigned most_wide; /* a longer cell gets a line of its own; 0: no limit */
+};
+
+enum table_form { TABLE_TEXT, TABLE_MARKDOWN };
+
+struct table;
+
+/* `columns` must outlive the table. NULL: no host memory. The caller closes it. */
+struct table *table_create(const struct table_column *columns, size_t column_count);
+void table_close(struct table *self);
+
+/* A group begins. A memory failure here and below is reported by table_print. */
+void table_heading(struct table *self, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The next cell; a row is complete with its last column. */
+void table_cell(struct table *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* One text over all the columns that are left in the row. */
+void table_rest(struct table *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* HOST_MEMORY where a row was lost. Errors of the stream show in the stream. */
+enum status table_print(const struct table *self, FILE *stream, enum table_form form,
+                        struct error *error) STATUS_CHECKED;
+
+#endif

@@ -1,0 +1,113 @@
+#include "bench/suite/ini.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "allocators/options.h"
+
+static char *trim(char *text)
+{
+    while (isspace((unsigned char)*text))
+        text++;
+    char *end = text + strlen(text);
+    while (end > text && isspace((unsigned char)end[-1]))
+        end--;
+    *end = '\0';
+    return text;
+}
+
+/* Sets the section of the lines that follow: one of those known. */
+static enum status begin_section(struct ini_line *line, const char *const *sections, size_t count,
+                                 struct error *error)
+{
+    size_t length = strlen(line->text);
+    if (line->text[length - 1] != ']')
+        return error_set(error, STATUS_FORMAT, "%s:%u: the section's closing ] is missing",
+                         line->path, line->number);
+    line->text[length - 1] = '\0';
+    const char *name = trim(line->text + 1);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(sections[i], name) == 0) {
+            line->section = sections[i];
+            return STATUS_OK;
+        }
+    }
+    const char *near = nearest_name(name, sections, count);
+    return error_set(error, STATUS_FORMAT, "%s:%u: there is no section [%s]; did you mean [%s]?",
+                     line->path, line->number, name, near ? near : sections[0]);
+}
+
+static enum status read_line(struct ini_line *line, const char *const *sections, size_t count,
+                             ini_entry *entry, void *argument, struct error *error)
+{
+    if (line->text[0] == '\0' || line->text[0] == '#' || line->text[0] == ';')
+        return STATUS_OK;
+    if (line->text[0] == '[')
+        return begin_section(line, sections, count, error);
+    if (!line->section)
+        return error_set(error, STATUS_FORMAT,
+                         "%s:%u: \"%.40s\" stands before the first section; begin with [%s]",
+                         line->path, line->number, line->text, sections[0]);
+    return entry(argument, line, error);
+}
+
+static FILE *open_file(const char *path, struct error *error)
+{
+    struct stat info;
+    FILE *file = fopen(path, "re");
+    if (file && fstat(fileno(file), &info) == 0 && S_ISDIR(info.st_mode)) {
+        fclose(file);
+        file = NULL;
+        errno = EISDIR;
+    }
+    if (!file)
+        (void)error_set(error, STATUS_IO, "%s: cannot be read: %s", path, strerror(errno));
+    return file;
+}
+
+enum status ini_read(const char *path, const char *const *sections, size_t section_count,
+                     ini_entry *entry, void *argument, struct error *error)
+{
+    FILE *file = open_file(path, error);
+    if (!file)
+        return STATUS_IO;
+    struct ini_line line = {.path = path};
+    char *buffer = NULL;
+    size_t room = 0;
+    ssize_t length;
+    enum status status = STATUS_OK;
+    while (!status && (errno = 0, length = getline(&buffer, &room, file)) >= 0) {
+        line.number++;
+        if (strlen(buffer) != (size_t)length) {
+            status =
+                error_set(error, STATUS_FORMAT, "%s:%u: holds a zero byte; a suite is a text file",
+                          path, line.number);
+            break;
+        }
+        line.text = trim(buffer);
+        status = read_line(&line, sections, section_count, entry, argument, error);
+    }
+    if (!status && ferror(file))
+        status = error_set(error, STATUS_IO, "%s:%u: cannot be read further: %s", path, line.number,
+                           strerror(errno));
+    free(buffer);
+    fclose(file);
+    return status;
+}
+
+enum status ini_split(const struct ini_line *line, const char **key, const char **value,
+                      struct error *error)
+{
+    char *equals = strchr(line->text, '=');
+    if (!equals || equals == line->text)
+        return error_set(error, STATUS_FORMAT, "%s:%u: \"%.60s\" is not of the form key = value",
+                         line->path, line->number, line->text);
+    *equals = '\0';
+    *key = trim(line->text);
+    *value = trim(equals + 1);
+    return STATUS_OK;
+}

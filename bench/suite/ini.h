@@ -1,0 +1,29 @@
+/* Reads INI files: `[section]` lines, and entries below them, one a line. A line whose first
+ * character is # or ; is a comment. Lines may be of any length. What an entry means is the
+ * caller's matter: in some sections it is `key = value`, in others a name. */
+#ifndef BENCH_SUITE_INI_H
+#define BENCH_SUITE_INI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "allocators/base/status.h"
+
+struct ini_line {
+    const char *path;
+    unsigned number; /* from 1 */
+    const char *section;
+    char *text; /* without blanks around it; may be written to */
+};
+
+typedef enum status ini_entry(void *argument, const struct ini_line *line, struct error *error);
+
+/* Calls `entry` for each one, in order. FORMAT and IO name file and line. */
+enum status ini_read(const char *path, const char *const *sections, size_t section_count,
+                     ini_entry *entry, void *argument, struct error *error) STATUS_CHECKED;
+
+/* Divides `key = value` in place. FORMAT where there is no equals sign or no key. */
+enum status ini_split(const struct ini_line *line, const char **key, const char **value,
+                      struct error *error) STATUS_CHECKED;
+
+#endif

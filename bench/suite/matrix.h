@@ -1,0 +1,14 @@
+/* Runs the cells of a plan on several workers. The records come out in the order of the cells,
+ * whatever the number of workers. */
+#ifndef BENCH_SUITE_MATRIX_H
+#define BENCH_SUITE_MATRIX_H
+
+#include "bench/suite/plan.h"
+
+/* Fills records[i] for cells[i]. Stops at the first cell that is bad input or finds a fault,
+ * and says which that was. A run that did not finish is no error. */
+enum status matrix_run(const struct plan *plan, const struct plan_cell *cells, size_t count,
+                       unsigned jobs, struct run_record *records,
+                       struct error *error) STATUS_CHECKED;
+
+#endif

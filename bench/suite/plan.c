@@ -1,0 +1,202 @@
+#include "bench/suite/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/suite/spec_text.h"
+#include "workloads/workload.h"
+
+static enum status no_memory(struct error *error)
+{
+    return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the plan of the runs");
+}
+
+static enum status refuse_twice(const struct text_list *list, const char *what, struct error *error)
+{
+    for (size_t i = 0; i < list->count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(list->items[i], list->items[j]) == 0)
+                return error_set(error, STATUS_INVALID, "%s \"%s\" is given twice; name it once",
+                                 what, list->items[i]);
+    return STATUS_OK;
+}
+
+static enum status look_up_policies(struct plan *self, struct error *error)
+{
+    const struct text_list *list = &self->suite->policies;
+    enum status status = refuse_twice(list, "policy", error);
+    if (status)
+        return status;
+    self->policies = calloc(list->count, sizeof *self->policies);
+    if (!self->policies)
+        return no_memory(error);
+    for (size_t i = 0; i < list->count; i++) {
+        struct plan_policy *policy = &self->policies[i];
+        policy->text = list->items[i];
+        status = spec_parse(policy->text, &policy->spec, error);
+        if (status)
+            return status;
+        self->policy_count++; /* from here on plan_close closes the spec */
+        status = registry_lookup(&policy->spec, &policy->ops, error);
+        if (status)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+static enum status look_up_workloads(struct plan *self, struct error *error)
+{
+    const struct text_list *list = &self->suite->workloads;
+    enum status status = refuse_twice(list, "workload", error);
+    if (status)
+        return status;
+    self->workloads = calloc(list->count, sizeof *self->workloads);
+    if (!self->workloads)
+        return no_memory(error);
+    for (size_t i = 0; i < list->count; i++) {
+        struct plan_workload *workload = &self->workloads[i];
+        struct trace_source *source = NULL;
+        workload->text = list->items[i];
+        status = workload_open(workload->text, &source, error);
+        if (status)
+            return status;
+        workload->info = source->info;
+        trace_close(source);
+        workload->frees_count =
+            replay_frees_choices(&workload->info, self->suite->frees, workload->frees);
+        self->workload_count++;
+    }
+    return STATUS_OK;
+}
+
+/* Every device with every capacity. */
+static enum status write_devices(struct plan *self, struct error *error)
+{
+    const struct text_list *devices = &self->suite->devices;
+    const struct text_list *capacities = &self->suite->capacities;
+    size_t device_count = devices->count ? devices->count : 1;
+    size_t capacity_count = capacities->count ? capacities->count : 1;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < device_count && !status; i++) {
+        for (size_t j = 0; j < capacity_count && !status; j++) {
+            const char *text = devices->count ? devices->items[i] : "sim";
+            char *with = NULL;
+            if (capacities->count)
+                status = spec_text_with(text, "capacity", capacities->items[j], &with, error);
+            if (!status)
+                status = text_list_add(&self->devices, with ? with : text, error);
+            free(with);
+        }
+    }
+    return status ? status : refuse_twice(&self->devices, "device", error);
+}
+
+/* Opens each device once, so that a bad one is found now, and writes down its draws. */
+static enum status draw_devices(struct plan *self, struct error *error)
+{
+    uint64_t draws = self->suite->draws;
+    for (size_t i = 0; i < self->devices.count; i++) {
+        const char *text = self->devices.items[i];
+        struct device *device = NULL;
+        enum status status = device_open_text(text, &device, error);
+        if (status)
+            return status;
+        device_close(device);
+        if (draws > 1 && !strstr(text, "addresses=random"))
+            return error_set(error, STATUS_INVALID,
+                             "several draws need addresses that are drawn: write "
+                             "\"%s%saddresses=random\" for the device, or leave --draws out",
+                             text, strchr(text, ':') ? "," : ":");
+        for (uint64_t draw = 0; draw < draws; draw++) {
+            char seed[24];
+            char *with = NULL;
+            snprintf(seed, sizeof seed, "%llu", (unsigned long long)(self->suite->seed + draw));
+            if (draws > 1)
+                status = spec_text_with(text, "seed", seed, &with, error);
+            if (!status)
+                status = text_list_add(&self->drawn, with ? with : text, error);
+            free(with);
+            if (status)
+                return status;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* The cells of one workload on one device with one way to free: all policies, each with all
+ * its repetitions and draws. */
+static void add_group(struct plan *self, size_t workload, size_t device, enum replay_frees frees)
+{
+    const struct suite *suite = self->suite;
+    for (size_t policy = 0; policy < self->policy_count; policy++) {
+        for (uint64_t draw = 0; draw < suite->draws; draw++) {
+            for (uint64_t repetition = 0; repetition < suite->reps; repetition++) {
+                self->cells[self->cell_count++] = (struct plan_cell){
+                    .policy = policy,
+                    .workload = workload,
+                    .device = device,
+                    .device_text = self->drawn.items[device * suite->draws + draw],
+                    .frees = frees,
+                    .measure = suite->measure,
+                    .repetition = (unsigned)repetition,
+                    .seed = suite->seed + draw,
+                };
+            }
+        }
+    }
+}
+
+static enum status write_cells(struct plan *self, struct error *error)
+{
+    size_t groups = 0;
+    for (size_t i = 0; i < self->workload_count; i++)
+        groups += self->workloads[i].frees_count * self->devices.count;
+    size_t each = self->policy_count * self->suite->draws * self->suite->reps;
+    self->cells = calloc(groups * each, sizeof *self->cells);
+    if (!self->cells)
+        return no_memory(error);
+    for (size_t i = 0; i < self->workload_count; i++)
+        for (size_t j = 0; j < self->devices.count; j++)
+            for (unsigned k = 0; k < self->workloads[i].frees_count; k++)
+                add_group(self, i, j, self->workloads[i].frees[k]);
+    return STATUS_OK;
+}
+
+enum status plan_make(struct plan *self, const struct suite *suite, struct error *error)
+{
+    *self = (struct plan){.suite = suite};
+    enum status status = look_up_policies(self, error);
+    if (!status)
+        status = look_up_workloads(self, error);
+    if (!status)
+        status = write_devices(self, error);
+    if (!status)
+        status = draw_devices(self, error);
+    if (!status)
+        status = write_cells(self, error);
+    if (status)
+        plan_close(self);
+    return status;
+}
+
+void plan_close(struct plan *self)
+{
+    for (size_t i = 0; i < self->policy_count; i++)
+        spec_close(&self->policies[i].spec);
+    free(self->policies);
+    free(self->workloads);
+    text_list_close(&self->devices);
+    text_list_close(&self->drawn);
+    free(self->cells);
+    *self = (struct plan){0};
+}
+
+unsigned plan_jobs(const struct plan *self)
+{
+    if (self->suite->jobs)
+        return (unsigned)self->suite->jobs;
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    return processors > 0 ? (unsigned)processors : 1;
+}

@@ -1,0 +1,58 @@
+/* A suite made ready to run: every name looked up, every file opened once, every combination
+ * written down as a cell. What is wrong with the input shows here, before any work is done. */
+#ifndef BENCH_SUITE_PLAN_H
+#define BENCH_SUITE_PLAN_H
+
+#include "allocators/registry.h"
+#include "bench/report/run_record.h"
+#include "bench/suite/suite.h"
+
+struct plan_policy {
+    const char *text; /* the suite's */
+    struct spec spec;
+    const struct policy_ops *ops;
+};
+
+struct plan_workload {
+    const char *text; /* the suite's */
+    struct trace_info info;
+    enum replay_frees frees[2]; /* the modes in which it is to be replayed */
+    unsigned frees_count;
+};
+
+/* One run to do. Cells of one group (see run_record_same_group) stand next to each other. */
+struct plan_cell {
+    size_t policy, workload, device;
+    const char *device_text; /* its spec, with capacity and seed in place */
+    enum replay_frees frees;
+    enum replay_measure measure;
+    bool measure_time;
+    unsigned repetition;
+    uint64_t seed;
+    /* What wants the rows or samples of this run; NULL: nobody. */
+    enum status (*row)(void *argument, const struct replay_row *row, struct error *error);
+    enum status (*sample)(void *argument, const struct replay_sample *sample, struct error *error);
+    void *argument;
+};
+
+struct plan {
+    const struct suite *suite; /* must outlive the plan */
+    struct plan_policy *policies;
+    size_t policy_count;
+    struct plan_workload *workloads;
+    size_t workload_count;
+    struct text_list devices; /* with the capacities; without the draws */
+    struct text_list drawn;   /* device by device, seed by seed */
+    struct plan_cell *cells;
+    size_t cell_count;
+};
+
+/* On success the caller closes the plan. Errors are those of the input. */
+enum status plan_make(struct plan *self, const struct suite *suite,
+                      struct error *error) STATUS_CHECKED;
+void plan_close(struct plan *self);
+
+/* Workers for the plan: what the suite says, else one for each processor. */
+unsigned plan_jobs(const struct plan *self);
+
+#endif

@@ -1,0 +1,22 @@
+/* A line on the terminal that says how far the work is and how long the rest takes. It appears
+ * only where standard error is a terminal, and never touches standard output. */
+#ifndef BENCH_SUITE_PROGRESS_H
+#define BENCH_SUITE_PROGRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct progress {
+    bool shown;
+    size_t done, total;
+    uint64_t began_ns, drawn_ns;
+};
+
+void progress_begin(struct progress *self, size_t total);
+/* One more of `total` is done; `label` says which. */
+void progress_step(struct progress *self, const char *label);
+/* Wipes the line. */
+void progress_end(struct progress *self);
+
+#endif

@@ -1,0 +1,128 @@
+#include "bench/suite/result_folder.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/report/figure_data.h"
+#include "bench/report/results_csv.h"
+
+static FILE *open_in(struct result_folder *self, const char *name, struct error *error)
+{
+    char *path = NULL;
+    if (asprintf(&path, "%s/%s", self->path, name) < 0) {
+        (void)error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to open it", name);
+        return NULL;
+    }
+    FILE *stream = output_set_open(self->outputs, path, error);
+    free(path);
+    return stream;
+}
+
+enum status result_folder_open(struct result_folder *self, const char *path,
+                               struct output_set *outputs, struct error *error)
+{
+    char *data = NULL;
+    *self = (struct result_folder){.path = strdup(path), .outputs = outputs};
+    if (!self->path || asprintf(&data, "%s/data", path) < 0)
+        return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to open it", path);
+    enum status status = output_folder(data, error);
+    free(data);
+    if (status)
+        return status;
+    self->json = open_in(self, "results.json", error);
+    self->csv = self->json ? open_in(self, "results.csv", error) : NULL;
+    self->summary = self->csv ? open_in(self, "summary.md", error) : NULL;
+    return self->summary ? STATUS_OK : STATUS_IO;
+}
+
+void result_folder_summary(struct result_folder *self, const struct result_set *set)
+{
+    const struct environment *environment = set->environment;
+    fprintf(self->summary, "# Results of the suite %s\n\n", set->suite ? set->suite : "(no name)");
+    fprintf(self->summary, "allocrig %s, commit %.12s%s, %s; %s, %u processors; seed %llu.\n\n",
+            environment->build->version, environment->build->commit,
+            environment->build->dirty ? " with changes" : "", environment->time, environment->cpu,
+            environment->cpus, (unsigned long long)environment->seed);
+    fputs("Times of kernels and of driver calls are modelled where the device is `sim`. "
+          "`results.json` holds every figure, `results.csv` the same as a table.\n\n",
+          self->summary);
+}
+
+/* Series of workloads that this suite does not have would mix into its figures. */
+static void remove_old_series(const struct result_folder *self)
+{
+    char *folder = NULL;
+    if (asprintf(&folder, "%s/data", self->path) < 0)
+        return;
+    DIR *entries = opendir(folder);
+    for (struct dirent *entry; entries && (entry = readdir(entries));) {
+        size_t length = strlen(entry->d_name);
+        if (strncmp(entry->d_name, "series-", 7) == 0 && length > 4 &&
+            strcmp(entry->d_name + length - 4, ".csv") == 0)
+            unlinkat(dirfd(entries), entry->d_name, 0);
+    }
+    if (entries)
+        closedir(entries);
+    free(folder);
+}
+
+/* The series of one workload, all policies: records[begin] is the first of it with one. */
+static enum status write_series(struct result_folder *self, const struct result_set *set,
+                                const struct thin_series *const *thin, size_t begin,
+                                struct error *error)
+{
+    char name[128];
+    char file[160];
+    const char *workload = set->records[begin].workload_spec;
+    snprintf(file, sizeof file, "data/series-%s.csv",
+             figure_file_name(set->records[begin].workload.name, name, sizeof name));
+    FILE *stream = open_in(self, file, error);
+    if (!stream)
+        return STATUS_IO;
+    figure_series_header(stream);
+    for (size_t i = begin; i < set->record_count; i++)
+        if (thin[i] && strcmp(set->records[i].workload_spec, workload) == 0)
+            figure_series_rows(stream, set->records[i].policy_spec, thin[i]);
+    return STATUS_OK;
+}
+
+static enum status write_all_series(struct result_folder *self, const struct result_set *set,
+                                    const struct thin_series *const *thin, struct error *error)
+{
+    enum status status = STATUS_OK;
+    const char *before = "";
+    for (size_t i = 0; i < set->record_count && !status; i++) {
+        if (!thin[i] || strcmp(set->records[i].workload_spec, before) == 0)
+            continue;
+        before = set->records[i].workload_spec;
+        status = write_series(self, set, thin, i, error);
+    }
+    return status;
+}
+
+enum status result_folder_write(struct result_folder *self, const struct result_set *set,
+                                const struct thin_series *const *thin, struct error *error)
+{
+    results_json_write(self->json, set);
+    results_csv_write(self->csv, set->records, set->record_count);
+    FILE *fragmentation = open_in(self, "data/fragmentation.csv", error);
+    FILE *slowdown = fragmentation ? open_in(self, "data/slowdown.csv", error) : NULL;
+    FILE *latency = slowdown ? open_in(self, "data/latency.csv", error) : NULL;
+    if (!latency)
+        return STATUS_IO;
+    figure_fragmentation(fragmentation, set->records, set->record_count);
+    figure_slowdown(slowdown, set->points, set->point_count);
+    figure_latency(latency, set->records, set->record_count);
+    enum status status = write_all_series(self, set, thin, error);
+    if (!status)
+        remove_old_series(self);
+    return status;
+}
+
+void result_folder_close(struct result_folder *self)
+{
+    free(self->path);
+    *self = (struct result_folder){0};
+}

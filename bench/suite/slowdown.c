@@ -1,0 +1,174 @@
+#include "bench/suite/slowdown.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "bench/suite/matrix.h"
+#include "bench/suite/spec_text.h"
+
+/* Everything that one curve needs while it is made. */
+struct work {
+    const struct plan *plan;
+    struct plan_cell *cells;
+    struct slowdown_point *points;
+    size_t count, room;
+    struct text_list devices; /* a spec for each workload and capacity */
+};
+
+/* What the records say of a workload: its name and live peak. NULL where no run of it has a
+ * time that an allocator could slow down. */
+static const struct run_record *timed_record(const struct plan *plan,
+                                             const struct run_record *records, size_t workload)
+{
+    for (size_t i = 0; i < plan->cell_count; i++)
+        if (plan->cells[i].workload == workload && plan->cells[i].device == 0 &&
+            records[i].passed && records[i].metrics.at[METRIC_slowdown].kind != METRIC_NULL)
+            return &records[i];
+    return NULL;
+}
+
+static bool ranked(const struct plan *plan, size_t policy)
+{
+    return !(plan->policies[policy].ops->capabilities & POLICY_UNRANKED);
+}
+
+static uint64_t capacity_at(const struct run_record *record, double ratio)
+{
+    double live = metric_number(&record->metrics, METRIC_peak_live_bytes, 0);
+    return size_round_up((uint64_t)ceil(live * ratio), 2 * MIB);
+}
+
+static void add_point(struct work *work, size_t workload, size_t policy, size_t ratio,
+                      const struct run_record *record)
+{
+    const struct suite *suite = work->plan->suite;
+    const struct plan_workload *info = &work->plan->workloads[workload];
+    const char *device = work->devices.items[work->devices.count - suite->ratio_count + ratio];
+    work->cells[work->count] = (struct plan_cell){
+        .policy = policy,
+        .workload = workload,
+        .device_text = device,
+        .frees = info->frees[0],
+        .measure = REPLAY_METRICS_NONE,
+        .seed = suite->seed,
+    };
+    work->points[work->count] = (struct slowdown_point){
+        .workload = record->workload.name,
+        .policy_spec = work->plan->policies[policy].text,
+        .capacity_ratio = suite->ratios[ratio],
+        .capacity_bytes = capacity_at(record, suite->ratios[ratio]),
+    };
+    work->count++;
+}
+
+static enum status add_workload(struct work *work, const struct run_record *records,
+                                size_t workload, struct error *error)
+{
+    const struct plan *plan = work->plan;
+    const struct run_record *record = timed_record(plan, records, workload);
+    if (!record)
+        return STATUS_OK;
+    for (size_t i = 0; i < plan->suite->ratio_count; i++) {
+        char capacity[32];
+        char *text = NULL;
+        size_print_exact(capacity_at(record, plan->suite->ratios[i]), capacity, sizeof capacity);
+        enum status status =
+            spec_text_with(plan->drawn.items[0], "capacity", capacity, &text, error);
+        if (!status)
+            status = text_list_add(&work->devices, text, error);
+        free(text);
+        if (status)
+            return status;
+    }
+    for (size_t policy = 0; policy < plan->policy_count; policy++)
+        for (size_t i = 0; ranked(plan, policy) && i < plan->suite->ratio_count; i++)
+            add_point(work, workload, policy, i, record);
+    return STATUS_OK;
+}
+
+static enum status run_points(struct work *work, unsigned jobs, struct error *error)
+{
+    struct run_record *found = calloc(work->count ? work->count : 1, sizeof *found);
+    if (!found)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the slowdown curve");
+    enum status status = matrix_run(work->plan, work->cells, work->count, jobs, found, error);
+    for (size_t i = 0; i < work->count && !status; i++) {
+        work->points[i].passed = found[i].passed;
+        if (found[i].passed)
+            work->points[i].slowdown = found[i].metrics.at[METRIC_slowdown];
+    }
+    free(found);
+    return status;
+}
+
+enum status slowdown_run(const struct plan *plan, const struct run_record *records, unsigned jobs,
+                         struct slowdown_curve *curve, struct error *error)
+{
+    size_t room = plan->workload_count * plan->policy_count * plan->suite->ratio_count;
+    struct work work = {.plan = plan, .room = room};
+    enum status status = STATUS_OK;
+    *curve = (struct slowdown_curve){0};
+    if (room == 0)
+        return STATUS_OK;
+    work.cells = calloc(room, sizeof *work.cells);
+    work.points = calloc(room, sizeof *work.points);
+    if (!work.cells || !work.points)
+        status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the slowdown curve");
+    for (size_t i = 0; i < plan->workload_count && !status; i++)
+        status = add_workload(&work, records, i, error);
+    if (!status)
+        status = run_points(&work, jobs, error);
+    free(work.cells);
+    text_list_close(&work.devices);
+    if (status)
+        free(work.points);
+    else
+        *curve = (struct slowdown_curve){work.points, work.count};
+    return status;
+}
+
+void slowdown_close(struct slowdown_curve *curve)
+{
+    free(curve->points);
+    *curve = (struct slowdown_curve){0};
+}
+
+static void add_rows(struct table *table, const struct slowdown_curve *curve, size_t ratio_count)
+{
+    const char *workload = NULL;
+    for (size_t i = 0; i < curve->count; i++) {
+        const struct slowdown_point *point = &curve->points[i];
+        if (workload != point->workload)
+            table_heading(table, "%s", point->workload);
+        workload = point->workload;
+        if (i % ratio_count == 0)
+            table_cell(table, "%s", point->policy_spec);
+        if (!point->passed)
+            table_cell(table, "DNF");
+        else if (point->slowdown.kind == METRIC_NULL)
+            table_cell(table, "-");
+        else
+            table_cell(table, "%.3f", point->slowdown.real);
+    }
+}
+
+enum status slowdown_table_print(const struct slowdown_curve *curve, const struct suite *suite,
+                                 FILE *stream, enum table_form form, struct error *error)
+{
+    struct table_column columns[SUITE_RATIOS_MOST + 1] = {{"policy", "", true, 30}};
+    char titles[SUITE_RATIOS_MOST][16];
+    for (size_t i = 0; i < suite->ratio_count; i++) {
+        snprintf(titles[i], sizeof titles[i], "%.2f", suite->ratios[i]);
+        columns[i + 1] = (struct table_column){titles[i], "x live", false, 0};
+    }
+    struct table *table = table_create(columns, suite->ratio_count + 1);
+    if (!table)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+    add_rows(table, curve, suite->ratio_count);
+    enum status status = table_print(table, stream, form, error);
+    table_close(table);
+    return status;
+}

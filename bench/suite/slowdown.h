@@ -1,0 +1,27 @@
+/* The curve "slowdown against capacity": each workload again, on a device that has a little
+ * more than the workload's live peak, then more and more. */
+#ifndef BENCH_SUITE_SLOWDOWN_H
+#define BENCH_SUITE_SLOWDOWN_H
+
+#include "bench/report/results_json.h"
+#include "bench/report/table.h"
+#include "bench/suite/plan.h"
+
+struct slowdown_curve {
+    struct slowdown_point *points; /* by workload, policy, capacity */
+    size_t count;
+};
+
+/* `records` are those of the plan's cells: they say what the live peak is and which workloads
+ * have a time at all. Ranked policies only, on the plan's first device. The caller closes it;
+ * the points borrow names from the plan and the records. */
+enum status slowdown_run(const struct plan *plan, const struct run_record *records, unsigned jobs,
+                         struct slowdown_curve *curve, struct error *error) STATUS_CHECKED;
+void slowdown_close(struct slowdown_curve *curve);
+
+/* Workloads as groups, policies as rows, capacities as columns. */
+enum status slowdown_table_print(const struct slowdown_curve *curve, const struct suite *suite,
+                                 FILE *stream, enum table_form form,
+                                 struct error *error) STATUS_CHECKED;
+
+#endif

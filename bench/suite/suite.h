@@ -1,0 +1,58 @@
+/* What is to be run: policies, workloads, devices and how. It comes from a suite file (INI,
+ * workloads/suites/default.ini explains every key) or from the command line. */
+#ifndef BENCH_SUITE_SUITE_H
+#define BENCH_SUITE_SUITE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "allocators/base/status.h"
+#include "sim/replay.h"
+
+#define SUITE_RATIOS_MOST 32
+
+struct text_list {
+    char **items;
+    size_t count, room;
+};
+
+struct suite {
+    char *name;   /* NULL: from the command line */
+    char *output; /* folder for results and the data of the figures; NULL: none */
+    struct text_list policies, workloads;
+    struct text_list devices;    /* empty: `sim` */
+    struct text_list capacities; /* each replaces the capacity of each device; may be empty */
+    enum replay_frees frees;
+    enum replay_host host;
+    enum replay_measure measure;
+    uint64_t reps, draws, seed;
+    uint64_t jobs; /* 0: as many as there are processors */
+    bool time;     /* a pass that reads the host's clock, after the others, on one worker */
+    bool stop_on_failure, require_pass;
+    /* Capacity / peak live for the curve "slowdown against capacity"; none: no curve. */
+    double ratios[SUITE_RATIOS_MOST];
+    size_t ratio_count;
+};
+
+/* Everything at its default; the lists are empty. */
+void suite_init(struct suite *self);
+void suite_close(struct suite *self);
+
+/* Adds a copy of the text. HOST_MEMORY. */
+enum status text_list_add(struct text_list *self, const char *text,
+                          struct error *error) STATUS_CHECKED;
+void text_list_close(struct text_list *self);
+/* Adds policies by spec; "all" stands for every one there is. */
+enum status suite_add_policy(struct suite *self, const char *text,
+                             struct error *error) STATUS_CHECKED;
+
+/* Sets one key as a suite file's [suite] section has them: "frees", "ordered". Command-line
+ * options of the same names go through it too. INVALID says what would be right. */
+enum status suite_set(struct suite *self, const char *key, const char *value,
+                      struct error *error) STATUS_CHECKED;
+
+/* Reads a suite file into an initialised suite. Errors name file and line. */
+enum status suite_read(struct suite *self, const char *path, struct error *error) STATUS_CHECKED;
+
+#endif

@@ -1,0 +1,325 @@
+/* 1. Plan: all bad input shows here. 2. Open the files that were asked for: a place that cannot
+ * be written shows here. 3. Run. 4. Print the tables. 5. Put all files in their places. */
+#include "bench/suite/suite_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/report/output_file.h"
+#include "bench/report/results_csv.h"
+#include "bench/report/results_json.h"
+#include "bench/report/results_table.h"
+#include "bench/report/thin_series.h"
+#include "bench/suite/matrix.h"
+#include "bench/suite/result_folder.h"
+#include "bench/suite/slowdown.h"
+
+struct suite_work {
+    const struct suite *suite;
+    const struct suite_files *files;
+    const struct environment *environment;
+    struct plan plan;
+    struct run_record *records; /* of the plan's cells */
+    struct thin_series **thin;  /* of the plan's cells; NULL: not wanted of that one */
+    struct slowdown_curve curve;
+    struct output_set outputs;
+    FILE *json, *csv, *placements, *series;
+    struct result_folder folder;
+};
+
+static enum status write_placement(void *argument, const struct replay_row *row,
+                                   struct error *error)
+{
+    struct suite_work *self = argument;
+    (void)error;
+    placements_csv_row(self->placements, row);
+    return STATUS_OK;
+}
+
+static enum status write_sample(void *argument, const struct replay_sample *sample,
+                                struct error *error)
+{
+    struct suite_work *self = argument;
+    (void)error;
+    series_csv_row(self->series, sample);
+    return STATUS_OK;
+}
+
+/* Files that hold one run's events must have one run to hold. */
+static enum status want_one_run(const struct suite_work *self, struct error *error)
+{
+    const char *what = self->files->placements ? "--placements" : "--series";
+    if (!self->files->placements && !self->files->series)
+        return STATUS_OK;
+    if (self->plan.policy_count > 1 || self->plan.workload_count > 1)
+        return error_set(error, STATUS_INVALID,
+                         "%s holds one run and this is %zu; name one policy and one workload", what,
+                         self->plan.cell_count);
+    if (self->plan.workloads[0].frees_count > 1)
+        return error_set(error, STATUS_INVALID,
+                         "%s holds one run, and %s is replayed in two ways; add --frees at-once or "
+                         "--frees recorded",
+                         what, self->plan.workloads[0].text);
+    if (self->plan.cell_count > 1)
+        return error_set(error, STATUS_INVALID,
+                         "%s holds one run and this is %zu; name one device and leave out --reps "
+                         "and --draws",
+                         what, self->plan.cell_count);
+    return STATUS_OK;
+}
+
+static enum status open_one(struct suite_work *self, const char *path, FILE **stream,
+                            struct error *error)
+{
+    if (!path)
+        return STATUS_OK;
+    *stream = output_set_open(&self->outputs, path, error);
+    return *stream ? STATUS_OK : STATUS_IO;
+}
+
+static enum status open_files(struct suite_work *self, struct error *error)
+{
+    enum status status = open_one(self, self->files->json, &self->json, error);
+    if (!status)
+        status = open_one(self, self->files->csv, &self->csv, error);
+    if (!status)
+        status = open_one(self, self->files->placements, &self->placements, error);
+    if (!status)
+        status = open_one(self, self->files->series, &self->series, error);
+    if (!status && self->suite->output)
+        status = result_folder_open(&self->folder, self->suite->output, &self->outputs, error);
+    if (status)
+        return status;
+    if (self->placements)
+        placements_csv_header(self->placements);
+    if (self->series)
+        series_csv_header(self->series);
+    return STATUS_OK;
+}
+
+static enum status no_memory(struct error *error)
+{
+    return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the results");
+}
+
+/* The figures show each policy and workload once: on the first device, in the first way to
+ * free, the first draw and repetition. */
+static bool in_figures(const struct plan *plan, const struct plan_cell *cell)
+{
+    return cell->device == 0 && cell->repetition == 0 && cell->seed == plan->suite->seed &&
+           cell->frees == plan->workloads[cell->workload].frees[0];
+}
+
+/* Gives each cell what wants to see its events. */
+static enum status attach(struct suite_work *self, struct error *error)
+{
+    for (size_t i = 0; i < self->plan.cell_count; i++) {
+        struct plan_cell *cell = &self->plan.cells[i];
+        if (self->placements) {
+            cell->row = write_placement;
+            cell->argument = self;
+        }
+        if (self->series) {
+            cell->sample = write_sample;
+            cell->argument = self;
+        } else if (self->suite->output && in_figures(&self->plan, cell) && !cell->row) {
+            self->thin[i] = calloc(1, sizeof *self->thin[i]);
+            if (!self->thin[i])
+                return no_memory(error);
+            cell->sample = thin_series_add;
+            cell->argument = self->thin[i];
+        }
+    }
+    return STATUS_OK;
+}
+
+/* Reads the clock around every call, in a pass of its own on one worker, since that costs more
+ * than many a call; its timed metrics join the records. */
+static enum status time_cells(struct suite_work *self, struct error *error)
+{
+    size_t count = self->plan.cell_count;
+    struct plan_cell *cells = calloc(count, sizeof *cells);
+    struct run_record *timed = calloc(count, sizeof *timed);
+    enum status status = cells && timed ? STATUS_OK : no_memory(error);
+    for (size_t i = 0; i < count && !status; i++) {
+        cells[i] = self->plan.cells[i];
+        cells[i].measure = REPLAY_METRICS_NONE;
+        cells[i].measure_time = true;
+        cells[i].row = NULL;
+        cells[i].sample = NULL;
+    }
+    if (!status)
+        status = matrix_run(&self->plan, cells, count, 1, timed, error);
+    for (size_t i = 0; i < count && !status; i++)
+        for (int j = 0; j < METRIC_COUNT; j++)
+            if (metric_info((enum metric)j)->class == METRIC_TIMED)
+                self->records[i].metrics.at[j] = timed[i].metrics.at[j];
+    free(cells);
+    free(timed);
+    return status;
+}
+
+static enum status run_all(struct suite_work *self, struct error *error)
+{
+    unsigned jobs = plan_jobs(&self->plan);
+    self->records = calloc(self->plan.cell_count, sizeof *self->records);
+    self->thin = calloc(self->plan.cell_count, sizeof(struct thin_series *));
+    if (!self->records || !self->thin)
+        return no_memory(error);
+    enum status status = attach(self, error);
+    if (!status)
+        status = matrix_run(&self->plan, self->plan.cells, self->plan.cell_count, jobs,
+                            self->records, error);
+    if (!status && self->suite->ratio_count)
+        status = slowdown_run(&self->plan, self->records, jobs, &self->curve, error);
+    if (!status && self->suite->time)
+        status = time_cells(self, error);
+    return status;
+}
+
+static enum status print_tables(const struct suite_work *self, FILE *stream, enum table_form form,
+                                struct error *error)
+{
+    size_t count = self->plan.cell_count;
+    enum status status = results_table_print(self->records, count, stream, form, error);
+    fputs("\nPeaks of bytes; ext.frag is the mean of 1 - largest servable / free. Ranked by peak "
+          "physical\nbytes; DNF: did not finish. `allocrig list metrics` defines each figure.\n",
+          stream);
+    if (!status && self->suite->draws > 1) {
+        fputs("\nSpread over the draws of addresses\n\n", stream);
+        status = spread_table_print(self->records, count, stream, form, error);
+    }
+    if (!status && self->curve.count) {
+        fputs("\nSlowdown (time / time with an allocator that costs nothing) by capacity / peak "
+              "live\n\n",
+              stream);
+        status = slowdown_table_print(&self->curve, self->suite, stream, form, error);
+    }
+    if (!status && self->suite->time) {
+        fputs("\nHost time of each call, clock cost subtracted\n\n", stream);
+        status = latency_table_print(self->records, count, stream, form, error);
+    }
+    return status;
+}
+
+static struct result_set result_set(const struct suite_work *self)
+{
+    return (struct result_set){
+        .environment = self->environment,
+        .suite = self->suite->name,
+        .records = self->records,
+        .record_count = self->plan.cell_count,
+        .points = self->curve.points,
+        .point_count = self->curve.count,
+    };
+}
+
+static enum status write_files(struct suite_work *self, struct error *error)
+{
+    struct result_set set = result_set(self);
+    if (self->json)
+        results_json_write(self->json, &set);
+    if (self->csv)
+        results_csv_write(self->csv, self->records, self->plan.cell_count);
+    if (!self->suite->output)
+        return STATUS_OK;
+    result_folder_summary(&self->folder, &set);
+    enum status status = print_tables(self, self->folder.summary, TABLE_MARKDOWN, error);
+    if (!status)
+        status = result_folder_write(&self->folder, &set,
+                                     (const struct thin_series *const *)self->thin, error);
+    return status;
+}
+
+/* Names what was written, then puts it in its place. */
+static enum status commit(struct suite_work *self, FILE *stream, bool quiet, struct error *error)
+{
+    size_t count = self->outputs.count;
+    char **paths = calloc(count ? count : 1, sizeof *paths);
+    if (!paths)
+        return no_memory(error);
+    for (size_t i = 0; i < count; i++)
+        paths[i] = strdup(self->outputs.files[i].path);
+    enum status status = output_set_commit(&self->outputs, error);
+    if (!status && count && !quiet)
+        fputc('\n', stream);
+    for (size_t i = 0; i < count; i++) {
+        if (!status && !quiet && paths[i])
+            fprintf(stream, "wrote %s\n", paths[i]);
+        free(paths[i]);
+    }
+    free(paths);
+    return status;
+}
+
+static enum status judge(const struct suite_work *self, struct error *error)
+{
+    size_t failed = 0;
+    const struct run_record *first = NULL;
+    for (size_t i = 0; i < self->plan.cell_count; i++) {
+        if (self->records[i].passed)
+            continue;
+        first = first ? first : &self->records[i];
+        failed++;
+    }
+    if (!failed || !self->suite->require_pass)
+        return STATUS_OK;
+    return error_set(error, STATUS_NEGATIVE,
+                     "%zu of %zu runs did not finish, first %s with policy %s at event %llu",
+                     failed, self->plan.cell_count, first->workload.name, first->policy_spec,
+                     (unsigned long long)first->first_failed_event);
+}
+
+static void close_work(struct suite_work *self)
+{
+    output_set_abandon(&self->outputs);
+    for (size_t i = 0; self->thin && i < self->plan.cell_count; i++)
+        free(self->thin[i]);
+    free(self->thin);
+    free(self->records);
+    slowdown_close(&self->curve);
+    result_folder_close(&self->folder);
+    plan_close(&self->plan);
+}
+
+/* One stream, one format: results on standard output leave no room for a table. */
+static enum status want_one_format(const struct suite_files *files, bool *quiet,
+                                   struct error *error)
+{
+    const char *const paths[] = {files->json, files->csv, files->placements, files->series};
+    unsigned count = 0;
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
+        count += paths[i] && strcmp(paths[i], "-") == 0;
+    *quiet = count > 0;
+    if (count > 1)
+        return error_set(error, STATUS_INVALID,
+                         "only one file can be - (standard output); name the others");
+    return STATUS_OK;
+}
+
+enum status suite_run(const struct suite *suite, const struct suite_files *files,
+                      const struct environment *environment, FILE *stream, struct error *error)
+{
+    struct suite_work self = {.suite = suite, .files = files, .environment = environment};
+    bool quiet = false;
+    enum status status = want_one_format(files, &quiet, error);
+    if (!status)
+        status = plan_make(&self.plan, suite, error);
+    if (status)
+        return status;
+    status = want_one_run(&self, error);
+    if (!status)
+        status = open_files(&self, error);
+    if (!status)
+        status = run_all(&self, error);
+    if (!status && !quiet)
+        status = print_tables(&self, stream, TABLE_TEXT, error);
+    if (!status)
+        status = write_files(&self, error);
+    if (!status)
+        status = commit(&self, stream, quiet, error);
+    if (!status)
+        status = judge(&self, error);
+    close_work(&self);
+    return status;
+}

@@ -1,0 +1,23 @@
+/* Runs a whole suite: the cells, the latency pass, the slowdown curve; then prints the tables
+ * and puts the files in their places. */
+#ifndef BENCH_SUITE_SUITE_RUN_H
+#define BENCH_SUITE_SUITE_RUN_H
+
+#include <stdio.h>
+
+#include "bench/suite/environment.h"
+#include "bench/suite/suite.h"
+
+/* Where results go besides the table; NULL: not wanted, "-": standard output, and no table
+ * then. Placements and series need a suite of exactly one run. */
+struct suite_files {
+    const char *json, *csv, *placements, *series;
+};
+
+/* The table goes to `stream`. NEGATIVE where a run did not finish and the suite requires it;
+ * the files are written then too. Other failures leave no file. */
+enum status suite_run(const struct suite *suite, const struct suite_files *files,
+                      const struct environment *environment, FILE *stream,
+                      struct error *error) STATUS_CHECKED;
+
+#endif
