@@ -41,10 +41,11 @@ struct bfc {
     struct policy base;
     struct host *host;
     struct bfc_chunks chunks;
-    uint64_t split_bytes;      /* a chunk larger than the request by this much is split */
-    bool general;              /* requests need the paths of two_ended.h, not the short one */
-    bool collects;             /* wholly free regions go back when nothing else helps */
-    struct policy_stats tally; /* the counters; the rest of it is unused */
+    uint64_t split_bytes;       /* a chunk larger than the request by this much is split */
+    uint64_t general_alignment; /* from this one on a request needs bfc_take_general: above
+                                   256, or 0, all requests, where there are two ends */
+    bool collects;              /* wholly free regions go back when nothing else helps */
+    struct policy_stats tally;  /* the counters; the rest of it is unused */
     struct bfc_regions regions;
     struct bfc_index index;   /* free chunks, those of the lower end where there are two */
     struct bfc_index *upper;  /* free chunks of the upper end; NULL: one end only */
@@ -82,9 +83,6 @@ uint64_t bfc_next_region_bytes(const struct policy *base);
 uint32_t bfc_region_count(const struct policy *base);
 
 /* ---- Between the files of the family ------------------------------------------------- */
-
-/* The largest free chunk, the gap among them. */
-uint64_t bfc_largest(const struct bfc *self);
 
 /* Puts a free chunk that was not counted as free before into the index of its end, or makes
  * it the gap; and the opposite. Both keep the watch and the releasable bytes. */

@@ -4,31 +4,36 @@
 
 #include "allocators/policies/bfc/core.h"
 
-uint64_t bfc_largest(const struct bfc *self)
+static __attribute__((noinline)) uint64_t largest_of_both_ends(const struct bfc *self)
 {
     const struct bfc_chunk *chunks = self->chunks.at;
     uint64_t largest = bfc_index_largest(&self->index, chunks);
-    if (__builtin_expect(self->upper != NULL, 0)) {
-        uint64_t upper = bfc_index_largest(self->upper, chunks);
-        uint64_t gap = self->gap ? chunks[self->gap].bytes : 0;
-        largest = upper > largest ? upper : largest;
-        largest = gap > largest ? gap : largest;
-    }
-    return largest;
+    uint64_t upper = bfc_index_largest(self->upper, chunks);
+    uint64_t gap = self->gap ? chunks[self->gap].bytes : 0;
+    largest = upper > largest ? upper : largest;
+    return gap > largest ? gap : largest;
+}
+
+static inline uint64_t largest_hole(const struct bfc *self)
+{
+    return __builtin_expect(self->upper != NULL, 0)
+               ? largest_of_both_ends(self)
+               : bfc_index_largest(&self->index, self->chunks.at);
 }
 
 void bfc_stats(const struct policy *base, struct policy_stats *out)
 {
     const struct bfc *self = (const struct bfc *)base;
-    *out = self->tally;
     out->totals = base->totals;
-    out->largest_hole_bytes = bfc_largest(self);
+    out->largest_hole_bytes = largest_hole(self);
+    out->stranded_by_stream_bytes = 0;
+    out->count = self->tally.count;
 }
 
 uint64_t bfc_servable(const struct policy *base, enum policy_price price)
 {
     const struct bfc *self = (const struct bfc *)base;
-    uint64_t largest = bfc_largest(self);
+    uint64_t largest = largest_hole(self);
     if (price == POLICY_PRICE_TRIM && self->collects && base->totals.releasable_bytes > largest)
         return base->totals.releasable_bytes;
     return largest;
@@ -233,12 +238,11 @@ static enum status check_index(const struct bfc *self, const struct bfc_index *i
 {
     struct tree_check check = {
         .index = index, .chunks = self->chunks.at, .end = end, .most = free_chunks};
-    for (unsigned class = 0; class < BFC_INDEX_GROUPS * 16u; class ++) {
-        bool marked = index->classes[class / 16u] >> class % 16u & 1u;
-        bool group = index->groups >> class / 16u & 1u;
-        if (marked != (index->roots[class] != 0) || (marked && !group) ||
-            (group && !index->classes[class / 16u]))
-            return BROKEN(error, "the bitmaps of size class %u do not tell what it holds", class);
+    for (unsigned class = 0; class < BFC_INDEX_CLASSES; class ++) {
+        bool marked = index->classes >> class & 1u;
+        if (marked != (index->roots[class] != 0))
+            return BROKEN(
+                error, "the bitmap of size class %u does not tell whether it holds a chunk", class);
         check.class = class;
         check.last = 0;
         if (marked)

@@ -54,7 +54,7 @@ static uint32_t find_hole(struct bfc *self, struct bfc_index *index, enum bfc_en
     struct bfc_place place;
     uint64_t from_bytes = bytes;
     uint64_t from_address = 0;
-    while (bfc_index_find(index, chunks, from_bytes, from_address, &place)) {
+    while (bfc_index_seek(index, chunks, from_bytes, from_address, &place)) {
         const struct bfc_chunk *chunk = &chunks[*place.link];
         if (fits(chunk, end, bytes, alignment))
             return *place.link;
@@ -79,7 +79,6 @@ static bool should_split(const struct bfc *self, const struct bfc_chunk *chunk, 
 /* Cuts what lies behind the first `bytes` off and makes it a hole. */
 static void leave_tail(struct bfc *self, uint32_t chunk, uint64_t bytes)
 {
-    self->tally.count.splits++;
     bfc_hole_add(self, bfc_cut(self, chunk, bytes));
 }
 
@@ -89,7 +88,6 @@ static uint32_t place_low(struct bfc *self, uint32_t chunk, bool exact, uint64_t
     uint64_t padding = padding_of(self->chunks.at[chunk].address, alignment);
     if (padding > 0) {
         uint32_t aligned = bfc_cut(self, chunk, padding);
-        self->tally.count.splits++;
         self->chunks.at[chunk].end = BFC_LOWER;
         bfc_hole_add(self, chunk);
         chunk = aligned;
@@ -111,7 +109,6 @@ static uint32_t place_high(struct bfc *self, uint32_t chunk, bool exact, uint64_
         start = source->address + padding;
     if (start > source->address) {
         uint32_t aligned = bfc_cut(self, chunk, start - source->address);
-        self->tally.count.splits++;
         bfc_hole_add(self, chunk);
         chunk = aligned;
     }
