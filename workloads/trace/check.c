@@ -213,6 +213,7 @@ static enum status check_block_event(struct trace_check *check, struct trace_eve
     enum status status = find_block(check, event, &block, error);
     if (status)
         return status;
+    check->block_stream = block->stream;
     if (event->kind != TRACE_FREE && block->state != BLOCK_LIVE)
         return error_set(error, STATUS_INVALID, "block %llu was let go before",
                          (unsigned long long)event->id);
@@ -370,7 +371,8 @@ enum status trace_check_event(struct trace_check *check, struct trace_event *eve
     if (status)
         return status;
     check->counts.events++;
-    add_to_hash(check, event);
+    if (!check->hash_off)
+        add_to_hash(check, event);
     return STATUS_OK;
 }
 

@@ -19,6 +19,7 @@ struct trace_check {
     const struct trace_tables *tables; /* of the events; texts are there before their events */
     bool by_slot; /* events carry their slots, which are held to the blocks; else ids find them */
     bool let_go_final; /* no completion follows a let-go: the slot is free again at the let-go */
+    bool hash_off;     /* a later pass over what was hashed before */
     struct trace_check_block *blocks; /* by slot */
     size_t block_count, block_capacity;
     uint32_t free_slot; /* the most recently freed; UINT32_MAX: none */
@@ -26,6 +27,7 @@ struct trace_check {
     size_t bucket_count;
     uint8_t *recorded; /* a bit per event number */
     uint64_t time_ns;
+    uint32_t block_stream; /* of the block that the event taken last names */
     uint64_t live_blocks, held_blocks, peak_live_blocks, peak_held_blocks;
     uint64_t live_bytes, let_gos;
     uint32_t keys_seen;

@@ -18,8 +18,8 @@ struct trace_write_options {
     bool compress; /* zstd */
 };
 
-/* Pulls `source` from where it stands to its end into a file. For sources that are adaptive
- * see gen.h. */
+/* Writes all of `source` into a file, in two passes from its first event; it stands at its end
+ * then. An adaptive source is written down with trace_memory_append first. */
 enum status trace_write(struct trace_source *source, const char *path,
                         const struct trace_write_options *options,
                         struct error *error) STATUS_CHECKED;

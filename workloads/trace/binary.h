@@ -1,0 +1,51 @@
+/* The fixed header of a binary trace, as it lies in the file; FORMAT.md has it byte by byte. */
+#ifndef WORKLOADS_TRACE_BINARY_H
+#define WORKLOADS_TRACE_BINARY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define BINARY_MAGIC                                                                               \
+    "\x89"                                                                                         \
+    "ARTR\r\n\x1a"
+#define BINARY_VERSION    1u
+#define BINARY_BYTE_ORDER 0x01020304u
+#define BINARY_ALIGN      64u /* records begin at a multiple of it */
+
+enum binary_flag {
+    BINARY_USES = 1u << 0,
+    BINARY_SPLIT_FREES = 1u << 1,
+    BINARY_TIMES = 1u << 2,
+    BINARY_LET_GO_FINAL = 1u << 3,
+};
+
+struct binary_header {
+    char magic[8];
+    uint32_t version, byte_order;
+    uint32_t header_bytes, record_bytes;
+    uint32_t flags;
+    uint32_t slots, streams;
+    uint32_t key_count;
+    uint64_t text_count;
+    uint64_t head_bytes, key_bytes, text_bytes; /* of the three tables, one behind the other */
+    uint64_t records_at;
+    uint64_t events, allocs, probes, frees, steps, kernels, zero_allocs;
+    uint64_t peak_live_bytes, allocated_bytes;
+    uint8_t sha256[32];
+    uint8_t zero[64];
+    uint64_t checksum; /* FNV-1a, 64 bits, of all bytes before it and of the head table */
+};
+
+_Static_assert(sizeof(struct binary_header) == 256, "the header is 256 bytes, without gaps");
+
+static inline uint64_t binary_checksum(uint64_t sum, const void *bytes, size_t count)
+{
+    const uint8_t *at = (const uint8_t *)bytes;
+    for (size_t i = 0; i < count; i++)
+        sum = (sum ^ at[i]) * UINT64_C(0x100000001b3);
+    return sum;
+}
+
+#define BINARY_CHECKSUM_START UINT64_C(0xcbf29ce484222325)
+
+#endif

@@ -1,0 +1,428 @@
+/* Binary traces.
+ *
+ * What: a source over the records of a file. How:
+ * 1. Header and tables are read and kept; their bytes lie before the records.
+ * 2. A plain file is mapped and its records are given out where they lie; of a file over
+ *    256 MiB the pages behind the span given last are let go, so that resident memory stays
+ *    bounded. A compressed one is unpacked span by span.
+ * 3. Opening sends every record through the check, which also computes the hash, and holds all
+ *    counts against the header. Later passes trust the file. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "workloads/trace/binary.h"
+#include "workloads/trace/check.h"
+#include "workloads/trace/reader.h"
+
+#define SPAN       UINT64_C(32768) /* events: 1 MiB */
+#define DROP_ABOVE (UINT64_C(256) << 20)
+#define REMEDY     "the file is cut off or damaged: copy it or make it again"
+
+struct binary_trace {
+    struct trace_source base;
+    struct trace_input *input;
+    struct trace_tables tables;
+    struct binary_header header;
+    uint64_t given; /* events so far */
+    uint8_t *map;   /* NULL: unpacked through `input` into `span` */
+    size_t map_bytes;
+    struct trace_event *span;
+};
+
+static const char *path_of(const struct binary_trace *trace)
+{
+    return trace_input_path(trace->input);
+}
+
+/* Reads exactly `count` bytes of the unpacked file; `*got` says how many there were. */
+static enum status read_whole(struct trace_input *input, void *bytes, size_t count, size_t *got,
+                              struct error *error)
+{
+    *got = 0;
+    while (*got < count) {
+        size_t more;
+        enum status status =
+            trace_input_read(input, (char *)bytes + *got, count - *got, &more, error);
+        if (status)
+            return status;
+        if (!more)
+            break;
+        *got += more;
+    }
+    return STATUS_OK;
+}
+
+/* A table of `count` bytes into new memory, which grows with what is really there. */
+static enum status read_table(struct binary_trace *trace, uint64_t count, char **out,
+                              struct error *error)
+{
+    char *bytes = NULL;
+    size_t have = 0, room = 0;
+    while (have < count || !bytes) {
+        room = count - have > (have | 65536) ? have + (have | 65536) : (size_t)count;
+        char *longer = realloc(bytes, room + 1);
+        if (!longer) {
+            free(bytes);
+            return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory for its tables",
+                             path_of(trace));
+        }
+        bytes = longer;
+        size_t got;
+        enum status status = read_whole(trace->input, bytes + have, room - have, &got, error);
+        have += got;
+        if (!status && have < room)
+            status = error_set(error, STATUS_FORMAT, "%s: it ends inside its tables; " REMEDY,
+                               path_of(trace));
+        if (status) {
+            free(bytes);
+            return status;
+        }
+    }
+    bytes[have] = 0;
+    *out = bytes;
+    return STATUS_OK;
+}
+
+static enum status damaged(const struct binary_trace *trace, const char *what, struct error *error)
+{
+    return error_set(error, STATUS_FORMAT, "%s: %s; " REMEDY, path_of(trace), what);
+}
+
+static enum status read_header(struct binary_trace *trace, struct error *error)
+{
+    struct binary_header *h = &trace->header;
+    size_t got;
+    enum status status = read_whole(trace->input, h, sizeof *h, &got, error);
+    if (status)
+        return status;
+    if (got < 16 || (got < sizeof *h && h->version == BINARY_VERSION))
+        return damaged(trace, "it ends inside its header", error);
+    if (h->byte_order != BINARY_BYTE_ORDER)
+        return error_set(
+            error, STATUS_FORMAT,
+            "%s: a trace for machines of the other byte order; convert it to text there",
+            path_of(trace));
+    if (h->version != BINARY_VERSION)
+        return error_set(error, STATUS_FORMAT,
+                         "%s: version %u of the binary trace format; this program reads version %u",
+                         path_of(trace), h->version, BINARY_VERSION);
+    if (h->header_bytes != sizeof *h || h->record_bytes != sizeof(struct trace_event))
+        return damaged(trace, "its header names sizes that version 1 does not have", error);
+    return STATUS_OK;
+}
+
+/* Calls `take` with each line of a table; false where the last line has no end. */
+static enum status each_line(struct binary_trace *trace, char *table, uint64_t bytes,
+                             enum status (*take)(struct binary_trace *, const char *, size_t,
+                                                 struct error *),
+                             struct error *error)
+{
+    char *at = table, *end = table + bytes;
+    while (at < end) {
+        char *stop = memchr(at, '\n', (size_t)(end - at));
+        if (!stop || memchr(at, 0, (size_t)(stop - at)))
+            return error_set(error, STATUS_FORMAT, "a line of a table has no end");
+        *stop = 0;
+        enum status status = take(trace, at, (size_t)(stop - at), error);
+        if (status)
+            return status;
+        at = stop + 1;
+    }
+    return STATUS_OK;
+}
+
+static enum status take_head(struct binary_trace *trace, const char *line, size_t length,
+                             struct error *error)
+{
+    (void)length;
+    bool let_go_final = false;
+    unsigned given = 0;
+    if (line[0] != '#')
+        return error_set(error, STATUS_FORMAT, "\"%.40s\" is no header line", line);
+    return trace_header_parse(line, &trace->base.info, &let_go_final, &given, error);
+}
+
+static enum status take_keys(struct binary_trace *trace, const char *line, size_t length,
+                             struct error *error)
+{
+    uint32_t index = 0;
+    size_t before = trace->tables.keys.count;
+    enum status status = trace_tables_keys(&trace->tables, line, length, &index, error);
+    if (!status &&
+        (index != before + 1 || strcmp(line, trace_tables_keys_text(&trace->tables, index)) != 0))
+        return error_set(error, STATUS_FORMAT,
+                         "the keys \"%.60s\" stand there twice, or out of order", line);
+    return status;
+}
+
+static enum status take_text(struct binary_trace *trace, const char *line, size_t length,
+                             struct error *error)
+{
+    uint64_t index = 0;
+    size_t before = trace->tables.texts.count;
+    enum status status = trace_tables_add_text(&trace->tables, line, length, &index, error);
+    if (!status && index != before)
+        return error_set(error, STATUS_FORMAT, "the text \"%.60s\" stands there twice", line);
+    return status;
+}
+
+static enum status read_tables(struct binary_trace *trace, struct error *error)
+{
+    struct binary_header *h = &trace->header;
+    enum status (*const takes[])(struct binary_trace *, const char *, size_t,
+                                 struct error *) = {take_head, take_keys, take_text};
+    const uint64_t sizes[] = {h->head_bytes, h->key_bytes, h->text_bytes};
+    uint64_t sum =
+        binary_checksum(BINARY_CHECKSUM_START, h, offsetof(struct binary_header, checksum));
+    uint64_t at = sizeof *h;
+    for (unsigned i = 0; i < 3; i++) {
+        if (sizes[i] > UINT64_C(1) << 40)
+            return damaged(trace, "its header names tables of an impossible size", error);
+        char *table = NULL;
+        enum status status = read_table(trace, sizes[i], &table, error);
+        if (status)
+            return status;
+        at += sizes[i];
+        if (i == 0 && binary_checksum(sum, table, (size_t)sizes[0]) != h->checksum) {
+            free(table);
+            return damaged(trace, "its header does not match its checksum", error);
+        }
+        status = each_line(trace, table, sizes[i], takes[i], error);
+        free(table);
+        if (status)
+            return error_prefix(error, STATUS_FORMAT, "%s: in its tables", path_of(trace));
+    }
+    if (trace->tables.keys.count != h->key_count || trace->tables.texts.count != h->text_count ||
+        h->records_at != (at + BINARY_ALIGN - 1) / BINARY_ALIGN * BINARY_ALIGN)
+        return damaged(trace, "its tables are not as long as its header says", error);
+    char padding[BINARY_ALIGN];
+    size_t got;
+    return read_whole(trace->input, padding, (size_t)(h->records_at - at), &got, error);
+}
+
+/* Maps a plain file; a file that is too short is found here, before a record is touched. */
+static enum status map_file(struct binary_trace *trace, int file, struct error *error)
+{
+    struct stat about;
+    const struct binary_header *h = &trace->header;
+    if (fstat(file, &about) != 0 || about.st_size < 0)
+        return error_set(error, STATUS_IO, "%s: its size cannot be found", path_of(trace));
+    uint64_t bytes = (uint64_t)about.st_size;
+    uint64_t there =
+        bytes > h->records_at ? (bytes - h->records_at) / sizeof(struct trace_event) : 0;
+    if (there < h->events)
+        return error_set(error, STATUS_FORMAT,
+                         "%s: it ends at event %" PRIu64 " of %" PRIu64 "; " REMEDY, path_of(trace),
+                         there, h->events);
+    if (bytes != h->records_at + h->events * sizeof(struct trace_event))
+        return damaged(trace, "bytes follow its last event", error);
+    void *map = mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, file, 0);
+    if (map == MAP_FAILED)
+        return error_set(error, STATUS_IO, "%s: cannot be mapped into memory", path_of(trace));
+    trace->map = map;
+    trace->map_bytes = (size_t)bytes;
+    return STATUS_OK;
+}
+
+/* Lets go of the pages before `offset` that the span before it took. */
+static void drop_before(struct binary_trace *trace, size_t offset)
+{
+    if (trace->map_bytes <= DROP_ABOVE || !offset)
+        return;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t end = offset / page * page;
+    size_t length = 2 * SPAN * sizeof(struct trace_event);
+    size_t begin = end > length ? end - length : 0;
+    (void)madvise(trace->map + begin, end - begin, MADV_DONTNEED);
+}
+
+static enum status next_mapped(struct binary_trace *trace, const struct trace_event **events,
+                               size_t count, struct error *error)
+{
+    struct stat about;
+    size_t offset = (size_t)(trace->header.records_at + trace->given * sizeof **events);
+    if (fstat(trace_input_file(trace->input), &about) != 0 ||
+        (uint64_t)about.st_size < trace->map_bytes)
+        return damaged(trace, "it became shorter while it was read", error);
+    drop_before(trace, offset);
+    *events = (const struct trace_event *)(const void *)(trace->map + offset);
+    trace->given += count;
+    return STATUS_OK;
+}
+
+static enum status next_unpacked(struct binary_trace *trace, const struct trace_event **events,
+                                 size_t count, struct error *error)
+{
+    size_t got, bytes = count * sizeof **events;
+    enum status status = read_whole(trace->input, trace->span, bytes, &got, error);
+    if (status)
+        return status;
+    if (got < bytes)
+        return error_set(error, STATUS_FORMAT,
+                         "%s: it ends at event %" PRIu64 " of %" PRIu64 "; " REMEDY, path_of(trace),
+                         trace->given + got / sizeof **events, trace->header.events);
+    *events = trace->span;
+    trace->given += count;
+    return STATUS_OK;
+}
+
+static enum status binary_next(struct trace_source *self, const struct trace_event **events,
+                               size_t *count, struct error *error)
+{
+    struct binary_trace *trace = (struct binary_trace *)self;
+    uint64_t left = trace->header.events - trace->given;
+    *count = (size_t)(left < SPAN ? left : SPAN);
+    if (!*count)
+        return STATUS_OK;
+    return trace->map ? next_mapped(trace, events, *count, error)
+                      : next_unpacked(trace, events, *count, error);
+}
+
+static enum status binary_rewind(struct trace_source *self, struct error *error)
+{
+    struct binary_trace *trace = (struct binary_trace *)self;
+    trace->given = 0;
+    if (trace->map)
+        return STATUS_OK;
+    enum status status = trace_input_rewind(trace->input, error);
+    uint64_t left = trace->header.records_at;
+    while (!status && left) {
+        size_t room = SPAN * sizeof(struct trace_event), got;
+        status =
+            read_whole(trace->input, trace->span, left < room ? (size_t)left : room, &got, error);
+        if (!status && !got)
+            return damaged(trace, "it became shorter while it was read", error);
+        left -= status ? 0 : got;
+    }
+    return status;
+}
+
+static const struct trace_attributes *binary_attributes(struct trace_source *self, uint32_t index)
+{
+    return trace_tables_at(&((struct binary_trace *)self)->tables, index);
+}
+
+static const char *binary_text(struct trace_source *self, uint64_t index)
+{
+    return trace_tables_text(&((struct binary_trace *)self)->tables, index);
+}
+
+static void binary_close(struct trace_source *self)
+{
+    struct binary_trace *trace = (struct binary_trace *)self;
+    if (trace->map)
+        (void)munmap(trace->map, trace->map_bytes);
+    trace_tables_close(&trace->tables);
+    trace_input_close(trace->input);
+    free(trace->span);
+    free(trace);
+}
+
+static const struct trace_source_ops binary_ops = {
+    .next = binary_next,
+    .rewind = binary_rewind,
+    .attributes = binary_attributes,
+    .text = binary_text,
+    .close = binary_close,
+};
+
+static unsigned flags_of(const struct trace_info *info, const struct trace_check *check)
+{
+    return (info->has_uses ? BINARY_USES : 0u) | (info->has_split_frees ? BINARY_SPLIT_FREES : 0u) |
+           (info->has_times ? BINARY_TIMES : 0u) |
+           (check->let_gos && !info->has_split_frees ? BINARY_LET_GO_FINAL : 0u);
+}
+
+/* Everything that the header says, against what the records hold. */
+static bool header_agrees(const struct binary_trace *trace, const struct trace_check *check)
+{
+    const struct trace_info *i = &trace->base.info;
+    const struct binary_header *h = &trace->header;
+    return h->allocs == i->allocs && h->probes == i->probes && h->frees == i->frees &&
+           h->steps == i->steps && h->kernels == i->kernels && h->zero_allocs == i->zero_allocs &&
+           h->peak_live_bytes == i->peak_live_bytes && h->allocated_bytes == i->allocated_bytes &&
+           h->slots == i->slots && h->streams == i->streams && h->key_count == check->keys_seen &&
+           h->text_count == check->texts_seen && h->flags == flags_of(i, check);
+}
+
+static enum status check_records(struct binary_trace *trace, struct error *error)
+{
+    struct trace_check check;
+    trace_check_start(&check, &trace->tables, true, trace->header.flags & BINARY_LET_GO_FINAL);
+    const struct trace_event *events;
+    size_t count = 0, at = 0;
+    enum status status;
+    while (!(status = binary_next(&trace->base, &events, &count, error)) && count) {
+        status = trace_check_span(&check, events, count, &at, error);
+        if (status) {
+            (void)error_prefix(error, status, "%s: event %" PRIu64, path_of(trace),
+                               check.counts.events);
+            status = STATUS_FORMAT;
+            break;
+        }
+    }
+    if (!status) {
+        trace_check_finish(&check, &trace->base.info);
+        if (!header_agrees(trace, &check))
+            status = damaged(trace, "its counts are not those of its events", error);
+        else if (memcmp(trace->base.info.sha256, trace->header.sha256, 32) != 0)
+            status = damaged(trace, "its events do not match its hash", error);
+    }
+    trace_check_close(&check);
+    return status;
+}
+
+static enum status open_checked(struct binary_trace *trace, struct error *error)
+{
+    trace->base.info.complete = true;
+    (void)strcpy(trace->base.info.format, "binary");
+    enum status status = read_header(trace, error);
+    if (!status)
+        status = read_tables(trace, error);
+    if (status)
+        return status;
+    if (!*trace->base.info.name)
+        trace_name_from_path(path_of(trace), trace->base.info.name, sizeof trace->base.info.name);
+    int file = trace_input_file(trace->input);
+    if (file >= 0) {
+        status = map_file(trace, file, error);
+    } else {
+        trace->span = malloc(SPAN * sizeof *trace->span);
+        if (!trace->span)
+            status = error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to read it",
+                               path_of(trace));
+    }
+    if (!status)
+        status = check_records(trace, error);
+    if (!status && !trace->map) {
+        char more;
+        size_t got;
+        status = read_whole(trace->input, &more, 1, &got, error);
+        if (!status && got)
+            status = damaged(trace, "bytes follow its last event", error);
+    }
+    return status ? status : binary_rewind(&trace->base, error);
+}
+
+enum status trace_binary_open(struct trace_input *input, struct trace_source **out,
+                              struct error *error)
+{
+    struct binary_trace *trace = calloc(1, sizeof *trace);
+    if (!trace) {
+        trace_input_close(input);
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a trace");
+    }
+    trace->base.ops = &binary_ops;
+    trace->input = input;
+    enum status status = open_checked(trace, error);
+    if (status) {
+        binary_close(&trace->base);
+        return status;
+    }
+    *out = &trace->base;
+    return STATUS_OK;
+}

@@ -1,0 +1,37 @@
+/* Opening a trace of any known format: its first bytes say which it is, not its name. */
+#include <string.h>
+
+#include "workloads/trace/binary.h"
+#include "workloads/trace/reader.h"
+#include "workloads/trace/trace.h"
+
+static bool begins_with(const char *bytes, size_t count, const char *stem)
+{
+    size_t length = strlen(stem);
+    return count >= length && !memcmp(bytes, stem, length);
+}
+
+enum status trace_open(const char *path, struct trace_source **out, struct error *error)
+{
+    struct trace_input *input;
+    enum status status = trace_input_open(path, &input, error);
+    if (status)
+        return status;
+    char bytes[64];
+    size_t count = 0, got = 1;
+    while (!status && got && count < sizeof bytes) {
+        status = trace_input_read(input, bytes + count, sizeof bytes - count, &got, error);
+        count += status ? 0 : got;
+    }
+    if (!status)
+        status = trace_input_rewind(input, error);
+    if (status) {
+        trace_input_close(input);
+        return status;
+    }
+    if (begins_with(bytes, count, BINARY_MAGIC))
+        return trace_binary_open(input, out, error);
+    if (begins_with(bytes, count, TRACE_CSV_FIRST_LINE))
+        return trace_csv_open(input, out, error);
+    return trace_text_open(input, out, error);
+}

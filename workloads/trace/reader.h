@@ -1,0 +1,32 @@
+/* The readers behind trace_open, one per format, and what they share. */
+#ifndef WORKLOADS_TRACE_READER_H
+#define WORKLOADS_TRACE_READER_H
+
+#include "workloads/trace/input.h"
+#include "workloads/trace/source.h"
+
+/* Each takes the input, which stands at its start, over: also where it fails. */
+enum status trace_text_open(struct trace_input *input, struct trace_source **out,
+                            struct error *error) STATUS_CHECKED;
+enum status trace_csv_open(struct trace_input *input, struct trace_source **out,
+                           struct error *error) STATUS_CHECKED;
+enum status trace_binary_open(struct trace_input *input, struct trace_source **out,
+                              struct error *error) STATUS_CHECKED;
+
+#define TRACE_TEXT_FIRST_LINE "# allocrig-trace 1"
+#define TRACE_CSV_FIRST_LINE  "action,addr,size,stream,time_us"
+
+/* What to call a trace that does not say it: the file's name without folder and endings;
+ * ".default" counts as one. */
+void trace_name_from_path(const char *path, char *name, size_t room);
+
+/* The header lines "# key: value" of what `info` holds beside the counts, each with its end;
+ * returns their length, whatever the room. `let_go_final`: see FORMAT.md. */
+size_t trace_header_print(const struct trace_info *info, bool let_go_final, char *out, size_t room);
+
+/* Takes one header line, without its end, into `info`. A line that is no known "# key: value"
+ * is a comment. INVALID where the value is unusable. `*given` says which keys there were. */
+enum status trace_header_parse(const char *line, struct trace_info *info, bool *let_go_final,
+                               unsigned *given, struct error *error) STATUS_CHECKED;
+
+#endif

@@ -1,0 +1,251 @@
+/* Writing a trace to a file.
+ *
+ * What: any source, as text or binary. How: two passes. The first sends the events through the
+ * check and collects their keys and texts, so that counts and tables are known before a byte is
+ * written; the second gives each event its own slot and writes it. So what is written can always
+ * be read, whatever the source did, and the same events give the same bytes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "workloads/trace/binary.h"
+#include "workloads/trace/check.h"
+#include "workloads/trace/output.h"
+#include "workloads/trace/reader.h"
+#include "workloads/trace/text_line.h"
+#include "workloads/trace/trace.h"
+
+enum { BATCH = 2048 };
+
+struct writer {
+    struct trace_source *source;
+    struct trace_output *output; /* NULL in the first pass */
+    enum trace_format format;
+    struct trace_tables tables;
+    struct trace_check check;
+    struct trace_info info; /* the counts of the first pass */
+    bool let_go_final;
+    char *line; /* room for one line of text */
+    size_t line_room;
+    size_t batch_count;
+    struct trace_event batch[BATCH];
+};
+
+/* The event with its keys and texts by the writer's own tables. */
+static enum status take_over(struct writer *writer, struct trace_event *event, struct error *error)
+{
+    enum status status = STATUS_OK;
+    if (event->kind == TRACE_MARK || event->kind == TRACE_NOTE) {
+        const char *text = trace_text_of(writer->source, event->value);
+        status = trace_tables_add_text(&writer->tables, text ? text : "", text ? strlen(text) : 0,
+                                       &event->value, error);
+    }
+    if (!status && event->attributes)
+        status = trace_tables_attributes(&writer->tables,
+                                         trace_attributes_of(writer->source, event->attributes),
+                                         &event->attributes, error);
+    return status;
+}
+
+static enum status write_line(struct writer *writer, const struct trace_event *event,
+                              uint32_t block_stream, struct error *error)
+{
+    const struct trace_line_parts parts = {
+        .keys = trace_tables_keys_text(&writer->tables, event->attributes),
+        .text = trace_tables_text(&writer->tables, event->value),
+        .block_stream = block_stream,
+    };
+    size_t length = trace_line_print(event, &parts, writer->line, writer->line_room);
+    if (length > writer->line_room) {
+        char *line = realloc(writer->line, 2 * length);
+        if (!line)
+            return error_set(error, STATUS_HOST_MEMORY, "no host memory to write a line");
+        writer->line = line;
+        writer->line_room = 2 * length;
+        length = trace_line_print(event, &parts, line, writer->line_room);
+    }
+    return trace_output_write(writer->output, writer->line, length, error);
+}
+
+static enum status flush_batch(struct writer *writer, struct error *error)
+{
+    size_t bytes = writer->batch_count * sizeof writer->batch[0];
+    writer->batch_count = 0;
+    return trace_output_write(writer->output, writer->batch, bytes, error);
+}
+
+static enum status take_event(struct writer *writer, const struct trace_event *given,
+                              struct error *error)
+{
+    struct trace_event event = *given;
+    enum status status = take_over(writer, &event, error);
+    if (!status)
+        status = trace_check_event(&writer->check, &event, error);
+    if (status)
+        return error_prefix(error, status, "%s: event %llu", writer->info.name,
+                            (unsigned long long)writer->check.counts.events);
+    if (!writer->output)
+        return STATUS_OK;
+    if (writer->format == TRACE_FORMAT_TEXT)
+        return write_line(writer, &event, writer->check.block_stream, error);
+    writer->batch[writer->batch_count++] = event;
+    return writer->batch_count == BATCH ? flush_batch(writer, error) : STATUS_OK;
+}
+
+static enum status pass(struct writer *writer, struct error *error)
+{
+    trace_check_start(&writer->check, &writer->tables, false, writer->let_go_final);
+    writer->check.hash_off = writer->output != NULL;
+    const struct trace_event *events;
+    size_t count;
+    enum status status;
+    while (!(status = trace_next(writer->source, &events, &count, error)) && count)
+        for (size_t i = 0; i < count; i++) {
+            status = take_event(writer, &events[i], error);
+            if (status)
+                return status;
+        }
+    if (!status && writer->output && writer->check.counts.events != writer->info.events)
+        return error_set(error, STATUS_INVALID, "%s: a second pass over it gives other events",
+                         writer->info.name);
+    return status;
+}
+
+static enum status write_text_head(struct writer *writer, const char *head, size_t head_bytes,
+                                   struct error *error)
+{
+    static const char first[] = TRACE_TEXT_FIRST_LINE "\n";
+    enum status status = trace_output_write(writer->output, first, sizeof first - 1, error);
+    return status ? status : trace_output_write(writer->output, head, head_bytes, error);
+}
+
+static enum status write_texts(struct writer *writer, const struct texts *texts,
+                               struct error *error)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < texts->count && !status; i++) {
+        status =
+            trace_output_write(writer->output, texts->items[i], strlen(texts->items[i]), error);
+        if (!status)
+            status = trace_output_write(writer->output, "\n", 1, error);
+    }
+    return status;
+}
+
+static void fill_header(const struct writer *writer, size_t head_bytes, struct binary_header *h)
+{
+    const struct trace_info *info = &writer->info;
+    const struct trace_tables *tables = &writer->tables;
+    *h = (struct binary_header){
+        .version = BINARY_VERSION,
+        .byte_order = BINARY_BYTE_ORDER,
+        .header_bytes = sizeof *h,
+        .record_bytes = sizeof(struct trace_event),
+        .flags = (info->has_uses ? BINARY_USES : 0u) |
+                 (info->has_split_frees ? BINARY_SPLIT_FREES : 0u) |
+                 (info->has_times ? BINARY_TIMES : 0u) |
+                 (writer->let_go_final ? BINARY_LET_GO_FINAL : 0u),
+        .slots = info->slots,
+        .streams = info->streams,
+        .key_count = (uint32_t)tables->keys.count,
+        .text_count = tables->texts.count,
+        .head_bytes = head_bytes,
+        .key_bytes = tables->keys.total_bytes,
+        .text_bytes = tables->texts.total_bytes,
+        .events = info->events,
+        .allocs = info->allocs,
+        .probes = info->probes,
+        .frees = info->frees,
+        .steps = info->steps,
+        .kernels = info->kernels,
+        .zero_allocs = info->zero_allocs,
+        .peak_live_bytes = info->peak_live_bytes,
+        .allocated_bytes = info->allocated_bytes,
+    };
+    memcpy(h->magic, BINARY_MAGIC, sizeof h->magic);
+    memcpy(h->sha256, info->sha256, sizeof h->sha256);
+    uint64_t end = sizeof *h + h->head_bytes + h->key_bytes + h->text_bytes;
+    h->records_at = (end + BINARY_ALIGN - 1) / BINARY_ALIGN * BINARY_ALIGN;
+}
+
+static enum status write_binary_head(struct writer *writer, const char *head, size_t head_bytes,
+                                     struct error *error)
+{
+    static const char padding[BINARY_ALIGN];
+    struct binary_header h;
+    fill_header(writer, head_bytes, &h);
+    h.checksum = binary_checksum(
+        binary_checksum(BINARY_CHECKSUM_START, &h, offsetof(struct binary_header, checksum)), head,
+        head_bytes);
+    uint64_t end = sizeof h + h.head_bytes + h.key_bytes + h.text_bytes;
+    enum status status = trace_output_write(writer->output, &h, sizeof h, error);
+    if (!status)
+        status = trace_output_write(writer->output, head, head_bytes, error);
+    if (!status)
+        status = write_texts(writer, &writer->tables.keys, error);
+    if (!status)
+        status = write_texts(writer, &writer->tables.texts, error);
+    if (!status)
+        status = trace_output_write(writer->output, padding, (size_t)(h.records_at - end), error);
+    return status;
+}
+
+static enum status write_head(struct writer *writer, struct error *error)
+{
+    bool text = writer->format == TRACE_FORMAT_TEXT;
+    bool say_final = writer->let_go_final && text; /* binary has a flag for it */
+    size_t bytes = trace_header_print(&writer->info, say_final, NULL, 0);
+    char *head = malloc(bytes + 1);
+    if (!head)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory to write a trace");
+    (void)trace_header_print(&writer->info, say_final, head, bytes + 1);
+    enum status status = text ? write_text_head(writer, head, bytes, error)
+                              : write_binary_head(writer, head, bytes, error);
+    free(head);
+    return status;
+}
+
+/* The second pass, into the file. */
+static enum status write_out(struct writer *writer, const char *path, bool compress,
+                             struct error *error)
+{
+    enum status status = trace_output_open(path, compress, &writer->output, error);
+    if (status)
+        return status;
+    status = write_head(writer, error);
+    if (!status)
+        status = trace_rewind(writer->source, error);
+    if (!status)
+        status = pass(writer, error);
+    if (!status && writer->format == TRACE_FORMAT_BINARY)
+        status = flush_batch(writer, error);
+    if (status)
+        trace_output_discard(writer->output);
+    else
+        status = trace_output_commit(writer->output, error);
+    return status;
+}
+
+enum status trace_write(struct trace_source *source, const char *path,
+                        const struct trace_write_options *options, struct error *error)
+{
+    struct writer *writer = calloc(1, sizeof *writer);
+    if (!writer)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory to write a trace");
+    writer->source = source;
+    writer->format = options->format;
+    writer->info = source->info;
+    enum status status = trace_rewind(source, error);
+    if (!status)
+        status = pass(writer, error);
+    if (!status) {
+        trace_check_finish(&writer->check, &writer->info);
+        writer->let_go_final = writer->check.let_gos && !writer->info.has_split_frees;
+        trace_check_close(&writer->check);
+        status = write_out(writer, path, options->compress, error);
+    }
+    trace_check_close(&writer->check);
+    trace_tables_close(&writer->tables);
+    free(writer->line);
+    free(writer);
+    return status;
+}
