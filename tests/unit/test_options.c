@@ -1,0 +1,158 @@
+/* Tables of options: every type, defaults, limits, and the sentence for each mistake. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/options.h"
+
+struct values {
+    uint64_t bytes, count, small;
+    double fraction;
+    bool flag;
+    int choice;
+    const char *text;
+};
+
+static const struct option table[] = {
+    {"limit", OPTION_BYTES, offsetof(struct values, bytes), "1KiB", 0, 0, NULL, ""},
+    {"steps", OPTION_COUNT, offsetof(struct values, count), NULL, 0, 0, NULL, ""},
+    {"layers", OPTION_COUNT, offsetof(struct values, small), "2", 1, 64, NULL, ""},
+    {"fraction", OPTION_FRACTION, offsetof(struct values, fraction), "0.5", 0, 1, NULL, ""},
+    {"lazy", OPTION_BOOL, offsetof(struct values, flag), "no", 0, 0, NULL, ""},
+    {"framework", OPTION_CHOICE, offsetof(struct values, choice), "tf", 0, 0, "tf|jax", ""},
+    {"conf", OPTION_TEXT, offsetof(struct values, text), "x", 0, 0, NULL, ""},
+    {0},
+};
+
+static enum status read(const char *text, struct values *values, struct error *error)
+{
+    struct spec spec;
+    memset(values, 0, sizeof *values);
+    error->text[0] = '\0';
+    enum status status = spec_parse(text, &spec, error);
+    if (!status) {
+        status = options_read(table, &spec.links[0], "policy x", values, error);
+        values->text = NULL; /* it dies with the spec */
+        spec_close(&spec);
+    }
+    return status;
+}
+
+static void defaults(void **state)
+{
+    (void)state;
+    struct values v;
+    struct error error;
+    assert_int_equal(read("x", &v, &error), STATUS_OK);
+    assert_int_equal(v.bytes, 1024);
+    assert_int_equal(v.count, 0);
+    assert_int_equal(v.small, 2);
+    assert_true(v.fraction == 0.5);
+    assert_false(v.flag);
+    assert_int_equal(v.choice, 0);
+}
+
+static void given(void **state)
+{
+    (void)state;
+    struct values v;
+    struct error error;
+    assert_int_equal(read("x:limit=1.5GiB,steps=18446744073709551615,layers=64,fraction=1e-1,"
+                          "lazy=On,framework=jax",
+                          &v, &error),
+                     STATUS_OK);
+    assert_int_equal(v.bytes, UINT64_C(1610612736));
+    assert_true(v.count == UINT64_MAX);
+    assert_int_equal(v.small, 64);
+    assert_true(v.fraction == 0.1);
+    assert_true(v.flag);
+    assert_int_equal(v.choice, 1);
+    assert_int_equal(read("x:lazy", &v, &error), STATUS_OK);
+    assert_true(v.flag);
+    assert_int_equal(read("x:conf=", &v, &error), STATUS_OK);
+}
+
+static void mistakes(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"x:limti=1", "policy x has no option \"limti\"; did you mean \"limit\"?"},
+        {"x:frame=jax", "did you mean \"framework\"?"},
+        {"x:zzzzzz=1", "there are: limit, steps, layers, fraction, lazy, framework, conf"},
+        {"x:limit=1,limit=1", "policy x, option limit: it is given twice"},
+        {"x:limit", "policy x, option limit: a value is missing; write limit=VALUE"},
+        {"x:limit=", "policy x, option limit: a value is missing"},
+        {"x:lazy=", "policy x, option lazy: a value is missing"},
+        {"x:conf", "policy x, option conf: a value is missing"},
+        {"x:limit=-1", "policy x, option limit: \"-1\" is not a size"},
+        {"x:limit=1e400", "policy x, option limit"},
+        {"x:limit=99999999999999999999", "it is too large"},
+        {"x:limit=lots", "is not a size"},
+        {"x:steps=-1", "policy x, option steps: \"-1\" is not a whole number"},
+        {"x:steps=18446744073709551616", "is too large a number"},
+        {"x:steps=1.5", "is not a whole number"},
+        {"x:layers=0", "policy x, option layers: \"0\" is out of range; it goes from 1 to 64"},
+        {"x:layers=65", "is out of range"},
+        {"x:fraction=1.01", "policy x, option fraction: \"1.01\" is out of range"},
+        {"x:fraction=-0.1", "is out of range; it goes from 0 to 1"},
+        {"x:fraction=nan", "\"nan\" is not a number"},
+        {"x:fraction=inf", "is not a number"},
+        {"x:fraction=0x1", "is not a number"},
+        {"x:fraction=1e999", "is not a number"},
+        {"x:fraction=.", "is not a number"},
+        {"x:fraction=1e", "is not a number"},
+        {"x:lazy=maybe", "policy x, option lazy: \"maybe\" is neither true nor false"},
+        {"x:framework=pytorch", "option framework: \"pytorch\" is not one of tf|jax"},
+        {"x:framework=t", "is not one of tf|jax"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct values v;
+        struct error error;
+        assert_int_equal(read(cases[i][0], &v, &error), STATUS_INVALID);
+        if (!strstr(error.text, cases[i][1]))
+            fail_msg("\"%s\" gave: %s", cases[i][0], error.text);
+    }
+}
+
+static void no_options(void **state)
+{
+    (void)state;
+    static const struct option none[] = {{0}};
+    const struct spec_pair pair = {.key = "a", .value = "1"};
+    const struct spec_link link = {.name = "x", .pairs = &pair, .pair_count = 1};
+    struct error error;
+    int value;
+    assert_int_equal(options_read(none, &link, "policy x", &value, &error), STATUS_INVALID);
+    assert_non_null(strstr(error.text, "it takes none"));
+    assert_int_equal(options_read(NULL, &link, "policy x", &value, &error), STATUS_INVALID);
+}
+
+static void nearest(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"growth", "greedy", "first-fit", "best-fit", "bfc"};
+    assert_string_equal(nearest_name("grwoth", names, 5), "growth"); /* two letters swapped */
+    assert_string_equal(nearest_name("growht", names, 5), "growth");
+    assert_string_equal(nearest_name("fist-fit", names, 5), "first-fit");
+    assert_string_equal(nearest_name("best_fit", names, 5), "best-fit");
+    assert_string_equal(nearest_name("bcf", names, 5), "bfc");
+    assert_string_equal(nearest_name("gree", names, 5), "greedy");
+    assert_null(nearest_name("torch", names, 5));
+    assert_null(nearest_name("", names, 5));
+    assert_null(nearest_name("a-name-far-longer-than-any-that-a-policy-or-option-has", names, 5));
+    assert_ptr_equal(options_find(table, "lazy"), &table[4]);
+    assert_null(options_find(table, "laz"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults),   cmocka_unit_test(given),   cmocka_unit_test(mistakes),
+        cmocka_unit_test(no_options), cmocka_unit_test(nearest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,122 @@
+/* Sizes and counts as text: what is read, what is refused, and that what is written reads back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/rng.h"
+#include "allocators/base/size.h"
+
+static void reads(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint64_t bytes;
+    } cases[] = {
+        {"0", 0},
+        {"4096", 4096},
+        {"1B", 1},
+        {"1k", KIB},
+        {"1K", KIB},
+        {"1KB", KIB},
+        {"1KiB", KIB},
+        {"24GiB", 24 * GIB},
+        {"1.5M", 3 * MIB / 2},
+        {"2t", 2048 * GIB},
+        {"0.5KiB", 512},
+        {"9223372036854775807", UINT64_C(9223372036854775807)},
+        {"7EiB", UINT64_C(7) << 60},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        uint64_t bytes = 1;
+        struct error error;
+        assert_int_equal(size_parse(cases[i].text, &bytes, &error), STATUS_OK);
+        assert_true(bytes == cases[i].bytes);
+    }
+}
+
+static void refuses(void **state)
+{
+    (void)state;
+    static const char *const cases[] = {
+        "",     "-1",    "+1",   " 1",   "1 ",   "1 K",
+        "K",    "1X",    "1Ki",  "0.3K", "1.5",  "9223372036854775808",
+        "8EiB", "1e400", "0x10", "nan",  "1KiBs"};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        uint64_t bytes = 77;
+        struct error error = {""};
+        if (size_parse(cases[i], &bytes, &error) != STATUS_INVALID)
+            fail_msg("\"%s\" was read", cases[i]);
+        assert_int_equal(bytes, 77);
+        assert_non_null(strstr(error.text, "is not a size"));
+    }
+}
+
+static void counts(void **state)
+{
+    (void)state;
+    uint64_t count;
+    struct error error;
+    assert_int_equal(count_parse("18446744073709551615", &count, &error), STATUS_OK);
+    assert_true(count == UINT64_MAX);
+    static const char *const bad[] = {"", "-1", "1.0", "1K", " 1", "18446744073709551616", "a"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_int_equal(count_parse(bad[i], &count, &error), STATUS_INVALID);
+}
+
+static void prints(void **state)
+{
+    (void)state;
+    char text[32];
+    assert_string_equal(size_print(0, text, sizeof text), "0 B");
+    assert_string_equal(size_print(1023, text, sizeof text), "1023 B");
+    assert_string_equal(size_print(1536, text, sizeof text), "1.500 KiB");
+    assert_string_equal(size_print(3 * GIB / 2, text, sizeof text), "1.500 GiB");
+    assert_string_equal(size_print(24 * GIB, text, sizeof text), "24.00 GiB");
+    assert_string_equal(size_print(100 * MIB, text, sizeof text), "100.0 MiB");
+    assert_string_equal(size_print_exact(1536 * MIB, text, sizeof text), "1536MiB");
+    assert_string_equal(size_print_exact(1025, text, sizeof text), "1025");
+}
+
+static void reads_back_what_it_writes(void **state)
+{
+    (void)state;
+    struct rng rng;
+    rng_seed(&rng, 5);
+    for (int i = 0; i < 100000; i++) {
+        uint64_t bytes = rng_next(&rng) >> (1 + rng_below(&rng, 63));
+        if (i % 2)
+            bytes &= ~UINT64_C(0) << rng_below(&rng, 40);
+        uint64_t again = 0;
+        char text[32];
+        struct error error;
+        assert_int_equal(size_parse(size_print_exact(bytes, text, sizeof text), &again, &error),
+                         STATUS_OK);
+        assert_true(again == bytes);
+    }
+}
+
+static void rounds(void **state)
+{
+    (void)state;
+    assert_int_equal(size_round_up(0, 256), 0);
+    assert_int_equal(size_round_up(1, 256), 256);
+    assert_int_equal(size_round_up(256, 256), 256);
+    assert_int_equal(size_round_up(5, 1), 5);
+    assert_int_equal(size_round_down(255, 256), 0);
+    assert_int_equal(size_round_down(513, 256), 512);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads),  cmocka_unit_test(refuses),
+        cmocka_unit_test(counts), cmocka_unit_test(prints),
+        cmocka_unit_test(rounds), cmocka_unit_test(reads_back_what_it_writes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,127 @@
+/* The grammar of specs: what comes out of good texts, and a sentence for each bad one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/spec.h"
+
+/* Writes a spec back in one plain form: [name key=<value>...]... */
+static const char *flat(const char *text, char *out, size_t out_bytes)
+{
+    struct spec spec;
+    struct error error = {""};
+    if (spec_parse(text, &spec, &error))
+        fail_msg("%s: %s", text, error.text);
+    assert_string_equal(spec.text, text);
+    size_t used = 0;
+    for (size_t i = 0; i < spec.link_count; i++) {
+        const struct spec_link *link = &spec.links[i];
+        used += (size_t)snprintf(out + used, out_bytes - used, "[%s", link->name);
+        for (size_t j = 0; j < link->pair_count; j++)
+            used += (size_t)snprintf(out + used, out_bytes - used,
+                                     link->pairs[j].alone ? " %s%s" : " %s=<%s>",
+                                     link->pairs[j].key, link->pairs[j].value);
+        used += (size_t)snprintf(out + used, out_bytes - used, "]");
+    }
+    spec_close(&spec);
+    assert_null(spec.storage);
+    return out;
+}
+
+static void good(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"growth", "[growth]"},
+        {"growth:", "[growth]"},
+        {"checked+growth", "[checked][growth]"},
+        {"fault(n=3)+torch", "[fault n=<3>][torch]"},
+        {"checked()+fault(n=3,every=9)+torch:a=1", "[checked][fault n=<3> every=<9>][torch a=<1>]"},
+        {"growth(limit=1)", "[growth limit=<1>]"},
+        {"growth(limit=1):framework=jax", "[growth limit=<1> framework=<jax>]"},
+        {"growth:framework=jax,limit=8501854208", "[growth framework=<jax> limit=<8501854208>]"},
+        {"torch:conf='expandable_segments:True,roundup_power2_divisions:[256:1,512:2]'",
+         "[torch conf=<expandable_segments:True,roundup_power2_divisions:[256:1,512:2]>]"},
+        {"torch:conf=\"a'b\",limit=1", "[torch conf=<a'b> limit=<1>]"},
+        {"./mine.so:key=value", "[./mine.so key=<value>]"},
+        {"'a+b:(c).so':key=value", "[a+b:(c).so key=<value>]"},
+        {"sim:profile=h100,addresses=/a/b.csv", "[sim profile=<h100> addresses=</a/b.csv>]"},
+        {"x:k=a:b=c+d(e)", "[x k=<a:b=c+d(e)>]"},
+        {"x:k=it's", "[x k=<it's>]"},
+        {"data/oracles/T.csv", "[data/oracles/T.csv]"},
+        {" checked + growth : limit = 2GiB , lazy ", "[checked][growth limit=<2GiB> lazy]"},
+        {"x:k=' a, b '", "[x k=< a, b >]"},
+        {"x:k=", "[x k=<>]"},
+        {"x:k", "[x k]"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char out[300];
+        assert_string_equal(flat(cases[i][0], out, sizeof out), cases[i][1]);
+    }
+}
+
+static void bad(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"", "a name is missing at character 1"},
+        {"   ", "a name is missing"},
+        {":k=v", "a name is missing at character 1"},
+        {"checked+", "a name is missing at character 9"},
+        {"+growth", "a name is missing at character 1"},
+        {"growth:,limit=1", "an option's name is missing at character 8"},
+        {"growth:limit=1,", "an option's name is missing at character 16"},
+        {"growth:=1", "an option's name is missing at character 8"},
+        {"growth:conf='a,b", "the quote at character 13 is not closed"},
+        {"growth:conf='a'b", "something follows the closing quote at character 16"},
+        {"fault(n=3+growth", "the bracket at character 6 is not closed"},
+        {"fault(", "the bracket at character 6 is not closed"},
+        {"fault(n=3)growth", "a plus sign is expected at character 11"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct spec spec;
+        struct error error = {""};
+        assert_int_equal(spec_parse(cases[i][0], &spec, &error), STATUS_INVALID);
+        assert_null(spec.storage);
+        if (!strstr(error.text, cases[i][1]))
+            fail_msg("\"%s\" gave: %s", cases[i][0], error.text);
+    }
+}
+
+/* Every text of up to five of the signs that mean something: read or refused, never read past
+ * its end (the sanitized run sees that) and never more links or pairs than there is room for. */
+static void all_short_texts(void **state)
+{
+    (void)state;
+    static const char signs[] = "a+:(),='";
+    const size_t base = sizeof signs - 1;
+    size_t read = 0;
+    for (size_t code = 0; code < base * base * base * base * base; code++) {
+        char text[6] = "";
+        size_t rest = code;
+        for (int i = 0; i < 5; i++, rest /= base)
+            text[i] = signs[rest % base];
+        struct spec spec;
+        struct error error = {""};
+        enum status status = spec_parse(text, &spec, &error);
+        assert_true(status == STATUS_OK || (status == STATUS_INVALID && error.text[0]));
+        read += status == STATUS_OK;
+        spec_close(&spec);
+    }
+    assert_true(read > 0 && read < base * base * base * base * base);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(good),
+        cmocka_unit_test(bad),
+        cmocka_unit_test(all_short_texts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
