@@ -40,7 +40,7 @@ do for [p = 1:2] {
     note = others(column)
     if (strlen(note) > 0) { set label 1 "not drawn, too high:\n".note at screen 0.815, screen (p == 1 ? 0.90 - 0.0285 * (N + 2) : 0.44) left font ',9' textcolor rgb '#666666' }
     if (p == 1) { set key at screen 0.815, screen 0.90 left top vertical maxrows 30 } else { unset key }
-    plot thin(first_policy, 4) using x:($4 / unit) with filledcurves x1 lc rgb GREY title 'live', \
+    plot thin(first_policy, 4) using x:($4 / unit) with fillsteps lc rgb GREY title 'live', \
          for [i = 1:N] (has(list, word(POLICIES, i)) ? thin(word(POLICIES, i), column) : '/dev/null') \
             using x:(column(column) / unit) with steps lw 1.6 dt dash(i) lc rgb colour(i) notitle, \
          for [i = 1:N] NaN with lines lw 2.5 dt dash(i) lc rgb colour(i) title word(POLICIES, i)
