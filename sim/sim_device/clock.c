@@ -66,26 +66,23 @@ static struct sim_stream *clock_stream(struct sim_clock *self, uint32_t ordinal)
     return &grown[ordinal];
 }
 
-static __attribute__((noinline)) struct sim_stream *clock_first_launch(struct sim_clock *self,
-                                                                       uint32_t ordinal)
+/* The first kernel of a stream: makes its queue. Apart, so that all others need no frame. */
+static __attribute__((noinline)) void clock_first_launch(struct sim_clock *self, uint32_t ordinal,
+                                                         uint64_t nanoseconds)
 {
     struct sim_stream *stream = clock_stream(self, ordinal);
-    if (stream && !stream->ends)
-        stream->ends = calloc(self->launch_queue, sizeof *stream->ends);
-    if (!stream || !stream->ends) {
+    if (stream && (stream->ends = calloc(self->launch_queue, sizeof *stream->ends)))
+        sim_clock_kernel(self, ordinal, nanoseconds);
+    else
         self->failed = true;
-        return NULL;
-    }
-    return stream;
 }
 
 void sim_clock_kernel(struct sim_clock *self, uint32_t ordinal, uint64_t nanoseconds)
 {
     struct sim_stream *stream = self->streams + ordinal;
     if (__builtin_expect(ordinal >= self->stream_count || !stream->ends, 0)) {
-        stream = clock_first_launch(self, ordinal);
-        if (!stream)
-            return;
+        clock_first_launch(self, ordinal, nanoseconds);
+        return;
     }
     uint64_t *slot = stream->ends + stream->next;
     uint64_t now_ns = self->now_ns;

@@ -119,10 +119,13 @@ enum status sim_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t 
     struct sim_device *self = sim_of_backing(backing);
     if (bytes == 0)
         return sim_misuse(self, "a driver allocation of no bytes");
+    enum status status = sim_check_books(self);
+    if (status != STATUS_OK)
+        return status;
     struct place place = {.small = bytes < self->profile.page_bytes,
                           .charge_bytes = sim_ledger_units(&self->ledger, bytes)};
     bool recorded;
-    enum status status = place_recorded(self, bytes, &place, &recorded);
+    status = place_recorded(self, bytes, &place, &recorded);
     if (status != STATUS_OK)
         return status;
     if (!recorded && place.small &&

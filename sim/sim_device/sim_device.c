@@ -48,6 +48,16 @@ enum status sim_misuse(struct sim_device *self, const char *format, ...)
     return STATUS_INVALID;
 }
 
+enum status sim_check_books(struct sim_device *self)
+{
+    if (self->clock.failed)
+        return sim_misuse(self,
+                          "a stream beyond %u was named, or the host has no memory for another; "
+                          "streams are numbered from 0 without gaps",
+                          SIM_STREAMS_MOST - 1);
+    return self->out_of_host_memory ? STATUS_HOST_MEMORY : STATUS_OK;
+}
+
 uint64_t sim_cost_now(struct sim_device *self, enum sim_cost cost, uint64_t bytes)
 {
     return sim_profile_cost(&self->profile, cost, bytes, sim_clock_busy(&self->clock));
@@ -176,10 +186,7 @@ static bool sim_segment_of(struct device *device, uint64_t address, struct devic
 
 static const char *sim_problem(struct device *device)
 {
-    struct sim_device *self = sim_of(device);
-    if (self->out_of_host_memory || self->clock.failed)
-        return "the simulated device lost track: no host memory, or a stream beyond 65535";
-    return self->problem;
+    return sim_of(device)->problem;
 }
 
 static struct backing_ticket sim_fence(struct backing *backing, uint32_t stream)

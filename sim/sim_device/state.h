@@ -71,6 +71,10 @@ static inline struct sim_device *sim_of_backing(struct backing *backing)
 enum status sim_misuse(struct sim_device *self, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* OK while nothing was lost in calls that cannot fail (kernels, uses): asked for at each call
+ * that makes memory. Else HOST_MEMORY, or INVALID with a sentence. */
+enum status sim_check_books(struct sim_device *self);
+
 /* Counts a call and lets the host spend its cost. `bytes` is what it is about. */
 void sim_call(struct sim_device *self, enum device_call call, uint64_t bytes, uint64_t ns);
 /* Its cost at that size and now. */

@@ -67,6 +67,8 @@ enum status sim_create(struct backing *backing, uint64_t bytes, backing_handle *
 {
     struct sim_device *self = sim_of_backing(backing);
     enum status status = check_bytes(self, "physical memory", bytes);
+    if (status == STATUS_OK)
+        status = sim_check_books(self);
     if (status != STATUS_OK)
         return status;
     if (bytes > sim_ledger_free(&self->ledger))

@@ -1,0 +1,17 @@
+/* A simulated device for tests: opens it or fails the test. */
+#ifndef TESTS_SUPPORT_SIM_H
+#define TESTS_SUPPORT_SIM_H
+
+#include "sim/device.h"
+
+struct device *sim_test_open(const char *spec);
+
+/* A driver allocation that must succeed. */
+uint64_t sim_test_alloc(struct device *device, uint64_t bytes);
+/* A driver free that must succeed. */
+void sim_test_free(struct device *device, uint64_t address);
+
+/* The device must have refused the last call as misuse, with this in the sentence. */
+void sim_test_misuse(struct device *device, enum status status, const char *words);
+
+#endif

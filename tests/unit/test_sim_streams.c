@@ -1,0 +1,362 @@
+/* The simulated device's time: kernels, the launch queue, events, fences, and races. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/size.h"
+#include "tests/support/sim.h"
+
+enum { A, B, C, D };
+
+static void kernels_follow_each_other(void **state)
+{
+    (void)state;
+    struct device *device = sim_test_open("sim");
+    const struct device_ops *ops = device->ops;
+    ops->kernel(device, A, 100);
+    ops->kernel(device, A, 50);
+    ops->kernel(device, B, 70);
+    assert_int_equal(ops->now(device), 0);
+    assert_int_equal(ops->idle_at(device), 150);
+    ops->sync(device, B);
+    assert_int_equal(ops->now(device), 70);
+    ops->advance(device, 1000);
+    assert_int_equal(ops->idle_at(device), 1070);
+    ops->kernel(device, A, 5); /* starts now, not when the stream became idle */
+    assert_int_equal(ops->idle_at(device), 1075);
+    ops->sync(device, UINT32_MAX);
+    assert_int_equal(ops->now(device), 1075);
+    assert_int_equal(device->counters.stall_ns, 0);
+    device_close(device);
+}
+
+static void the_launch_queue_holds_the_host(void **state)
+{
+    (void)state;
+    struct device *device = sim_test_open("sim:launch_queue=3");
+    const struct device_ops *ops = device->ops;
+    for (int i = 0; i < 3; i++)
+        ops->kernel(device, A, 100);
+    assert_int_equal(ops->now(device), 0);
+    ops->kernel(device, A, 100); /* waits for the first of the three before it */
+    assert_int_equal(ops->now(device), 100);
+    ops->kernel(device, A, 100);
+    assert_int_equal(ops->now(device), 200);
+    for (int i = 0; i < 3; i++)
+        ops->kernel(device, B, 1);
+    assert_int_equal(ops->now(device), 200);
+    assert_int_equal(ops->idle_at(device), 500);
+    assert_int_equal(device->counters.stall_ns, 0);
+    device_close(device);
+}
+
+static void events_order_streams(void **state)
+{
+    (void)state;
+    struct device *device = sim_test_open("sim");
+    const struct device_ops *ops = device->ops;
+    ops->stream_wait(device, B, 7); /* never recorded: no wait */
+    ops->kernel(device, A, 100);
+    ops->event_record(device, 7, A);
+    ops->kernel(device, A, 100);
+    ops->stream_wait(device, B, 7);
+    ops->kernel(device, B, 10);
+    ops->sync(device, B);
+    assert_int_equal(ops->now(device), 110);
+    ops->event_record(device, 7, A); /* again: the later point counts */
+    ops->stream_wait(device, C, 7);
+    ops->kernel(device, C, 1);
+    ops->sync(device, C);
+    assert_int_equal(ops->now(device), 201);
+    device_close(device);
+}
+
+static void fences_are_polled_and_waited_for(void **state)
+{
+    (void)state;
+    struct device *device = sim_test_open("sim");
+    struct backing *backing = device->backing;
+    struct backing_ticket idle = backing_fence(backing, A);
+    assert_true(backing_done(backing, idle));
+    device->ops->kernel(device, A, 100);
+    struct backing_ticket first = backing_fence(backing, A);
+    device->ops->kernel(device, A, 100);
+    struct backing_ticket second = backing_fence(backing, A);
+    assert_false(backing_done(backing, first));
+    backing_wait(backing, first);
+    assert_int_equal(device->ops->now(device), 100);
+    assert_int_equal(device->counters.stall_ns, 100);
+    assert_true(backing_done(backing, first));
+    assert_false(backing_done(backing, second));
+    device->ops->advance(device, 100);
+    assert_true(backing_done(backing, second));
+    backing_wait(backing, first); /* long done: no wait */
+    assert_int_equal(device->ops->now(device), 200);
+    assert_true(device->counters.calls[DEVICE_CALL_event] >= 9);
+    device_close(device);
+}
+
+static void many_fences_that_nobody_polls(void **state)
+{
+    (void)state;
+    enum { COUNT = 20000 };
+    struct device *device = sim_test_open("sim");
+    static struct backing_ticket tickets[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        device->ops->kernel(device, A, 10);
+        tickets[i] = backing_fence(device->backing, A);
+    }
+    for (int i = COUNT - 1; i >= 0; i -= 1000)
+        assert_int_equal(backing_done(device->backing, tickets[i]),
+                         10 * (uint64_t)(i + 1) <= device->ops->now(device));
+    backing_wait(device->backing, tickets[COUNT - 1]);
+    assert_int_equal(device->ops->now(device), 10 * COUNT);
+    for (int i = 0; i < COUNT; i++)
+        assert_true(backing_done(device->backing, tickets[i]));
+    device_close(device);
+}
+
+/* A block that A let go under work of 1000 ns goes to B. */
+static struct device *let_go_by_a(uint64_t *address)
+{
+    struct device *device = sim_test_open("sim");
+    *address = sim_test_alloc(device, 4 * MIB);
+    assert_int_equal(device->ops->handed_out(device, *address, MIB, A, false, 1), 0);
+    device->ops->kernel(device, A, 1000);
+    device->ops->used(device, *address, MIB, A, 2);
+    return device;
+}
+
+static void a_race_is_caught(void **state)
+{
+    (void)state;
+    uint64_t address;
+    struct device *device = let_go_by_a(&address);
+    /* The same stream, and memory beside it, are no race. */
+    device->ops->handed_out(device, address + MIB, MIB, B, false, 3);
+    assert_int_equal(device->counters.races, 0);
+    assert_string_equal(device->ops->race_text(device), "");
+    assert_int_equal(device->ops->handed_out(device, address + MIB - 512, MIB, B, false, 4), 0);
+    assert_int_equal(device->counters.races, 1);
+    const char *text = device->ops->race_text(device);
+    assert_non_null(strstr(text, "event 4:"));
+    assert_non_null(strstr(text, "512 bytes that stream 0 may still use"));
+    assert_non_null(strstr(text, "let go at event 2"));
+    device->ops->handed_out(device, address, MIB - 512, A, false, 5);
+    assert_int_equal(device->counters.races, 1);
+    assert_int_equal(device->counters.stall_ns, 0);
+    device_close(device);
+}
+
+static void time_alone_does_not_order(void **state)
+{
+    (void)state;
+    uint64_t address;
+    struct device *device = let_go_by_a(&address);
+    device->ops->advance(device, 1000000);
+    device->ops->handed_out(device, address, MIB, B, false, 3);
+    assert_int_equal(device->counters.races, 1);
+    device_close(device);
+}
+
+static void ordering_waits_the_right_time(void **state)
+{
+    (void)state;
+    uint64_t address;
+    struct device *device = let_go_by_a(&address);
+    const struct device_ops *ops = device->ops;
+    uint64_t start_ns = ops->now(device);
+    ops->kernel(device, B, 300);
+    assert_int_equal(ops->handed_out(device, address, MIB, B, true, 3), 700);
+    assert_int_equal(device->counters.stall_ns, 700);
+    assert_int_equal(device->counters.races, 0);
+    ops->kernel(device, B, 5);
+    ops->sync(device, B);
+    assert_int_equal(ops->now(device), start_ns + 1005);
+    /* B's own use comes after A's, so a hand-out back to A has only B's to look at. */
+    ops->used(device, address, MIB, B, 4);
+    ops->event_record(device, 0, B);
+    ops->stream_wait(device, A, 0);
+    ops->handed_out(device, address, MIB, A, false, 5);
+    assert_int_equal(device->counters.races, 0);
+    device_close(device);
+}
+
+static void a_host_wait_orders(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 4; way++) {
+        uint64_t address;
+        struct device *device = let_go_by_a(&address);
+        struct backing_ticket ticket = backing_fence(device->backing, A);
+        if (way == 0)
+            device->ops->sync(device, A);
+        else if (way == 1)
+            device->ops->sync(device, UINT32_MAX);
+        else if (way == 2)
+            backing_wait(device->backing, ticket);
+        else
+            sim_test_free(device, sim_test_alloc(device, 2 * MIB));
+        device->ops->handed_out(device, address, MIB, B, false, 3);
+        assert_int_equal(device->counters.races, 0);
+        device_close(device);
+    }
+}
+
+static void a_fence_before_the_work_does_not(void **state)
+{
+    (void)state;
+    struct device *device = sim_test_open("sim");
+    uint64_t address = sim_test_alloc(device, MIB);
+    struct backing_ticket early = backing_fence(device->backing, A);
+    device->ops->handed_out(device, address, MIB, A, false, 0);
+    device->ops->kernel(device, A, 10);
+    device->ops->used(device, address, MIB, A, 1);
+    backing_wait(device->backing, early);
+    device->ops->handed_out(device, address, MIB, B, false, 2);
+    assert_int_equal(device->counters.races, 1);
+    device_close(device);
+}
+
+/* A, event, B, event, C: C comes after A though it never waited for it. D does not. */
+static void order_is_transitive(void **state)
+{
+    (void)state;
+    for (uint32_t last = C; last <= D; last++) {
+        uint64_t address;
+        struct device *device = let_go_by_a(&address);
+        const struct device_ops *ops = device->ops;
+        ops->event_record(device, 0, A);
+        ops->stream_wait(device, B, 0);
+        ops->event_record(device, 1, B);
+        ops->kernel(device, B, 10);
+        ops->stream_wait(device, C, 1);
+        ops->handed_out(device, address, MIB, last, false, 3);
+        assert_int_equal(device->counters.races, last == D);
+        device_close(device);
+    }
+}
+
+/* The host knows that B is done, and B came after A: so A is done. */
+static void what_the_host_knows_is_transitive(void **state)
+{
+    (void)state;
+    for (int polled = 0; polled < 2; polled++) {
+        uint64_t address;
+        struct device *device = let_go_by_a(&address);
+        device->ops->event_record(device, 0, A);
+        device->ops->stream_wait(device, B, 0);
+        if (polled) {
+            struct backing_ticket ticket = backing_fence(device->backing, B);
+            device->ops->advance(device, 2000);
+            assert_true(backing_done(device->backing, ticket));
+        } else {
+            device->ops->sync(device, B);
+        }
+        device->ops->handed_out(device, address, MIB, C, false, 3);
+        assert_int_equal(device->counters.races, 0);
+        device_close(device);
+    }
+}
+
+static void an_event_before_the_use_does_not_order(void **state)
+{
+    (void)state;
+    struct device *device = sim_test_open("sim");
+    uint64_t address = sim_test_alloc(device, MIB);
+    device->ops->event_record(device, 0, A);
+    device->ops->handed_out(device, address, MIB, A, false, 0); /* no kernel is ever seen */
+    device->ops->used(device, address, MIB, A, 1);
+    device->ops->stream_wait(device, B, 0);
+    device->ops->handed_out(device, address, MIB, B, false, 2);
+    assert_int_equal(device->counters.races, 1);
+    device_close(device);
+}
+
+/* Two streams use a block; being after one of them is not enough. */
+static void every_user_counts(void **state)
+{
+    (void)state;
+    uint64_t address;
+    struct device *device = let_go_by_a(&address);
+    const struct device_ops *ops = device->ops;
+    ops->kernel(device, B, 3000);
+    ops->used(device, address + 4096, 4096, B, 2);
+    ops->event_record(device, 0, A);
+    ops->stream_wait(device, C, 0);
+    ops->handed_out(device, address, 4096, C, false, 3);
+    assert_int_equal(device->counters.races, 0);
+    assert_int_equal(ops->handed_out(device, address + 4096, 8192, C, true, 4), 2000);
+    ops->handed_out(device, address + 12288, 4096, D, false, 5);
+    assert_int_equal(device->counters.races, 1);
+    assert_non_null(strstr(ops->race_text(device), "stream 0 may still use"));
+    device_close(device);
+}
+
+/* The same memory, mapped at another place and handed out there. */
+static void races_follow_the_memory(void **state)
+{
+    (void)state;
+    struct device *device = sim_test_open("sim");
+    struct backing *backing = device->backing;
+    const struct device_ops *ops = device->ops;
+    uint64_t range, handle;
+    assert_int_equal(backing_reserve(backing, 16 * MIB, &range), STATUS_OK);
+    assert_int_equal(backing_create(backing, 2 * MIB, &handle), STATUS_OK);
+    assert_int_equal(backing_map(backing, range, handle), STATUS_OK);
+    assert_int_equal(backing_map(backing, range + 8 * MIB, handle), STATUS_OK);
+    ops->handed_out(device, range, MIB, A, false, 0);
+    assert_int_equal(device->counters.races, 1);
+    assert_non_null(strstr(ops->race_text(device), "mapped without access"));
+    assert_int_equal(backing_access(backing, range, 2 * MIB), STATUS_OK);
+    assert_int_equal(backing_access(backing, range + 8 * MIB, 2 * MIB), STATUS_OK);
+    ops->kernel(device, A, 1000);
+    ops->used(device, range, MIB, A, 1);
+    ops->handed_out(device, range + 8 * MIB + 512 * KIB, 4096, B, false, 2);
+    assert_int_equal(device->counters.races, 2);
+    ops->handed_out(device, range + 9 * MIB, 4096, B, false, 3); /* the other half */
+    assert_int_equal(device->counters.races, 2);
+    ops->handed_out(device, range + 2 * MIB, 4096, B, false, 4);
+    assert_int_equal(device->counters.races, 3); /* nothing is mapped there */
+    device_close(device);
+}
+
+static void a_stream_beyond_all_bounds(void **state)
+{
+    (void)state;
+    struct device *device = sim_test_open("sim");
+    uint64_t address;
+    device->ops->kernel(device, 300, 10);
+    assert_int_equal(device->ops->idle_at(device), 10);
+    device->ops->kernel(device, 4000000000u, 10);
+    sim_test_misuse(device, backing_segment_alloc(device->backing, 512, &address),
+                    "a stream beyond 65535");
+    device_close(device);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kernels_follow_each_other),
+        cmocka_unit_test(the_launch_queue_holds_the_host),
+        cmocka_unit_test(events_order_streams),
+        cmocka_unit_test(fences_are_polled_and_waited_for),
+        cmocka_unit_test(many_fences_that_nobody_polls),
+        cmocka_unit_test(a_race_is_caught),
+        cmocka_unit_test(time_alone_does_not_order),
+        cmocka_unit_test(ordering_waits_the_right_time),
+        cmocka_unit_test(a_host_wait_orders),
+        cmocka_unit_test(a_fence_before_the_work_does_not),
+        cmocka_unit_test(order_is_transitive),
+        cmocka_unit_test(what_the_host_knows_is_transitive),
+        cmocka_unit_test(an_event_before_the_use_does_not_order),
+        cmocka_unit_test(every_user_counts),
+        cmocka_unit_test(races_follow_the_memory),
+        cmocka_unit_test(a_stream_beyond_all_bounds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
