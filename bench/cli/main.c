@@ -7,6 +7,7 @@
 #include "bench/suite/build_info.h"
 
 const struct cli_command cli_commands[] = {
+    {"run", "every policy x workload: a table, and files", cmd_run},
     {"list", "the policies, workloads, devices, metrics and formats there are", cmd_list},
     {NULL, NULL, NULL},
 };

@@ -112,40 +112,40 @@ void json_end_array(struct json_writer *self)
     end_group(self, ']');
 }
 
-void json_text(struct json_writer *self, const char *key, const char *text)
+void json_put_text(struct json_writer *self, const char *key, const char *text)
 {
     if (!text) {
-        json_null(self, key);
+        json_put_null(self, key);
         return;
     }
     begin_value(self, key);
     write_quoted(self->stream, text);
 }
 
-void json_integer(struct json_writer *self, const char *key, uint64_t integer)
+void json_put_integer(struct json_writer *self, const char *key, uint64_t integer)
 {
     begin_value(self, key);
     fprintf(self->stream, "%" PRIu64, integer);
 }
 
-void json_real(struct json_writer *self, const char *key, double real)
+void json_put_real(struct json_writer *self, const char *key, double real)
 {
     char text[REAL_TEXT_BYTES];
     if (!isfinite(real)) {
-        json_null(self, key);
+        json_put_null(self, key);
         return;
     }
     begin_value(self, key);
     fputs(real_print(real, text), self->stream);
 }
 
-void json_bool(struct json_writer *self, const char *key, bool value)
+void json_put_bool(struct json_writer *self, const char *key, bool value)
 {
     begin_value(self, key);
     fputs(value ? "true" : "false", self->stream);
 }
 
-void json_null(struct json_writer *self, const char *key)
+void json_put_null(struct json_writer *self, const char *key)
 {
     begin_value(self, key);
     fputs("null", self->stream);

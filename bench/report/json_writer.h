@@ -24,10 +24,10 @@ void json_begin_object(struct json_writer *self, const char *key);
 void json_end_object(struct json_writer *self);
 void json_begin_array(struct json_writer *self, const char *key);
 void json_end_array(struct json_writer *self);
-void json_text(struct json_writer *self, const char *key, const char *text); /* NULL: null */
-void json_integer(struct json_writer *self, const char *key, uint64_t integer);
-void json_real(struct json_writer *self, const char *key, double real); /* not finite: null */
-void json_bool(struct json_writer *self, const char *key, bool value);
-void json_null(struct json_writer *self, const char *key);
+void json_put_text(struct json_writer *self, const char *key, const char *text); /* NULL: null */
+void json_put_integer(struct json_writer *self, const char *key, uint64_t integer);
+void json_put_real(struct json_writer *self, const char *key, double real); /* not finite: null */
+void json_put_bool(struct json_writer *self, const char *key, bool value);
+void json_put_null(struct json_writer *self, const char *key);
 
 #endif

@@ -5,33 +5,33 @@
 static void write_value(struct json_writer *json, const char *key, const struct metric_value *value)
 {
     if (value->kind == METRIC_INTEGER)
-        json_integer(json, key, value->integer);
+        json_put_integer(json, key, value->integer);
     else if (value->kind == METRIC_REAL)
-        json_real(json, key, value->real);
+        json_put_real(json, key, value->real);
     else
-        json_null(json, key);
+        json_put_null(json, key);
 }
 
 static void write_context(struct json_writer *json, const struct environment *environment)
 {
     json_begin_object(json, "context");
-    json_text(json, "version", environment->build->version);
-    json_text(json, "time", environment->time);
-    json_text(json, "host", environment->host);
-    json_text(json, "kernel", environment->kernel);
-    json_text(json, "cpu", environment->cpu);
-    json_integer(json, "cpus", environment->cpus);
-    json_text(json, "governor", environment->governor[0] ? environment->governor : NULL);
-    json_text(json, "compiler", environment->build->compiler);
-    json_text(json, "flags", environment->build->flags);
-    json_text(json, "variant", environment->build->variant);
-    json_text(json, "commit", environment->build->commit);
-    json_bool(json, "dirty", environment->build->dirty);
-    json_integer(json, "seed", environment->seed);
+    json_put_text(json, "version", environment->build->version);
+    json_put_text(json, "time", environment->time);
+    json_put_text(json, "host", environment->host);
+    json_put_text(json, "kernel", environment->kernel);
+    json_put_text(json, "cpu", environment->cpu);
+    json_put_integer(json, "cpus", environment->cpus);
+    json_put_text(json, "governor", environment->governor[0] ? environment->governor : NULL);
+    json_put_text(json, "compiler", environment->build->compiler);
+    json_put_text(json, "flags", environment->build->flags);
+    json_put_text(json, "variant", environment->build->variant);
+    json_put_text(json, "commit", environment->build->commit);
+    json_put_bool(json, "dirty", environment->build->dirty);
+    json_put_integer(json, "seed", environment->seed);
     json_begin_array(json, "argv");
-    json_text(json, NULL, "allocrig");
+    json_put_text(json, NULL, "allocrig");
     for (int i = 0; i < environment->argc; i++)
-        json_text(json, NULL, environment->argv[i]);
+        json_put_text(json, NULL, environment->argv[i]);
     json_end_array(json);
     json_end_object(json);
 }
@@ -42,24 +42,24 @@ static void write_workload(struct json_writer *json, const struct run_record *re
     for (size_t i = 0; i < sizeof record->workload.sha256; i++)
         snprintf(sha256 + 2 * i, 3, "%02x", record->workload.sha256[i]);
     json_begin_object(json, "workload");
-    json_text(json, "name", record->workload.name);
-    json_text(json, "spec", record->workload_spec);
+    json_put_text(json, "name", record->workload.name);
+    json_put_text(json, "spec", record->workload_spec);
     write_value(json, "events", &record->metrics.at[METRIC_events]);
-    json_text(json, "sha256", sha256);
-    json_bool(json, "complete", record->workload.complete);
+    json_put_text(json, "sha256", sha256);
+    json_put_bool(json, "complete", record->workload.complete);
     json_end_object(json);
 }
 
 static void write_device(struct json_writer *json, const struct run_record *record)
 {
     json_begin_object(json, "device");
-    json_text(json, "kind", record->device.kind);
-    json_text(json, "profile", record->device.profile);
-    json_text(json, "spec", record->drawn_device_spec);
+    json_put_text(json, "kind", record->device.kind);
+    json_put_text(json, "profile", record->device.profile);
+    json_put_text(json, "spec", record->drawn_device_spec);
     if (record->device.capacity_bytes == UINT64_MAX)
-        json_null(json, "capacity_bytes");
+        json_put_null(json, "capacity_bytes");
     else
-        json_integer(json, "capacity_bytes", record->device.capacity_bytes);
+        json_put_integer(json, "capacity_bytes", record->device.capacity_bytes);
     json_end_object(json);
 }
 
@@ -67,22 +67,22 @@ static void write_run(struct json_writer *json, const struct run_record *record)
 {
     json_begin_object(json, NULL);
     json_begin_object(json, "policy");
-    json_text(json, "name", record->policy_name);
-    json_text(json, "spec", record->policy_spec);
+    json_put_text(json, "name", record->policy_name);
+    json_put_text(json, "spec", record->policy_spec);
     json_end_object(json);
     write_workload(json, record);
     write_device(json, record);
-    json_text(json, "frees", replay_frees_name(record->frees));
-    json_text(json, "host", replay_host_name(record->host));
-    json_integer(json, "repetition", record->repetition);
-    json_integer(json, "seed", record->seed);
+    json_put_text(json, "frees", replay_frees_name(record->frees));
+    json_put_text(json, "host", replay_host_name(record->host));
+    json_put_integer(json, "repetition", record->repetition);
+    json_put_integer(json, "seed", record->seed);
     json_begin_object(json, "outcome");
-    json_bool(json, "passed", record->passed);
+    json_put_bool(json, "passed", record->passed);
     if (record->passed)
-        json_null(json, "first_failed_event");
+        json_put_null(json, "first_failed_event");
     else
-        json_integer(json, "first_failed_event", record->first_failed_event);
-    json_text(json, "cause", record->passed ? NULL : replay_cause_name(record->cause));
+        json_put_integer(json, "first_failed_event", record->first_failed_event);
+    json_put_text(json, "cause", record->passed ? NULL : replay_cause_name(record->cause));
     json_end_object(json);
     json_begin_object(json, "metrics");
     for (int i = 0; i < METRIC_COUNT; i++)
@@ -94,11 +94,11 @@ static void write_run(struct json_writer *json, const struct run_record *record)
 static void write_point(struct json_writer *json, const struct slowdown_point *point)
 {
     json_begin_object(json, NULL);
-    json_text(json, "workload", point->workload);
-    json_text(json, "policy", point->policy_spec);
-    json_real(json, "capacity_ratio", point->capacity_ratio);
-    json_integer(json, "capacity_bytes", point->capacity_bytes);
-    json_bool(json, "passed", point->passed);
+    json_put_text(json, "workload", point->workload);
+    json_put_text(json, "policy", point->policy_spec);
+    json_put_real(json, "capacity_ratio", point->capacity_ratio);
+    json_put_integer(json, "capacity_bytes", point->capacity_bytes);
+    json_put_bool(json, "passed", point->passed);
     write_value(json, "slowdown", &point->slowdown);
     json_end_object(json);
 }
@@ -107,10 +107,10 @@ void results_json_write(FILE *stream, const struct result_set *set)
 {
     struct json_writer json = {.stream = stream};
     json_begin_object(&json, NULL);
-    json_text(&json, "schema", RESULT_SCHEMA);
+    json_put_text(&json, "schema", RESULT_SCHEMA);
     write_context(&json, set->environment);
     if (set->suite)
-        json_text(&json, "suite", set->suite);
+        json_put_text(&json, "suite", set->suite);
     json_begin_array(&json, "runs");
     for (size_t i = 0; i < set->record_count; i++)
         write_run(&json, &set->records[i]);

@@ -1,0 +1,180 @@
+/* `run`: every policy x workload. From a suite file, or from the command line, whose options set
+ * the same keys; options given beside a suite file win over it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/cli/cli.h"
+#include "bench/suite/suite_run.h"
+
+enum option_key {
+    KEY_JSON = CLI_KEYS,
+    KEY_CSV,
+    KEY_PLACEMENTS,
+    KEY_SERIES,
+    KEY_OUTPUT,
+    KEY_FREES,
+    KEY_HOST,
+    KEY_METRICS,
+    KEY_REPS,
+    KEY_SEED,
+    KEY_JOBS,
+    KEY_DRAWS,
+    KEY_TIME,
+    KEY_VERIFY,
+    KEY_ON_FAIL,
+    KEY_REQUIRE_PASS,
+};
+
+static const struct cli_option options[] = {
+    {CLI_HEADING, NULL, NULL, "What to run:"},
+    {'p', "policy", "SPEC", "a policy, NAME:key=value,...; `all`: every one"},
+    {'w', "workload", "WORKLOAD", "a trace file, or a generator's NAME:key=value,..."},
+    {'d', "device", "DEVICE", "sim[:profile=h100,capacity=24GiB,...]; default: sim"},
+    {CLI_HEADING, NULL, NULL, "Files, each whole or not at all; - is standard output:"},
+    {KEY_JSON, "json", "FILE", "every figure of every run; results/schema.json"},
+    {KEY_CSV, "csv", "FILE", "the same, a row for each run"},
+    {KEY_PLACEMENTS, "placements", "FILE", "of one run: where each block went"},
+    {KEY_SERIES, "series", "FILE", "of one run: the state after each event"},
+    {KEY_OUTPUT, "output", "FOLDER", "results, a summary and the data of the figures"},
+    {CLI_HEADING, NULL, NULL, "How:"},
+    {KEY_FREES, "frees", "MODE", "ordered (default), at-once or recorded"},
+    {KEY_HOST, "host", "MODE", "none (default) or recorded: do host times pass"},
+    {KEY_METRICS, "metrics", "MODE", "exact (default): at every event; none: peaks only"},
+    {KEY_REPS, "reps", "N", "repetitions of each run"},
+    {KEY_SEED, "seed", "N", "of policies that draw, and of the first draw"},
+    {KEY_DRAWS, "draws", "N", "repeat with N seeds of addresses=random"},
+    {KEY_JOBS, "jobs", "N", "workers; default: one for each processor"},
+    {KEY_TIME, "time", NULL, "measure host time of each call, in its own pass"},
+    {KEY_VERIFY, "verify", NULL, "fill and check the memory itself, on a real card"},
+    {KEY_ON_FAIL, "on-fail", "MODE", "go (default) or stop after a request that failed"},
+    {KEY_REQUIRE_PASS, "require-pass", NULL, "exit 1 where a run did not finish"},
+    {0},
+};
+
+static const struct cli_page page = {
+    .arguments = "-p SPEC [-p SPEC].. -w WORKLOAD [-w WORKLOAD].. [options]\nSUITE.ini [options]",
+    .text = "Replays every workload under every policy and prints a table, best policy first. The\n"
+            "figures are defined by `allocrig list metrics`.",
+    .options = options,
+};
+
+struct run_arguments {
+    struct suite suite;
+    struct suite_files files;
+    const char *suite_path;
+    bool policies_given, workloads_given, devices_given, verify;
+};
+
+/* The first pass: the suite file, over which the options are set afterwards. */
+static enum status find_suite(void *argument, int key, const char *value, struct error *error)
+{
+    struct run_arguments *self = argument;
+    if (key != CLI_ARGUMENT)
+        return STATUS_OK;
+    if (self->suite_path)
+        return error_set(error, STATUS_INVALID,
+                         "\"%s\" is one suite file too many; policies and workloads go after -p "
+                         "and -w",
+                         value);
+    self->suite_path = value;
+    return STATUS_OK;
+}
+
+static enum status set_file(struct run_arguments *self, int key, const char *path,
+                            struct error *error)
+{
+    const char **place = key == KEY_JSON         ? &self->files.json
+                         : key == KEY_CSV        ? &self->files.csv
+                         : key == KEY_PLACEMENTS ? &self->files.placements
+                                                 : &self->files.series;
+    if (*place)
+        return error_set(error, STATUS_INVALID, "--%s is given twice", cli_option_name(&page, key));
+    *place = path;
+    return STATUS_OK;
+}
+
+/* The first one given replaces what the suite file holds, further ones join it. */
+static void begin_list(struct text_list *list, bool *given)
+{
+    if (!*given)
+        text_list_close(list);
+    *given = true;
+}
+
+static enum status set_option(void *argument, int key, const char *value, struct error *error)
+{
+    struct run_arguments *self = argument;
+    struct suite *suite = &self->suite;
+    switch (key) {
+    case CLI_ARGUMENT:
+        return STATUS_OK;
+    case 'p':
+        begin_list(&suite->policies, &self->policies_given);
+        return suite_add_policy(suite, value, error);
+    case 'w':
+        begin_list(&suite->workloads, &self->workloads_given);
+        return text_list_add(&suite->workloads, value, error);
+    case 'd':
+        begin_list(&suite->devices, &self->devices_given);
+        return text_list_add(&suite->devices, value, error);
+    case KEY_JSON:
+    case KEY_CSV:
+    case KEY_PLACEMENTS:
+    case KEY_SERIES:
+        return set_file(self, key, value, error);
+    case KEY_REQUIRE_PASS:
+    case KEY_TIME:
+        return suite_set(suite, cli_option_name(&page, key), "yes", error);
+    case KEY_VERIFY:
+        self->verify = true;
+        return STATUS_OK;
+    default:
+        return suite_set(suite, cli_option_name(&page, key), value, error);
+    }
+}
+
+static enum status check(const struct run_arguments *self, struct error *error)
+{
+    if (self->suite.policies.count == 0)
+        return error_set(error, STATUS_INVALID,
+                         "run: no policy given; add -p NAME (`allocrig list policies`), or name a "
+                         "suite file");
+    if (self->suite.workloads.count == 0)
+        return error_set(error, STATUS_INVALID,
+                         "run: no workload given; add -w FILE or -w NAME (`allocrig list "
+                         "workloads`)");
+    if (self->verify)
+        return error_set(error, STATUS_INVALID,
+                         "run: --verify fills and checks real memory, and a simulated device has "
+                         "none; leave it out");
+    return STATUS_OK;
+}
+
+static enum status read_and_run(struct run_arguments *self, int argc, char **argv,
+                                struct error *error)
+{
+    bool help = false;
+    enum status status = cli_parse(&page, argc, argv, find_suite, self, &help, error);
+    if (status || help)
+        return status;
+    if (self->suite_path)
+        status = suite_read(&self->suite, self->suite_path, error);
+    if (!status)
+        status = cli_parse(&page, argc, argv, set_option, self, &help, error);
+    if (!status)
+        status = check(self, error);
+    if (status)
+        return status;
+    struct environment environment;
+    environment_capture(&environment, argc, argv, self->suite.seed);
+    return suite_run(&self->suite, &self->files, &environment, stdout, error);
+}
+
+enum status cmd_run(int argc, char **argv, struct error *error)
+{
+    struct run_arguments self = {0};
+    suite_init(&self.suite);
+    enum status status = read_and_run(&self, argc, argv, error);
+    suite_close(&self.suite);
+    return status;
+}
