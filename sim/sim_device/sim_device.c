@@ -77,10 +77,8 @@ enum status sim_refuse(struct sim_device *self, enum device_call call, enum sim_
                        uint64_t bytes)
 {
     self->base.counters.refused++;
+    (void)bytes; /* a refusal is no misuse: it leaves `problem` as it is */
     sim_call(self, call, 0, sim_profile_least(&self->profile, cost));
-    snprintf(self->problem, sizeof self->problem,
-             "no room for %" PRIu64 " bytes: %" PRIu64 " are free", bytes,
-             sim_ledger_free(&self->ledger));
     return STATUS_REFUSED;
 }
 
