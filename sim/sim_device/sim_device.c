@@ -212,7 +212,7 @@ static void sim_memory(struct backing *backing, uint64_t *free_bytes, uint64_t *
 {
     struct sim_device *self = sim_of_backing(backing);
     *free_bytes = sim_ledger_free(&self->ledger);
-    *total_bytes = self->ledger.capacity_bytes;
+    *total_bytes = self->base.props.total_bytes;
 }
 
 static const char *sim_backing_problem(struct backing *backing)
@@ -307,6 +307,9 @@ static enum status ledger_open(struct sim_device *self, const struct sim_options
     }
     if (!given)
         capacity_bytes = profile->total_bytes ? profile->usable_bytes : UINT64_MAX;
+    /* A capacity that was asked for stands for a smaller card. */
+    self->base.props.total_bytes =
+        given || !profile->total_bytes ? capacity_bytes : profile->total_bytes;
     self->base.props.capacity_bytes = capacity_bytes;
     ledger->capacity_bytes =
         capacity_bytes == UINT64_MAX ? UINT64_MAX : size_round_down(capacity_bytes, unit_bytes);
@@ -325,7 +328,6 @@ static void sim_describe(struct sim_device *self)
     struct device_props *props = &self->base.props;
     snprintf(props->kind, sizeof props->kind, "sim");
     snprintf(props->profile, sizeof props->profile, "%s", profile->name);
-    props->total_bytes = profile->total_bytes ? profile->total_bytes : UINT64_MAX;
     props->has_virtual_memory = profile->page_bytes != 0;
     props->has_timing = true;
     self->base.ops = &sim_ops;
