@@ -261,6 +261,15 @@ static void torch_destroy(struct policy *base)
     host_free(self->host, self, sizeof *self);
 }
 
+/* PyTorch only knows a fraction of the card's memory, in double precision: a limit in bytes
+ * goes through that form and may come out a byte lower. */
+static uint64_t allowed(uint64_t limit_bytes, double fraction, uint64_t total_bytes)
+{
+    if (limit_bytes)
+        fraction = (double)limit_bytes / (double)total_bytes;
+    return fraction > 0 ? (uint64_t)(fraction * (double)total_bytes) : UINT64_MAX;
+}
+
 static enum status torch_create(const struct policy_context *context, const void *given,
                                 struct policy **out, struct error *error)
 {
@@ -291,10 +300,7 @@ static enum status torch_create(const struct policy_context *context, const void
     self->last_arena[0] = UINT32_MAX;
     self->last_arena[1] = UINT32_MAX;
     self->limited = values->common.limit_bytes || settings.fraction > 0;
-    self->allowed_bytes = values->common.limit_bytes ? values->common.limit_bytes
-                          : settings.fraction > 0
-                              ? (uint64_t)(settings.fraction * (double)total_bytes)
-                              : UINT64_MAX;
+    self->allowed_bytes = allowed(values->common.limit_bytes, settings.fraction, total_bytes);
     *out = &self->base;
     return STATUS_OK;
 }

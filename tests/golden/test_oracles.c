@@ -1,0 +1,154 @@
+/* Recordings of real allocators on a real card, event by event: the policy that bears an
+ * allocator's name must put every block at the same place in the same segment, with the same
+ * granted and reserved bytes. One test is one recording in tests/golden/data/oracles. */
+#include <dirent.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <zlib.h>
+
+#include <cmocka.h>
+
+#include "allocators/spec.h"
+#include "sim/replay.h"
+#include "workloads/trace/trace.h"
+
+#define FOLDER     "tests/golden/data/oracles"
+#define MOST_FILES 128
+
+struct oracle {
+    gzFile file;
+    char line[512];
+    char spec[256];
+    char trace[256];
+    char addresses[64]; /* a temporary file */
+};
+
+static bool read_line(struct oracle *oracle)
+{
+    if (!gzgets(oracle->file, oracle->line, sizeof oracle->line))
+        return false;
+    oracle->line[strcspn(oracle->line, "\n")] = '\0';
+    return true;
+}
+
+/* Reads up to the first row, and writes the addresses where the device finds them. */
+static void open_oracle(struct oracle *oracle, const char *path)
+{
+    oracle->file = gzopen(path, "rb");
+    assert_non_null(oracle->file);
+    assert_true(read_line(oracle) && strncmp(oracle->line, "spec ", 5) == 0);
+    snprintf(oracle->spec, sizeof oracle->spec, "%s", oracle->line + 5);
+    assert_true(read_line(oracle) && strncmp(oracle->line, "trace ", 6) == 0);
+    snprintf(oracle->trace, sizeof oracle->trace, "tests/golden/data/traces/%.200s",
+             oracle->line + 6);
+    snprintf(oracle->addresses, sizeof oracle->addresses, "/tmp/allocrig-oracle-XXXXXX");
+    int descriptor = mkstemp(oracle->addresses);
+    assert_true(descriptor >= 0);
+    FILE *out = fdopen(descriptor, "w");
+    assert_non_null(out);
+    for (int first = 1; read_line(oracle) && strncmp(oracle->line, "segment ", 8) == 0; first = 0)
+        fprintf(out, "%s%s\n", first ? "ordinal,bytes,address\n" : "", oracle->line + 8);
+    assert_int_equal(fclose(out), 0);
+}
+
+/* Compares a row of the replay with the line read, and reads the next one. */
+static enum status compare(void *argument, const struct replay_row *row, struct error *error)
+{
+    struct oracle *oracle = argument;
+    char place[2][24];
+    uint64_t granted;
+    uint64_t reserved;
+    if (sscanf(oracle->line, "row %23s %23s %" SCNu64 " %" SCNu64, place[0], place[1], &granted,
+               &reserved) != 4)
+        return error_set(error, STATUS_INVALID, "event %" PRIu64 ": the oracle has no more rows",
+                         row->event);
+    bool placed = place[0][0] != '-' || place[0][1] != '\0';
+    if (placed &&
+        (strtoll(place[0], NULL, 10) != row->segment || strtoll(place[1], NULL, 10) != row->offset))
+        return error_set(error, STATUS_NEGATIVE,
+                         "event %" PRIu64 ": %" PRIu64 " bytes at segment %" PRId64
+                         " offset %" PRId64 ", the real one put it at %s %s",
+                         row->event, row->requested_bytes, row->segment, row->offset, place[0],
+                         place[1]);
+    if (granted != row->granted_total_bytes || reserved != row->reserved_bytes)
+        return error_set(error, STATUS_NEGATIVE,
+                         "event %" PRIu64 ": granted %" PRIu64 " reserved %" PRIu64
+                         ", the real one %" PRIu64 " and %" PRIu64,
+                         row->event, row->granted_total_bytes, row->reserved_bytes, granted,
+                         reserved);
+    if (!read_line(oracle))
+        oracle->line[0] = '\0';
+    return STATUS_OK;
+}
+
+static void check_oracle(void **state)
+{
+    struct oracle oracle;
+    struct error error = {""};
+    struct spec policy;
+    struct spec device;
+    struct trace_source *source;
+    struct replay_result result;
+    struct device_props props;
+    char path[512];
+    char text[256];
+    snprintf(path, sizeof path, FOLDER "/%s", (const char *)*state);
+    open_oracle(&oracle, path);
+    snprintf(text, sizeof text, "sim:profile=h100,addresses=%s", oracle.addresses);
+    assert_int_equal(spec_parse(oracle.spec, &policy, &error), STATUS_OK);
+    assert_int_equal(spec_parse(text, &device, &error), STATUS_OK);
+    assert_int_equal(trace_open(oracle.trace, &source, &error), STATUS_OK);
+    struct experiment experiment = {.policy = &policy,
+                                    .device = &device,
+                                    .source = source,
+                                    .frees = REPLAY_ORDERED,
+                                    .row = compare,
+                                    .argument = &oracle};
+    enum status status = experiment_run(&experiment, &result, &props, &error);
+    if (status != STATUS_OK)
+        fail_msg("%s", error.text);
+    assert_string_equal(oracle.line, ""); /* all rows were met */
+    replay_result_close(&result);
+    trace_close(source);
+    spec_close(&policy);
+    spec_close(&device);
+    gzclose(oracle.file);
+    unlink(oracle.addresses);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct CMUnitTest *left = a;
+    const struct CMUnitTest *right = b;
+    return strcmp(left->name, right->name);
+}
+
+int main(void)
+{
+    static struct CMUnitTest tests[MOST_FILES];
+    size_t count = 0;
+    DIR *folder = opendir(FOLDER);
+    if (!folder) {
+        fprintf(stderr, "%s is not there: run this from the root of the tree\n", FOLDER);
+        return 1;
+    }
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL && count < MOST_FILES;) {
+        if (!strstr(entry->d_name, ".gz"))
+            continue;
+        char *name = strdup(entry->d_name);
+        tests[count++] =
+            (struct CMUnitTest){.name = name, .test_func = check_oracle, .initial_state = name};
+    }
+    closedir(folder);
+    qsort(tests, count, sizeof *tests, by_name);
+    int failed = _cmocka_run_group_tests("oracles", tests, count, NULL, NULL);
+    for (size_t i = 0; i < count; i++)
+        free(tests[i].initial_state);
+    return count == 0 || failed;
+}
