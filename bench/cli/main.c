@@ -8,6 +8,7 @@
 
 const struct cli_command cli_commands[] = {
     {"run", "every policy x workload: a table, and files", cmd_run},
+    {"gen", "make a trace by rule", cmd_gen},
     {"list", "the policies, workloads, devices, metrics and formats there are", cmd_list},
     {NULL, NULL, NULL},
 };

@@ -101,8 +101,8 @@ static enum status prepare(const char *in, const char *out, bool all, struct err
     if (status == STATUS_OK)
         status = trace_memory_open(job.memory, &copy, error);
     if (status == STATUS_OK)
-        status = trace_write(
-            copy, out, &(struct trace_write_options){.format = TRACE_FORMAT_BINARY}, error);
+        status = trace_write(copy, out,
+                             &(struct trace_write_options){.format = TRACE_FORMAT_BINARY}, error);
     trace_close(copy);
     trace_close(job.source);
     free(job.live);
@@ -235,8 +235,8 @@ int main(int argc, char **argv)
         status = prepare(argv[2], argv[3], strcmp(argv[4], "all") == 0, &error);
     } else if (argc == 5 && strcmp(argv[1], "replay") == 0) {
         bool exact = strcmp(argv[4], "exact") == 0;
-        status = replay(argv[2], argv[3], exact ? REPLAY_METRICS_EXACT : REPLAY_METRICS_NONE,
-                        &error);
+        status =
+            replay(argv[2], argv[3], exact ? REPLAY_METRICS_EXACT : REPLAY_METRICS_NONE, &error);
     } else if (argc == 4 && strcmp(argv[1], "pairs") == 0) {
         status = pairs(argv[2], strtoull(argv[3], NULL, 10), &error);
     } else {

@@ -15,10 +15,10 @@ typedef void micro_function(struct micro_state *state, void *argument);
 
 /* One measured repetition. */
 struct micro_report {
-    const char *name;       /* as registered */
-    double ns_per_op;       /* of processor time; 0 where the benchmark said no count */
-    uint64_t iterations;    /* of the loop, each a pass of micro_operations */
-    const char *problem;    /* NULL: it ran */
+    const char *name;    /* as registered */
+    double ns_per_op;    /* of processor time; 0 where the benchmark said no count */
+    uint64_t iterations; /* of the loop, each a pass of micro_operations */
+    const char *problem; /* NULL: it ran */
 };
 typedef void micro_reporter(void *argument, const struct micro_report *report);
 

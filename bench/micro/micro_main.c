@@ -77,9 +77,8 @@ static void loop_pass(const struct micro_ops *ops, struct policy_block *blocks)
     for (size_t i = 0; i < ops->count; i++) {
         const struct micro_op *op = &ops->at[i];
         if (op->bytes)
-            blocks[op->slot] = (struct policy_block){.address = i,
-                                                     .granted_bytes = op->bytes,
-                                                     .requested_bytes = op->bytes};
+            blocks[op->slot] = (struct policy_block){
+                .address = i, .granted_bytes = op->bytes, .requested_bytes = op->bytes};
         else
             keep(&blocks[op->slot]);
     }
@@ -188,7 +187,8 @@ static void take_report(void *argument, const struct micro_report *report)
 
 static void print_table(const struct table *table)
 {
-    printf("nanoseconds of processor time per operation, least of the repetitions\n%-14s", "policy");
+    printf("nanoseconds of processor time per operation, least of the repetitions\n%-14s",
+           "policy");
     for (size_t i = 0; i < table->columns; i++)
         printf(" %16s", table->column[i]);
     printf("\n");

@@ -31,34 +31,57 @@ static struct byte_unit choose_unit(const struct run_record *records, size_t cou
     return (struct byte_unit){"B", 1};
 }
 
-static void heading(struct table *table, const struct run_record *record)
+/* The heading of the group records[0] to records[count - 1]. Workloads that answer to what a
+ * policy does have not the same number of events under each. */
+static void heading(struct table *table, const struct run_record *records, size_t count)
 {
-    char capacity[32] = "unlimited";
-    if (record->device.capacity_bytes != UINT64_MAX)
-        size_print(record->device.capacity_bytes, capacity, sizeof capacity);
-    table_heading(table, "%s: %.0f events, frees %s, host %s, %s %s with %s", record->workload.name,
-                  metric_number(&record->metrics, METRIC_events, 0),
-                  replay_frees_name(record->frees), replay_host_name(record->host),
-                  record->device.kind, record->device.profile, capacity);
+    char capacity[32] = "no limit";
+    char events[48];
+    double least = metric_number(&records[0].metrics, METRIC_events, 0);
+    double most = least;
+    for (size_t i = 1; i < count; i++) {
+        double number = metric_number(&records[i].metrics, METRIC_events, 0);
+        least = number < least ? number : least;
+        most = number > most ? number : most;
+    }
+    if (least == most)
+        snprintf(events, sizeof events, "%.0f events", most);
+    else
+        snprintf(events, sizeof events, "%.0f to %.0f events", least, most);
+    if (records->device.capacity_bytes != UINT64_MAX)
+        size_print(records->device.capacity_bytes, capacity, sizeof capacity);
+    table_heading(table, "%s: %s, frees %s, host %s, %s %s, %s", records->workload.name, events,
+                  replay_frees_name(records->frees), replay_host_name(records->host),
+                  records->device.kind, records->device.profile, capacity);
 }
+
+/* Figures that are out of all proportion to the rest are written short, so that one such policy
+ * does not make its column too wide for a screen. */
+#define LONG_FIGURE 1e7
 
 static void bytes_cell(struct table *table, const struct run_record *record, enum metric metric,
                        struct byte_unit unit)
 {
+    char text[32];
+    double bytes = metric_number(&record->metrics, metric, 0);
     if (record->metrics.at[metric].kind == METRIC_NULL)
         table_cell(table, "-");
+    else if (bytes / unit.bytes >= LONG_FIGURE)
+        table_cell(table, "%s", size_print((uint64_t)bytes, text, sizeof text));
     else
-        table_cell(table, "%.*f", unit.bytes > 1 ? 1 : 0,
-                   metric_number(&record->metrics, metric, 0) / unit.bytes);
+        table_cell(table, "%.*f", unit.bytes > 1 ? 1 : 0, bytes / unit.bytes);
 }
 
 static void number_cell(struct table *table, const struct run_record *record, enum metric metric,
                         int decimals, double divisor)
 {
+    double number = metric_number(&record->metrics, metric, 0) / divisor;
     if (record->metrics.at[metric].kind == METRIC_NULL)
         table_cell(table, "-");
+    else if (number >= LONG_FIGURE)
+        table_cell(table, "%.2e", number);
     else
-        table_cell(table, "%.*f", decimals, metric_number(&record->metrics, metric, 0) / divisor);
+        table_cell(table, "%.*f", decimals, number);
 }
 
 /* Where and why it ended, in place of the figures. */
@@ -122,7 +145,6 @@ static void add_group(struct table *table, const struct run_record **order, size
                       struct byte_unit unit)
 {
     size_t rank = 0;
-    heading(table, order[0]);
     for (size_t i = 0; i < shown; i++) {
         bool ranked = order[i]->ranked && order[i]->passed;
         if (ranked && (i == 0 || run_record_rank_order(order[i - 1], order[i]) < 0))
@@ -156,6 +178,7 @@ enum status results_table_print(const struct run_record *records, size_t count, 
     for (size_t begin = 0; !status && begin < count;) {
         size_t end = group_end(records, count, begin);
         size_t shown = sort_group(records + begin, end - begin, order);
+        heading(table, records + begin, end - begin);
         add_group(table, order, shown, unit);
         begin = end;
     }
@@ -220,7 +243,7 @@ static enum status summing_table(const struct run_record *records, size_t count,
         status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
     for (size_t begin = 0; !status && begin < count;) {
         size_t end = group_end(records, count, begin);
-        heading(table, &records[begin]);
+        heading(table, records + begin, end - begin);
         for (size_t i = begin; i < end; i++) {
             if (seen_before(&records[begin], &records[i]))
                 continue;

@@ -68,6 +68,25 @@ static void remove_old_series(const struct result_folder *self)
     free(folder);
 }
 
+/* How many workloads before records[index] have the same file name but are not the same. */
+static unsigned namesakes(const struct result_set *set, size_t index)
+{
+    char name[128];
+    char other[128];
+    unsigned count = 0;
+    const char *before = "";
+    figure_file_name(set->records[index].workload.name, name, sizeof name);
+    for (size_t i = 0; i < index; i++) {
+        const struct run_record *record = &set->records[i];
+        if (strcmp(record->workload_spec, before) == 0 ||
+            strcmp(record->workload_spec, set->records[index].workload_spec) == 0)
+            continue;
+        before = record->workload_spec;
+        count += strcmp(figure_file_name(record->workload.name, other, sizeof other), name) == 0;
+    }
+    return count;
+}
+
 /* The series of one workload, all policies: records[begin] is the first of it with one. */
 static enum status write_series(struct result_folder *self, const struct result_set *set,
                                 const struct thin_series *const *thin, size_t begin,
@@ -76,8 +95,12 @@ static enum status write_series(struct result_folder *self, const struct result_
     char name[128];
     char file[160];
     const char *workload = set->records[begin].workload_spec;
-    snprintf(file, sizeof file, "data/series-%s.csv",
-             figure_file_name(set->records[begin].workload.name, name, sizeof name));
+    unsigned before = namesakes(set, begin);
+    figure_file_name(set->records[begin].workload.name, name, sizeof name);
+    if (before)
+        snprintf(file, sizeof file, "data/series-%s-%u.csv", name, before + 1);
+    else
+        snprintf(file, sizeof file, "data/series-%s.csv", name);
     FILE *stream = open_in(self, file, error);
     if (!stream)
         return STATUS_IO;

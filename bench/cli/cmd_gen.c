@@ -1,0 +1,126 @@
+/* `gen`: a workload made by rule, written to a trace file. One whose requests depend on where
+ * the blocks went is played once under a policy, and what it asked for then is written. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "bench/cli/cli.h"
+#include "bench/cli/trace_output.h"
+#include "sim/session.h"
+#include "workloads/gen/gen.h"
+
+enum option_key { KEY_FORMAT = CLI_KEYS };
+
+static const struct cli_option options[] = {
+    {CLI_HEADING, NULL, NULL, "Options:"},
+    {'o', "output", "FILE", "the trace to write: .txt or .trace, .bin, each also with .zst"},
+    {KEY_FORMAT, "format", "FORMAT", "text or binary, whatever the ending"},
+    {'p', "policy", "SPEC", "for adaptive workloads: the policy that they answer to"},
+    {'d', "device", "DEVICE", "and the device below it; default: sim"},
+    {0},
+};
+
+static const struct cli_page page = {
+    .arguments = "WORKLOAD -o FILE [-p SPEC]",
+    .text = "Makes a trace by rule. WORKLOAD is a generator's NAME:key=value,...; `allocrig list\n"
+            "workloads` names them.",
+    .options = options,
+};
+
+struct gen_arguments {
+    const char *workload, *path, *format, *policy, *device;
+};
+
+static enum status take(void *argument, int key, const char *value, struct error *error)
+{
+    struct gen_arguments *self = argument;
+    const char **place = key == CLI_ARGUMENT ? &self->workload
+                         : key == 'o'        ? &self->path
+                         : key == 'p'        ? &self->policy
+                         : key == 'd'        ? &self->device
+                                             : &self->format;
+    if (*place)
+        return error_set(error, STATUS_INVALID,
+                         "\"%s\" and \"%s\": gen makes one trace in one way; give one of them",
+                         *place, value);
+    *place = value;
+    return STATUS_OK;
+}
+
+/* Whether the workload asks for a policy, and whether it has one. */
+static enum status check_adaptive(const struct spec *workload, const char *policy, bool *adaptive,
+                                  struct error *error)
+{
+    const struct gen_ops *ops = gen_find(workload->links[workload->link_count - 1].name);
+    *adaptive = ops && (ops->capabilities & GEN_ADAPTIVE);
+    if (*adaptive && !policy)
+        return error_set(error, STATUS_INVALID,
+                         "gen: what %s asks for depends on where its blocks went; add the policy "
+                         "to play it under, such as -p first-fit",
+                         ops->name);
+    if (ops && !*adaptive && policy)
+        return error_set(error, STATUS_INVALID,
+                         "gen: %s is the same under every policy; leave -p out", ops->name);
+    return STATUS_OK;
+}
+
+static enum status play(const struct gen_arguments *self, struct trace_source *source,
+                        struct trace_source **out, struct error *error)
+{
+    struct spec policy;
+    struct spec device;
+    enum status status = spec_parse(self->policy, &policy, error);
+    if (status)
+        return status;
+    status = spec_parse(self->device ? self->device : "sim", &device, error);
+    if (!status) {
+        const struct experiment experiment = {
+            .policy = &policy, .device = &device, .source = source, .seed = 1};
+        status = session_write_down(&experiment, out, error);
+        spec_close(&device);
+    }
+    spec_close(&policy);
+    return status;
+}
+
+static enum status make(const struct gen_arguments *self, const struct spec *workload,
+                        const struct trace_write_options *format, struct error *error)
+{
+    struct trace_source *source = NULL;
+    struct trace_source *played = NULL;
+    bool adaptive = false;
+    enum status status = check_adaptive(workload, self->policy, &adaptive, error);
+    if (!status)
+        status = gen_open(workload, &source, error);
+    if (!status && adaptive)
+        status = play(self, source, &played, error);
+    if (!status)
+        status = trace_write(adaptive ? played : source, self->path, format, error);
+    if (!status)
+        printf("wrote %s\n", self->path);
+    trace_close(played);
+    trace_close(source);
+    return status;
+}
+
+enum status cmd_gen(int argc, char **argv, struct error *error)
+{
+    struct gen_arguments self = {0};
+    struct trace_write_options format;
+    struct spec workload;
+    bool help = false;
+    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    if (status || help)
+        return status;
+    if (!self.workload || !self.path)
+        return error_set(error, STATUS_INVALID, "gen: %s; write gen WORKLOAD -o FILE",
+                         self.workload ? "no file is named to write the trace to"
+                                       : "no workload is named");
+    status = trace_output_options(self.path, self.format, &format, error);
+    if (!status)
+        status = spec_parse(self.workload, &workload, error);
+    if (status)
+        return status;
+    status = make(&self, &workload, &format, error);
+    spec_close(&workload);
+    return status;
+}
