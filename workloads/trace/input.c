@@ -1,7 +1,7 @@
 /* The bytes of a file, plain, gzip or zstd.
  *
- * What: a stream that can be rewound. How: a window of compressed bytes is read ahead and fed
- * to zlib or libzstd; several members or frames, one behind the other, are one stream. */
+ * What: a stream that can be rewound. How: a window of the file is read ahead; where it is
+ * compressed, the window feeds the codec. */
 #include "workloads/trace/input.h"
 
 #include <errno.h>
@@ -12,21 +12,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <zlib.h>
-#include <zstd.h>
+#include "workloads/trace/codec.h"
 
 enum { WINDOW = 1 << 17 };
-
-enum packing { PACKING_NONE, PACKING_GZIP, PACKING_ZSTD };
 
 struct trace_input {
     char *path;
     int file;
-    enum packing packing;
-    z_stream gzip;
-    ZSTD_DStream *zstd;
-    bool inside;         /* a member or frame has begun and not ended */
-    size_t used, filled; /* of the window */
+    struct unpacker *unpacker; /* NULL: the file is not compressed */
+    bool inside;               /* a member or frame has begun and not ended */
+    size_t used, filled;       /* of the window */
     unsigned char window[WINDOW];
 };
 
@@ -48,20 +43,11 @@ static enum status start(struct trace_input *input, struct error *error)
     enum status status = fill(input, error);
     if (status)
         return status;
-    const unsigned char *w = input->window;
-    if (input->filled >= 2 && w[0] == 0x1f && w[1] == 0x8b) {
-        input->packing = PACKING_GZIP;
-        if (inflateInit2(&input->gzip, 15 + 16) != Z_OK)
-            return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to read gzip",
-                             input->path);
-    } else if (input->filled >= 4 && w[0] == 0x28 && w[1] == 0xb5 && w[2] == 0x2f && w[3] == 0xfd) {
-        input->packing = PACKING_ZSTD;
-        input->zstd = ZSTD_createDStream();
-        if (!input->zstd)
-            return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to read zstd",
-                             input->path);
-    }
-    return STATUS_OK;
+    enum packing packing = packing_of(input->window, input->filled);
+    if (packing == PACKING_NONE)
+        return STATUS_OK;
+    status = unpacker_open(packing, &input->unpacker, error);
+    return status ? error_prefix(error, status, "%s", input->path) : STATUS_OK;
 }
 
 enum status trace_input_open(const char *path, struct trace_input **out, struct error *error)
@@ -89,51 +75,28 @@ enum status trace_input_open(const char *path, struct trace_input **out, struct 
     return STATUS_OK;
 }
 
-static enum status broken(const struct trace_input *input, const char *what, struct error *error)
+static enum status read_plain(struct trace_input *input, void *bytes, size_t room, size_t *got,
+                              struct error *error)
 {
-    return error_set(error, STATUS_FORMAT,
-                     "%s: its %s compression is broken (%s); copy or make the file again",
-                     input->path, input->packing == PACKING_GZIP ? "gzip" : "zstd", what);
-}
-
-static enum status read_gzip(struct trace_input *input, void *bytes, size_t room, size_t *got,
-                             struct error *error)
-{
-    input->gzip.next_in = input->window + input->used;
-    input->gzip.avail_in = (unsigned)(input->filled - input->used);
-    input->gzip.next_out = bytes;
-    input->gzip.avail_out = (unsigned)room;
-    int result = inflate(&input->gzip, Z_NO_FLUSH);
-    input->used = input->filled - input->gzip.avail_in;
-    *got = room - input->gzip.avail_out;
-    input->inside = result != Z_STREAM_END;
-    if (result == Z_STREAM_END)
-        (void)inflateReset(&input->gzip);
-    else if (result != Z_OK && result != Z_BUF_ERROR)
-        return broken(input, input->gzip.msg ? input->gzip.msg : "not what gzip writes", error);
-    return STATUS_OK;
-}
-
-static enum status read_zstd(struct trace_input *input, void *bytes, size_t room, size_t *got,
-                             struct error *error)
-{
-    ZSTD_inBuffer in = {input->window, input->filled, input->used};
-    ZSTD_outBuffer out = {bytes, room, 0};
-    size_t result = ZSTD_decompressStream(input->zstd, &out, &in);
-    input->used = in.pos;
-    *got = out.pos;
-    input->inside = result != 0;
-    if (ZSTD_isError(result))
-        return broken(input, ZSTD_getErrorName(result), error);
+    if (input->used == input->filled) {
+        enum status status = fill(input, error);
+        if (status)
+            return status;
+    }
+    *got = input->filled - input->used;
+    *got = *got < room ? *got : room;
+    memcpy(bytes, input->window + input->used, *got);
+    input->used += *got;
     return STATUS_OK;
 }
 
 enum status trace_input_read(struct trace_input *input, void *bytes, size_t room, size_t *got,
                              struct error *error)
 {
-    room = room < (1u << 30) ? room : 1u << 30;
     *got = 0;
-    bool drained = false; /* the last fill found the end of the file */
+    if (!input->unpacker)
+        return read_plain(input, bytes, room, got, error);
+    bool drained = false; /* the end of the file was found */
     while (!*got) {
         if (input->used == input->filled && !drained) {
             enum status status = fill(input, error);
@@ -141,22 +104,19 @@ enum status trace_input_read(struct trace_input *input, void *bytes, size_t room
                 return status;
             drained = !input->filled;
         }
-        if (input->packing == PACKING_NONE) {
-            *got = input->filled - input->used;
-            *got = *got < room ? *got : room;
-            memcpy(bytes, input->window + input->used, *got);
-            input->used += *got;
-            return STATUS_OK;
-        }
         if (drained && !input->inside)
             return STATUS_OK;
-        enum status status = input->packing == PACKING_GZIP
-                                 ? read_gzip(input, bytes, room, got, error)
-                                 : read_zstd(input, bytes, room, got, error);
+        size_t used;
+        enum status status =
+            unpacker_step(input->unpacker, input->window + input->used, input->filled - input->used,
+                          &used, bytes, room, got, &input->inside, error);
         if (status)
-            return status;
+            return error_prefix(error, status, "%s", input->path);
+        input->used += used;
         if (drained && !*got && input->inside)
-            return broken(input, "it ends too soon", error);
+            return error_set(error, STATUS_FORMAT,
+                             "%s: the compressed file is cut off: copy it or make it again",
+                             input->path);
     }
     return STATUS_OK;
 }
@@ -166,10 +126,7 @@ enum status trace_input_rewind(struct trace_input *input, struct error *error)
     if (lseek(input->file, 0, SEEK_SET) != 0)
         return error_set(error, STATUS_IO, "%s: cannot be read a second time: %s", input->path,
                          strerror(errno));
-    if (input->packing == PACKING_GZIP)
-        (void)inflateReset(&input->gzip);
-    else if (input->packing == PACKING_ZSTD)
-        (void)ZSTD_DCtx_reset(input->zstd, ZSTD_reset_session_only);
+    unpacker_reset(input->unpacker);
     input->inside = false;
     input->used = input->filled = 0;
     return STATUS_OK;
@@ -177,7 +134,7 @@ enum status trace_input_rewind(struct trace_input *input, struct error *error)
 
 int trace_input_file(const struct trace_input *input)
 {
-    return input->packing == PACKING_NONE ? input->file : -1;
+    return input->unpacker ? -1 : input->file;
 }
 
 const char *trace_input_path(const struct trace_input *input)
@@ -191,9 +148,7 @@ void trace_input_close(struct trace_input *input)
         return;
     if (input->file >= 0)
         close(input->file);
-    if (input->packing == PACKING_GZIP)
-        (void)inflateEnd(&input->gzip);
-    ZSTD_freeDStream(input->zstd);
+    unpacker_close(input->unpacker);
     free(input->path);
     free(input);
 }

@@ -12,22 +12,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <zstd.h>
+#include "workloads/trace/codec.h"
 
-enum { BUFFER = 1 << 17, LEVEL = 6 };
+enum { BUFFER = 1 << 17 };
 
 struct trace_output {
     char *path;
     char *part; /* the name until it is whole; NULL: written directly */
     int file;
-    ZSTD_CStream *zstd;
+    struct packer *packer; /* NULL: not compressed */
     size_t used;
     char buffer[BUFFER];
 };
 
 static void free_output(struct trace_output *output)
 {
-    ZSTD_freeCStream(output->zstd);
+    packer_close(output->packer);
     free(output->path);
     free(output->part);
     free(output);
@@ -87,11 +87,9 @@ enum status trace_output_open(const char *path, bool compress, struct trace_outp
     if (!output->path)
         status = error_set(error, STATUS_IO, "%s: cannot be made: %s", path, strerror(errno));
     if (!status && compress) {
-        output->zstd = ZSTD_createCStream();
-        if (!output->zstd || ZSTD_isError(ZSTD_initCStream(output->zstd, LEVEL)))
-            status = error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to write zstd", path);
-        if (!status)
-            (void)ZSTD_CCtx_setParameter(output->zstd, ZSTD_c_checksumFlag, 1);
+        status = packer_open(&output->packer, error);
+        if (status)
+            error_prefix(error, status, "%s", path);
     }
     if (!status)
         status = open_file(output, there && !S_ISREG(about.st_mode), error);
@@ -117,16 +115,17 @@ static enum status flush(struct trace_output *output, struct error *error)
     return STATUS_OK;
 }
 
-/* Feeds the compressor; `*left` is what it still holds. */
-static enum status pack(struct trace_output *output, ZSTD_inBuffer *in, ZSTD_EndDirective how,
-                        size_t *left, struct error *error)
+/* Feeds the packer once; `*left` is what it still holds back. */
+static enum status pack(struct trace_output *output, const void *in, size_t in_bytes, size_t *used,
+                        bool end, size_t *left, struct error *error)
 {
-    ZSTD_outBuffer out = {output->buffer, BUFFER, output->used};
-    *left = ZSTD_compressStream2(output->zstd, &out, in, how);
-    output->used = out.pos;
-    if (ZSTD_isError(*left))
-        return error_set(error, STATUS_IO, "%s: cannot be compressed: %s", output->path,
-                         ZSTD_getErrorName(*left));
+    size_t got = 0;
+    enum status status =
+        packer_step(output->packer, in, in_bytes, used, output->buffer + output->used,
+                    BUFFER - output->used, &got, end, left, error);
+    if (status)
+        return error_prefix(error, status, "%s", output->path);
+    output->used += got;
     return output->used == BUFFER ? flush(output, error) : STATUS_OK;
 }
 
@@ -134,14 +133,13 @@ enum status trace_output_write(struct trace_output *output, const void *bytes, s
                                struct error *error)
 {
     enum status status = STATUS_OK;
-    if (output->zstd) {
-        ZSTD_inBuffer in = {bytes, count, 0};
-        size_t left;
-        while (in.pos < in.size && !status)
-            status = pack(output, &in, ZSTD_e_continue, &left, error);
-        return status;
-    }
     const char *from = bytes;
+    while (output->packer && count && !status) {
+        size_t used = 0, left;
+        status = pack(output, from, count, &used, false, &left, error);
+        from += used;
+        count -= used;
+    }
     while (count && !status) {
         size_t room = BUFFER - output->used;
         size_t take = count < room ? count : room;
@@ -158,12 +156,9 @@ enum status trace_output_write(struct trace_output *output, const void *bytes, s
 static enum status finish(struct trace_output *output, struct error *error)
 {
     enum status status = STATUS_OK;
-    if (output->zstd) {
-        ZSTD_inBuffer in = {NULL, 0, 0};
-        size_t left = 1;
-        while (left && !status)
-            status = pack(output, &in, ZSTD_e_end, &left, error);
-    }
+    size_t left = output->packer ? 1 : 0, used;
+    while (left && !status)
+        status = pack(output, NULL, 0, &used, true, &left, error);
     if (!status)
         status = flush(output, error);
     if (status)

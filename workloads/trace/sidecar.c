@@ -11,7 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#ifndef HAVE_JANSSON
+#define HAVE_JANSSON 1
+#endif
+#if HAVE_JANSSON
 #include <jansson.h>
+#endif
 
 #include "allocators/base/size.h"
 
@@ -42,6 +47,7 @@ static char *path_beside(const char *csv_path)
     return path;
 }
 
+#if HAVE_JANSSON
 static enum status wrong(const char *what, struct error *error)
 {
     return error_set(error, STATUS_FORMAT, "\"%s\" is not what a recorder writes there", what);
@@ -155,16 +161,9 @@ static enum status take_segments(const json_t *root, struct sidecar *out, struct
     return status;
 }
 
-enum status sidecar_read(const char *csv_path, struct trace_info *info, struct sidecar *out,
-                         struct error *error)
+static enum status read_file(const char *path, struct trace_info *info, struct sidecar *out,
+                             struct error *error)
 {
-    char *path = path_beside(csv_path);
-    if (!path)
-        return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to read it", csv_path);
-    if (access(path, F_OK) != 0) {
-        free(path);
-        return STATUS_OK;
-    }
     json_error_t why;
     json_t *root = json_load_file(path, 0, &why);
     enum status status = STATUS_OK;
@@ -178,9 +177,31 @@ enum status sidecar_read(const char *csv_path, struct trace_info *info, struct s
         status = take_streams(root, out, error);
     if (!status)
         status = take_segments(root, out, error);
+    json_decref(root);
+    return status;
+}
+#else
+static enum status read_file(const char *path, struct trace_info *info, struct sidecar *out,
+                             struct error *error)
+{
+    (void)path, (void)info, (void)out;
+    return error_set(error, STATUS_MISSING,
+                     "this build has no jansson, which reading it needs: install its development "
+                     "package (`make deps`) and build again");
+}
+#endif
+
+enum status sidecar_read(const char *csv_path, struct trace_info *info, struct sidecar *out,
+                         struct error *error)
+{
+    char *path = path_beside(csv_path);
+    if (!path)
+        return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to read it", csv_path);
+    enum status status = STATUS_OK;
+    if (access(path, F_OK) == 0)
+        status = read_file(path, info, out, error);
     if (status)
         error_prefix(error, status, "%s (beside %s)", path, csv_path);
-    json_decref(root);
     free(path);
     return status;
 }

@@ -1,0 +1,82 @@
+/* What the fuzz targets of traces share: any bytes as a file, opened, pulled to its end and, where
+ * it is a trace, written and read back. */
+#ifndef TESTS_FUZZ_TRACE_BYTES_H
+#define TESTS_FUZZ_TRACE_BYTES_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "workloads/trace/trace.h"
+
+/* A file of these bytes that exists only while it is open; its path into `path`. */
+static inline int trace_bytes_file(const uint8_t *data, size_t bytes, char path[64])
+{
+    int file = memfd_create("trace", MFD_CLOEXEC);
+    if (file < 0 || write(file, data, bytes) != (ssize_t)bytes)
+        abort();
+    snprintf(path, 64, "/proc/self/fd/%d", file);
+    return file;
+}
+
+static inline uint64_t trace_bytes_pull(struct trace_source *source)
+{
+    const struct trace_event *events;
+    struct error error;
+    size_t count;
+    uint64_t sum = 0;
+    while (trace_next(source, &events, &count, &error) == STATUS_OK && count)
+        for (size_t i = 0; i < count; i++) {
+            if (trace_kind_has_block(events[i].kind) && events[i].slot >= source->info.slots)
+                abort();
+            if (events[i].stream != TRACE_NO_STREAM && events[i].stream >= source->info.streams)
+                abort();
+            sum += trace_attributes_of(source, events[i].attributes)->pool;
+            if (events[i].kind == TRACE_MARK || events[i].kind == TRACE_NOTE)
+                sum += strlen(trace_text_of(source, events[i].value));
+        }
+    return sum;
+}
+
+/* Written in `format` and read back it must be the same trace. */
+static inline void trace_bytes_round_trip(struct trace_source *source, enum trace_format format)
+{
+    const struct trace_write_options options = {.format = format};
+    struct trace_source *again;
+    struct error error;
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/allocrig-fuzz-%ld", (long)getpid());
+    if (trace_write(source, path, &options, &error) != STATUS_OK)
+        abort();
+    if (trace_open(path, &again, &error) != STATUS_OK)
+        abort();
+    if (memcmp(source->info.sha256, again->info.sha256, 32) != 0)
+        abort();
+    trace_close(again);
+    (void)unlink(path);
+}
+
+static inline int trace_bytes_run(const uint8_t *data, size_t bytes)
+{
+    struct trace_source *source;
+    struct error error = {""};
+    char path[64];
+    int file = trace_bytes_file(data, bytes, path);
+    if (trace_open(path, &source, &error) == STATUS_OK) {
+        uint64_t sum = trace_bytes_pull(source);
+        if (trace_rewind(source, &error) != STATUS_OK || trace_bytes_pull(source) != sum)
+            abort();
+        trace_bytes_round_trip(source, TRACE_FORMAT_TEXT);
+        trace_bytes_round_trip(source, TRACE_FORMAT_BINARY);
+        trace_close(source);
+    } else if (!*error.text) {
+        abort(); /* a refusal has a sentence */
+    }
+    close(file);
+    return 0;
+}
+
+#endif
