@@ -43,11 +43,12 @@ enum status draws_parse(struct draws *draws, const char *text, enum draws_order 
     for (;;) {
         struct draws_range *entry = &draws->ranges[draws->count];
         if (!range(&at, entry) || (*at && *at != ';')) {
+            size_t place = draws->count + 1;
             draws_close(draws);
             return error_set(error, STATUS_INVALID,
                              "%s: %s=\"%s\": entry %zu is no number and no range; write a list "
                              "such as '64;128-512'",
-                             owner, option, text, draws->count + 1);
+                             owner, option, text, place);
         }
         if (entry->least < least || entry->most > most) {
             draws_close(draws);

@@ -36,7 +36,11 @@ struct emit_block eager_product(struct eager *self, enum eager_thread thread, ui
         self->workspace[thread] = emit_alloc(self->emit, EAGER_WORKSPACE_BYTES, "workspace");
     if (bias && !self->fused_workspace.held)
         self->fused_workspace = emit_alloc(self->emit, EAGER_FUSED_WORKSPACE_BYTES, "workspace");
-    emit_kernel(self->emit, roofline_product_ns(self->type, rows, columns, inner));
+    /* int8 models differentiate in 16 bits. */
+    enum numeric type = self->type;
+    if (type == NUMERIC_INT8 && thread == EAGER_BACKWARD)
+        type = NUMERIC_FLOAT16;
+    emit_kernel(self->emit, roofline_product_ns(type, rows, columns, inner));
     return output;
 }
 

@@ -357,6 +357,13 @@ static enum status fill(struct embedding *self, struct error *error)
         status = draws_parse(&self->bags, values->bags, order, 1, 4096, owner, "bags", error);
     if (status != STATUS_OK)
         return status;
+    uint64_t joined = values->width * (values->tables + 1);
+    if (draws_most(&self->batches) * values->hidden > (UINT64_C(1) << 60) / joined)
+        return error_set(
+            error, STATUS_INVALID,
+            "%s: batches x hidden x width x (tables + 1) comes to more than 2^60; make "
+            "one of them smaller",
+            owner);
     self->tables = calloc((size_t)values->tables + 1, sizeof *self->tables);
     self->updated = calloc(parameters, sizeof *self->updated);
     self->scratch = calloc(parameters, sizeof *self->scratch);

@@ -1,0 +1,297 @@
+/* The three generators that imitate programs: their memory is what their pages derive, and
+ * their options do what they say. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/size.h"
+#include "tests/support/gen_rig.h"
+#include "workloads/gen/eager.h"
+#include "workloads/gen/embedding_table.h"
+
+static struct gen_rig_sums sums, other;
+
+static void pull(const char *text, struct gen_rig_sums *into)
+{
+    struct trace_source *source = gen_rig_open(text);
+    gen_rig_pull(source, into);
+    trace_close(source);
+}
+
+/* ---- embedding ---- */
+
+/* Ten steps of dense layers, then tables. */
+static void embedding_grows_late_and_fast(void **state)
+{
+    (void)state;
+    pull("embedding", &sums);
+    assert_int_equal(sums.steps, 60);
+    uint64_t before = sums.step_live_bytes[9] - sums.step_live_bytes[0];
+    uint64_t after = sums.step_live_bytes[29] - sums.step_live_bytes[9];
+    assert_true(before < 4 * MIB);
+    assert_true(after > GIB);
+    assert_true(sums.peak_live_bytes > 3 * GIB);
+    assert_true(sums.events > 10000 && sums.events < 100000);
+}
+
+/* The state is made when the optimizer first sees a table: one table of R rows of 64 float32
+ * holds R x 256 bytes, and as many again for each value of state. */
+static void embedding_state_is_lazy(void **state)
+{
+    (void)state;
+    static const char base[] = "embedding:first=3,tables=1,growth=0,rows='100000',sparse='1',"
+                               "batches='64',bags='2',steps=5,optimizer=";
+    const uint64_t table = 100000 * 64 * 4;
+    const char *optimizers[] = {"none", "momentum", "adagrad", "adam"};
+    for (unsigned i = 0; i < 4; i++) {
+        char text[256];
+        snprintf(text, sizeof text, "%s%s", base, optimizers[i]);
+        pull(text, &sums);
+        uint64_t states = i < 2 ? i : i - 1;
+        uint64_t grown = sums.step_live_bytes[3] - sums.step_live_bytes[2];
+        uint64_t expected = (1 + states) * table;
+        /* Beside it only the wider top layer and one more vector. */
+        assert_true(grown >= expected && grown < expected + MIB);
+    }
+}
+
+/* A dense gradient has the table's size; a sparse one that of the rows looked up. */
+static void embedding_gradients(void **state)
+{
+    (void)state;
+    pull("embedding:first=0,tables=1,growth=0,rows='100000',sparse='0',batches='64',bags='2',"
+         "steps=1,optimizer=none",
+         &sums);
+    pull("embedding:first=0,tables=1,growth=0,rows='100000',sparse='1',batches='64',bags='2',"
+         "steps=1,optimizer=none",
+         &other);
+    assert_int_equal(sums.bin_bytes[0][24], 100000 * 256 * 2);
+    assert_int_equal(other.bin_bytes[0][24], 100000 * 256);
+    assert_int_equal(sums.peak_live_bytes > other.peak_live_bytes, 1);
+}
+
+/* A growing table has a row for each id seen, and not more than the factor times that. */
+static void embedding_growth(void **state)
+{
+    (void)state;
+    const char *specs[] = {
+        "embedding:first=0,tables=1,rows='1000000',start=1000,growth=2,sparse='1',"
+        "batches='4096',bags='10',optimizer=none,steps=50",
+        "embedding:first=0,tables=1,rows='1000000',start=1000,growth=1.5,sparse='1',"
+        "batches='4096',bags='10',optimizer=none,steps=50"};
+    /* 50 x 40960 uniform lookups of a million ids leave exp(-2.048) unseen: 870,990 seen. */
+    const uint64_t seen = 870990;
+    for (int i = 0; i < 2; i++) {
+        pull(specs[i], &sums);
+        uint64_t rest = sums.step_live_bytes[49] - 65 * MIB;
+        assert_true(rest > seen * 256);
+        assert_true(rest < 1000001 * UINT64_C(256) + 4 * MIB);
+        /* The old table and the new one are live together. */
+        assert_true(sums.peak_live_bytes > (seen + seen / 2) * 256);
+        assert_true(sums.step_live_bytes[0] < sums.step_live_bytes[49] / 2);
+    }
+}
+
+static void embedding_types(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type;
+        uint64_t row;
+    } cases[] = {{"float32", 256}, {"float16", 128}, {"bfloat16", 128}, {"int8", 68}};
+    for (unsigned i = 0; i < 4; i++) {
+        char text[256];
+        snprintf(text, sizeof text,
+                 "embedding:first=1,tables=1,growth=0,rows='1000000',sparse='1',batches='64',"
+                 "steps=2,optimizer=none,dtype=%s",
+                 cases[i].type);
+        pull(text, &sums);
+        uint64_t grown = sums.step_live_bytes[1] - sums.step_live_bytes[0];
+        assert_true(grown >= 1000000 * cases[i].row);
+        assert_true(grown < 1000000 * cases[i].row + MIB);
+    }
+}
+
+/* Figures of the libraries, for n ids, and of a sum of 2048 rows. */
+static void scratch_sizes(void **state)
+{
+    (void)state;
+    assert_int_equal(embedding_sort_scratch(2048), 1);
+    /* 8 x 256 bins of 8, keys and values again, 6 tiles of 1024, counters, alignment. */
+    assert_int_equal(embedding_sort_scratch(26624), 16384 + 2 * 26624 * 8 + 6 * 1024 + 256 + 255);
+    assert_int_equal(embedding_select_scratch(26624), 1279);
+    assert_int_equal(embedding_scan_scratch(22353), 1535);
+    uint64_t partial;
+    uint64_t counters;
+    eager_sum_scratch(2048, 512, &partial, &counters);
+    assert_int_equal(partial, 4 * 512 * 32 * 128);
+    assert_int_equal(counters, 16);
+    eager_sum_scratch(8192, 512, &partial, &counters);
+    assert_int_equal(partial, 4 * 512 * 128 * 128);
+    eager_sum_scratch(100, 100, &partial, &counters);
+    assert_int_equal(partial, 0);
+    assert_int_equal(counters, 0);
+}
+
+/* ---- gradient_tape ---- */
+
+#define TAPE                                                                                       \
+    "gradient_tape:layers=6,width=256,batches='64',lengths='32',dtype=float32,bias=none,"          \
+    "activation=none,optimizer=none,steps=4"
+
+static const uint64_t tape_sheet = UINT64_C(64) * 32 * 256 * 4;
+static const uint64_t tape_weights = UINT64_C(6) * 256 * 256 * 4;
+static const uint64_t tape_library = 2 * EAGER_WORKSPACE_BYTES;
+
+/* At the loss: input, five outputs on the tape, the result and the difference; then three more
+ * sheets to differentiate the squares. */
+static void tape_peak(void **state)
+{
+    (void)state;
+    pull(TAPE, &sums);
+    uint64_t expected = tape_library + tape_weights + 11 * tape_sheet + 8;
+    assert_int_equal(sums.step_peak_bytes[2], expected);
+    /* Between steps input, result and loss have names. */
+    assert_int_equal(sums.step_live_bytes[2], tape_library + tape_weights + 2 * tape_sheet + 4);
+}
+
+/* With segments of two layers the forward pass keeps two outputs of five. */
+static void tape_recompute(void **state)
+{
+    (void)state;
+    pull(TAPE, &sums);
+    pull(TAPE ",recompute=2", &other);
+    assert_int_equal(sums.step_peak_bytes[2] - other.step_peak_bytes[2], 3 * tape_sheet);
+    assert_int_equal(other.step_live_bytes[2], sums.step_live_bytes[2]);
+    assert_true(other.kernel_ns > sums.kernel_ns);
+    pull("gradient_tape:steps=3,activation=relu", &sums);
+    pull("gradient_tape:steps=3,activation=relu,recompute=5", &other);
+    assert_true(other.peak_live_bytes < sums.peak_live_bytes);
+    assert_int_equal(other.step_live_bytes[2], sums.step_live_bytes[2]);
+}
+
+/* A persistent tape still holds five outputs and the difference between steps. */
+static void tape_persistent(void **state)
+{
+    (void)state;
+    pull(TAPE, &sums);
+    pull(TAPE ",persistent=yes", &other);
+    assert_int_equal(other.step_live_bytes[2] - sums.step_live_bytes[2], 6 * tape_sheet);
+}
+
+static void tape_accumulation(void **state)
+{
+    (void)state;
+    pull(TAPE, &sums);
+    pull(TAPE ",accumulate=3", &other);
+    assert_int_equal(other.step_live_bytes[2], sums.step_live_bytes[2]);
+    assert_true(other.allocs > 2 * sums.allocs);
+    /* Gradients are there from the first micro-batch on. */
+    assert_int_equal(other.step_peak_bytes[2] - sums.step_peak_bytes[2], tape_weights);
+}
+
+/* Bytes per weight: its own, and float32 master copy and state. */
+static void tape_optimizers_and_types(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *options;
+        uint64_t bytes;
+    } cases[] = {
+        {"dtype=float32,optimizer=none", 4},     {"dtype=float32,optimizer=sgd", 4},
+        {"dtype=float32,optimizer=momentum", 8}, {"dtype=float32,optimizer=adam", 12},
+        {"dtype=bfloat16,optimizer=adam", 14},   {"dtype=float16,optimizer=adam,master=no", 10},
+        {"dtype=bfloat16,optimizer=none", 2},    {"dtype=int8,optimizer=none", 1},
+        {"dtype=int8,optimizer=momentum", 9},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[256];
+        snprintf(text, sizeof text,
+                 "gradient_tape:layers=4,width=512,batches='1',lengths='16',bias=none,steps=2,%s",
+                 cases[i].options);
+        pull(text, &sums);
+        uint64_t held = sums.step_live_bytes[1] - 2 * EAGER_WORKSPACE_BYTES;
+        uint64_t weights = UINT64_C(4) * 512 * 512;
+        assert_true(held >= weights * cases[i].bytes);
+        assert_true(held < weights * cases[i].bytes + 2 * 16 * 512 * 4 + 4 * 512 * 4 + 8);
+    }
+}
+
+/* Lists are followed in turn: 8, then 24 rows. */
+static void tape_lists(void **state)
+{
+    (void)state;
+    pull("gradient_tape:layers=1,width=64,batches='2;3',lengths='4;8',draw=cycle,bias=none,"
+         "optimizer=none,dtype=float32,steps=4",
+         &sums);
+    uint64_t base = 2 * EAGER_WORKSPACE_BYTES + 64 * 64 * 4 + 4;
+    assert_int_equal(sums.step_live_bytes[2], base + 2 * 8 * 64 * 4);
+    assert_int_equal(sums.step_live_bytes[3], base + 2 * 24 * 64 * 4);
+    char sentence[1024];
+    gen_rig_refused("gradient_tape:lengths='4;x'", sentence, sizeof sentence);
+    assert_non_null(strstr(sentence, "entry 2"));
+    gen_rig_refused("gradient_tape:lengths=0", sentence, sizeof sentence);
+    gen_rig_refused("gradient_tape:lengths='9-3'", sentence, sizeof sentence);
+    gen_rig_refused("gradient_tape:lengths='1000000',batches='1000000',width=100000", sentence,
+                    sizeof sentence);
+    gen_rig_refused("embedding:growth=0.5", sentence, sizeof sentence);
+    gen_rig_refused("embedding:sparse='2'", sentence, sizeof sentence);
+}
+
+/* ---- matmul_cache ---- */
+
+/* Two shapes of which one comes again: two kernels are loaded, each after three probes,
+ * and what both hold stays. */
+static void matmul_first_uses(void **state)
+{
+    (void)state;
+    pull("matmul_cache:shapes='256;512;256',repeat=2,probes=4,kept=3MiB,module=5MiB,"
+         "context=100MiB",
+         &sums);
+    assert_int_equal(sums.steps, 6);
+    assert_int_equal(sums.probes, 6);
+    assert_int_equal(sums.step_outside_bytes[1], 105 * MIB);
+    assert_int_equal(sums.step_outside_bytes[3], 110 * MIB);
+    assert_int_equal(sums.step_outside_bytes[5], 110 * MIB);
+    /* Third input and its product, the workspace, tables of the kernels. */
+    assert_int_equal(sums.step_live_bytes[1], 2 * 256 * 256 * 4 + 32 * MIB + 3 * MIB);
+    assert_int_equal(sums.step_live_bytes[3], 2 * 512 * 512 * 4 + 32 * MIB + 6 * MIB);
+    assert_int_equal(sums.step_live_bytes[5], 2 * 256 * 256 * 4 + 32 * MIB + 6 * MIB);
+    assert_int_equal(sums.live_bytes, 32 * MIB + 6 * MIB);
+}
+
+/* Two inputs and two products of a step, beside the third input of the step before. */
+static void matmul_peak(void **state)
+{
+    (void)state;
+    pull("matmul_cache:shapes='2048',repeat=3,probes=0,kept=0,module=0,context=0", &sums);
+    assert_int_equal(sums.step_peak_bytes[2], 5 * UINT64_C(2048) * 2048 * 4 + 32 * MIB);
+    assert_int_equal(sums.outside_bytes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(embedding_grows_late_and_fast),
+        cmocka_unit_test(embedding_state_is_lazy),
+        cmocka_unit_test(embedding_gradients),
+        cmocka_unit_test(embedding_growth),
+        cmocka_unit_test(embedding_types),
+        cmocka_unit_test(scratch_sizes),
+        cmocka_unit_test(tape_peak),
+        cmocka_unit_test(tape_recompute),
+        cmocka_unit_test(tape_persistent),
+        cmocka_unit_test(tape_accumulation),
+        cmocka_unit_test(tape_optimizers_and_types),
+        cmocka_unit_test(tape_lists),
+        cmocka_unit_test(matmul_first_uses),
+        cmocka_unit_test(matmul_peak),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,476 @@
+/* A stack of dense layers under a gradient tape, trained eagerly. Each step, once for every
+ * micro-batch that is accumulated:
+ * 1. Forward: each layer's product, bias and activation. The tape keeps what the backward pass
+ *    of each operation will want: the layer's input, and the activation's input (gelu) or
+ *    output (relu).
+ * 2. The loss is the sum of squared differences between the last layer's output and the input.
+ * 3. Backward, last layer first: gradients are made; what the tape kept is let go as soon as
+ *    its operation is done, or when the next tape begins if the tape is persistent.
+ * 4. With recomputation the forward pass keeps only the input of each segment of layers; the
+ *    backward pass runs a segment's forward pass again before it differentiates it.
+ * Then the optimizer, whose state is made in the first step, and the gradients are dropped.
+ * Names live as in a Python loop: input, output and loss until they are bound anew.
+ * Sizes are derived in gradient_tape.md. */
+#include "workloads/gen/parameter.h"
+
+#include <stdlib.h>
+
+#include "allocators/base/rng.h"
+#include "workloads/gen/draws.h"
+#include "workloads/gen/gen.h"
+
+enum bias { BIAS_SEPARATE, BIAS_FUSED, BIAS_NONE };
+enum activation { ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_GELU };
+
+#define SCALE_BYTES 4u /* of a row or column of int8 values */
+
+struct tape_values {
+    struct gen_common common;
+    uint64_t steps, layers, width, accumulate, recompute;
+    const char *batches, *lengths;
+    int draw, type, bias, activation, optimizer;
+    bool persistent, master;
+};
+
+struct layer {
+    struct parameter weight, bias;
+    struct emit_block before; /* the activation's input, where it is kept */
+    struct emit_block output; /* of all layers but the last */
+};
+
+struct tape {
+    struct emit emit;
+    struct tape_values values; /* the texts are not used after create */
+    struct rng rng;
+    struct draws batches, lengths;
+    struct eager eager;
+    struct layer *layers;
+    struct parameter **updated; /* room for all parameters */
+    struct emit_block *scratch; /* as many */
+    struct emit_block *kept;    /* by a persistent tape, to be freed with it */
+    size_t kept_count;
+    struct emit_block input, result, loss, difference;
+    uint64_t rows; /* of the micro-batch: samples x length */
+    uint64_t step;
+    bool ended;
+};
+
+static struct tape *tape_of(struct emit *emit)
+{
+    return (struct tape *)emit;
+}
+
+static uint64_t row_bytes(const struct tape *self)
+{
+    return self->values.width * numeric_value_bytes(self->eager.type);
+}
+
+static uint64_t sheet_bytes(const struct tape *self)
+{
+    return self->rows * row_bytes(self);
+}
+
+static enum status start(struct emit *emit, struct error *error)
+{
+    struct tape *self = tape_of(emit);
+    (void)error;
+    rng_seed(&self->rng, self->values.common.seed);
+    draws_start(&self->batches);
+    draws_start(&self->lengths);
+    eager_start(&self->eager, emit, (enum numeric)self->values.type);
+    self->kept_count = 0;
+    self->input.held = self->result.held = self->loss.held = self->difference.held = false;
+    self->step = 0;
+    self->ended = false;
+    uint64_t width = self->values.width;
+    uint64_t bytes = width * width * numeric_weight_bytes(self->eager.type);
+    if (self->eager.type == NUMERIC_INT8)
+        bytes += width * SCALE_BYTES;
+    for (uint64_t i = 0; i < self->values.layers; i++) {
+        self->layers[i] = (struct layer){.before = {.held = false}};
+        parameter_make(&self->eager, &self->layers[i].weight, width * width, bytes);
+        if (self->values.bias != BIAS_NONE)
+            parameter_make(&self->eager, &self->layers[i].bias, width, row_bytes(self));
+    }
+    return STATUS_OK;
+}
+
+/* ---- what the tape keeps ---- */
+
+static void tape_release(struct tape *self, struct emit_block *block)
+{
+    if (block->held && self->values.persistent) {
+        self->kept[self->kept_count++] = *block;
+        block->held = false;
+        return;
+    }
+    emit_free(&self->emit, block);
+}
+
+static void tape_drop(struct tape *self)
+{
+    for (size_t i = 0; i < self->kept_count; i++)
+        emit_free(&self->emit, &self->kept[i]);
+    self->kept_count = 0;
+}
+
+/* ---- forward ---- */
+
+/* input x weight. An int8 layer quantises its input, one scale a row, and the product's kernel
+ * scales its sums back. */
+static struct emit_block forward_product(struct tape *self, bool bias)
+{
+    uint64_t width = self->values.width;
+    struct emit_block codes = {.held = false};
+    if (self->eager.type == NUMERIC_INT8)
+        codes = eager_map(&self->eager, self->rows * (width + SCALE_BYTES), sheet_bytes(self),
+                          "scratch");
+    struct emit_block output =
+        eager_product(&self->eager, EAGER_FORWARD, self->rows, width, width, bias, "activation");
+    emit_free(&self->emit, &codes);
+    return output;
+}
+
+/* Gives the layer's output before its activation. */
+static struct emit_block forward_linear(struct tape *self)
+{
+    struct emit_block product = forward_product(self, self->values.bias == BIAS_FUSED);
+    if (self->values.bias != BIAS_SEPARATE)
+        return product;
+    struct emit_block sum = eager_map(&self->eager, product.bytes, product.bytes, "activation");
+    emit_free(&self->emit, &product);
+    return sum;
+}
+
+static bool is_last(const struct tape *self, uint64_t layer)
+{
+    return layer + 1 == self->values.layers;
+}
+
+static void forward_layer(struct tape *self, uint64_t index)
+{
+    struct layer *layer = &self->layers[index];
+    struct emit_block linear = forward_linear(self);
+    if (is_last(self, index) || self->values.activation == ACTIVATION_NONE) {
+        layer->output = linear;
+        return;
+    }
+    layer->output = eager_map(&self->eager, linear.bytes, linear.bytes, "activation");
+    if (self->values.activation == ACTIVATION_GELU)
+        layer->before = linear;
+    else
+        emit_free(&self->emit, &linear);
+}
+
+static uint64_t segment_layers(const struct tape *self)
+{
+    return self->values.recompute ? self->values.recompute : self->values.layers;
+}
+
+/* Rule 4: of the segment only the last output is left. */
+static void forget_segment(struct tape *self, uint64_t first, uint64_t end)
+{
+    for (uint64_t i = first; i < end; i++) {
+        emit_free(&self->emit, &self->layers[i].before);
+        if (i + 1 < end)
+            emit_free(&self->emit, &self->layers[i].output);
+    }
+}
+
+static uint64_t segment_end(const struct tape *self, uint64_t first)
+{
+    uint64_t end = first + segment_layers(self);
+    return end < self->values.layers ? end : self->values.layers;
+}
+
+static void forward(struct tape *self)
+{
+    struct emit_block input = eager_map(&self->eager, sheet_bytes(self), 0, "input");
+    emit_free(&self->emit, &self->input);
+    self->input = input;
+    for (uint64_t first = 0; first < self->values.layers; first = segment_end(self, first)) {
+        uint64_t end = segment_end(self, first);
+        for (uint64_t i = first; i < end; i++)
+            forward_layer(self, i);
+        if (self->values.recompute)
+            forget_segment(self, first, end);
+    }
+    struct emit_block *last = &self->layers[self->values.layers - 1].output;
+    emit_free(&self->emit, &self->result);
+    self->result = *last;
+    last->held = false;
+}
+
+/* Rule 2. */
+static void forward_loss(struct tape *self)
+{
+    uint64_t bytes = sheet_bytes(self);
+    self->difference = eager_map(&self->eager, bytes, 2 * bytes, "activation");
+    struct emit_block squares = eager_map(&self->eager, bytes, bytes, "activation");
+    struct emit_block loss =
+        eager_map(&self->eager, numeric_value_bytes(self->eager.type), bytes, "loss");
+    emit_free(&self->emit, &squares);
+    emit_free(&self->emit, &self->loss);
+    self->loss = loss;
+}
+
+/* ---- backward ---- */
+
+/* Of the squares: the power below, times two, times the gradient of the sum. */
+static struct emit_block backward_loss(struct tape *self)
+{
+    uint64_t bytes = sheet_bytes(self);
+    struct emit_block power = eager_map(&self->eager, bytes, bytes, "gradient");
+    struct emit_block twice = eager_map(&self->eager, bytes, bytes, "gradient");
+    struct emit_block gradient = eager_map(&self->eager, bytes, bytes, "gradient");
+    emit_free(&self->emit, &twice);
+    emit_free(&self->emit, &power);
+    tape_release(self, &self->difference);
+    return gradient;
+}
+
+static void backward_bias(struct tape *self, struct layer *layer)
+{
+    if (self->values.bias != BIAS_NONE)
+        parameter_accumulate(&self->eager, &layer->bias,
+                             eager_bias_gradient(&self->eager, self->rows, self->values.width));
+}
+
+/* The gradients of input (not of the model's own) and weight. An int8 weight is wanted in 16
+ * bits for the first. */
+static struct emit_block backward_product(struct tape *self, struct layer *layer, bool want_input)
+{
+    uint64_t width = self->values.width;
+    struct emit_block input = {.held = false};
+    if (want_input) {
+        struct emit_block plain = {.held = false};
+        if (self->eager.type == NUMERIC_INT8)
+            plain = eager_map(&self->eager, width * row_bytes(self), layer->weight.value.bytes,
+                              "scratch");
+        input = eager_product(&self->eager, EAGER_BACKWARD, self->rows, width, width, false,
+                              "gradient");
+        emit_free(&self->emit, &plain);
+    }
+    parameter_accumulate(
+        &self->eager, &layer->weight,
+        eager_product(&self->eager, EAGER_BACKWARD, width, width, self->rows, false, "gradient"));
+    return input;
+}
+
+/* Through the activation: what the tape kept for it goes. */
+static void backward_activation(struct tape *self, struct layer *layer, struct emit_block *gradient)
+{
+    struct emit_block inner =
+        eager_map(&self->eager, gradient->bytes, 2 * gradient->bytes, "gradient");
+    emit_free(&self->emit, gradient);
+    *gradient = inner;
+    if (self->values.activation == ACTIVATION_RELU)
+        tape_release(self, &layer->output);
+    else
+        tape_release(self, &layer->before);
+}
+
+static void backward_layer(struct tape *self, uint64_t index, struct emit_block *gradient)
+{
+    struct layer *layer = &self->layers[index];
+    bool separate = self->values.bias == BIAS_SEPARATE;
+    if (!is_last(self, index) && self->values.activation != ACTIVATION_NONE)
+        backward_activation(self, layer, gradient);
+    if (separate)
+        backward_bias(self, layer);
+    struct emit_block input = backward_product(self, layer, index > 0);
+    if (!separate)
+        backward_bias(self, layer);
+    emit_free(&self->emit, gradient);
+    *gradient = input;
+    if (index == 0)
+        return;
+    /* The layer's own input. A rectifier's output is wanted once more, by the rectifier, unless
+     * that will be run again. */
+    bool first_of_segment = self->values.recompute && index % segment_layers(self) == 0;
+    if (self->values.activation != ACTIVATION_RELU || first_of_segment)
+        tape_release(self, &self->layers[index - 1].output);
+}
+
+/* Runs a segment's forward pass again; of its last output only a rectifier wants to know. */
+static void recompute_segment(struct tape *self, uint64_t first, uint64_t end)
+{
+    for (uint64_t i = first; i < end; i++)
+        forward_layer(self, i);
+    if (self->values.activation != ACTIVATION_RELU || is_last(self, end - 1))
+        emit_free(&self->emit, &self->layers[end - 1].output);
+}
+
+static void backward(struct tape *self)
+{
+    uint64_t value = numeric_value_bytes(self->eager.type);
+    struct emit_block seed = eager_map(&self->eager, value, 0, "gradient");
+    struct emit_block gradient = backward_loss(self);
+    for (uint64_t end = self->values.layers; end > 0;) {
+        uint64_t first = (end - 1) / segment_layers(self) * segment_layers(self);
+        if (self->values.recompute)
+            recompute_segment(self, first, end);
+        for (uint64_t i = end; i > first; i--)
+            backward_layer(self, i - 1, &gradient);
+        end = first;
+    }
+    emit_free(&self->emit, &seed);
+}
+
+/* ---- steps ---- */
+
+static void update(struct tape *self)
+{
+    size_t count = 0;
+    bool master = self->values.master && self->eager.type != NUMERIC_FLOAT32;
+    for (uint64_t i = 0; i < self->values.layers; i++) {
+        self->updated[count++] = &self->layers[i].weight;
+        if (self->values.bias != BIAS_NONE)
+            self->updated[count++] = &self->layers[i].bias;
+    }
+    parameter_update(&self->eager, self->updated, count, (enum optimizer)self->values.optimizer,
+                     master, self->scratch);
+    for (size_t i = 0; i < count; i++)
+        emit_free(&self->emit, &self->updated[i]->gradient);
+}
+
+/* The program returns; the libraries keep their workspaces. */
+static void finish(struct tape *self)
+{
+    tape_drop(self);
+    emit_free(&self->emit, &self->input);
+    emit_free(&self->emit, &self->result);
+    for (uint64_t i = self->values.layers; i > 0; i--) {
+        parameter_drop(&self->eager, &self->layers[i - 1].bias);
+        parameter_drop(&self->eager, &self->layers[i - 1].weight);
+    }
+    emit_free(&self->emit, &self->loss);
+    self->ended = true;
+}
+
+static enum status advance(struct emit *emit, struct error *error)
+{
+    struct tape *self = tape_of(emit);
+    (void)error;
+    if (self->ended)
+        return STATUS_OK;
+    if (self->step == self->values.steps) {
+        finish(self);
+        return STATUS_OK;
+    }
+    for (uint64_t i = 0; i < self->values.accumulate; i++) {
+        tape_drop(self);
+        self->rows =
+            draws_next(&self->batches, &self->rng) * draws_next(&self->lengths, &self->rng);
+        forward(self);
+        forward_loss(self);
+        backward(self);
+    }
+    update(self);
+    emit_step(emit);
+    self->step++;
+    return STATUS_OK;
+}
+
+static void release(struct emit *emit)
+{
+    struct tape *self = tape_of(emit);
+    draws_close(&self->batches);
+    draws_close(&self->lengths);
+    free(self->layers);
+    free(self->updated);
+    free(self->scratch);
+    free(self->kept);
+}
+
+static const struct emit_program program = {
+    .name = "gradient_tape",
+    .source_bytes = sizeof(struct tape),
+    .start = start,
+    .advance = advance,
+    .release = release,
+};
+
+static enum status fill(struct tape *self, struct error *error)
+{
+    static const char owner[] = "generator gradient_tape";
+    const struct tape_values *values = &self->values;
+    enum draws_order order = (enum draws_order)values->draw;
+    size_t layers = (size_t)values->layers;
+    enum status status =
+        draws_parse(&self->batches, values->batches, order, 1, 1u << 20, owner, "batches", error);
+    if (status == STATUS_OK)
+        status = draws_parse(&self->lengths, values->lengths, order, 1, 1u << 20, owner, "lengths",
+                             error);
+    if (status != STATUS_OK)
+        return status;
+    uint64_t widest = draws_most(&self->batches) * draws_most(&self->lengths);
+    if (widest > (UINT64_C(1) << 60) / values->width / values->width)
+        return error_set(error, STATUS_INVALID,
+                         "%s: batches x lengths x width x width comes to more than 2^60; make one "
+                         "of them smaller",
+                         owner);
+    self->layers = calloc(layers, sizeof *self->layers);
+    self->updated = calloc(2 * layers, sizeof(struct parameter *));
+    self->scratch = calloc(2 * layers, sizeof *self->scratch);
+    self->kept = calloc(2 * layers + 1, sizeof *self->kept);
+    if (!self->layers || !self->updated || !self->scratch || !self->kept)
+        return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory", owner);
+    return STATUS_OK;
+}
+
+static enum status create(const void *values, struct trace_source **out, struct error *error)
+{
+    struct emit *emit;
+    enum status status = emit_create(&program, &emit, error);
+    if (status != STATUS_OK)
+        return status;
+    struct tape *self = tape_of(emit);
+    self->values = *(const struct tape_values *)values;
+    status = fill(self, error);
+    if (status == STATUS_OK)
+        *out = &emit->source;
+    else
+        trace_close(&emit->source);
+    return status;
+}
+
+#define AT(field) offsetof(struct tape_values, field)
+
+static const struct option options[] = {
+    GEN_COMMON_OPTIONS,
+    {"steps", OPTION_COUNT, AT(steps), "40", 1, 1e9, NULL, "training steps"},
+    {"layers", OPTION_COUNT, AT(layers), "16", 1, 10000, NULL, "dense layers, width to width"},
+    {"width", OPTION_COUNT, AT(width), "2048", 1, 1e6, NULL, "elements of a row"},
+    {"batches", OPTION_TEXT, AT(batches), "16", 0, 0, NULL,
+     "list of samples in a micro-batch, one for each"},
+    {"lengths", OPTION_TEXT, AT(lengths), "128-1024", 0, 0, NULL,
+     "list of rows in a sample, one for each micro-batch"},
+    {"draw", OPTION_CHOICE, AT(draw), "random", 0, 0, DRAWS_CHOICES,
+     "how batches and lengths are taken from their lists"},
+    {"dtype", OPTION_CHOICE, AT(type), "bfloat16", 0, 0, NUMERIC_CHOICES,
+     "of weights and activations; int8 models have 16-bit activations"},
+    {"bias", OPTION_CHOICE, AT(bias), "fused", 0, 0, "separate|fused|none",
+     "an addition of its own, part of the product, or none"},
+    {"activation", OPTION_CHOICE, AT(activation), "gelu", 0, 0, "none|relu|gelu",
+     "after all layers but the last"},
+    {"optimizer", OPTION_CHOICE, AT(optimizer), "adam", 0, 0, OPTIMIZER_CHOICES,
+     "its state is made in the first step"},
+    {"master", OPTION_BOOL, AT(master), "yes", 0, 0, NULL,
+     "a float32 copy of weights in fewer bits, for the optimizer"},
+    {"persistent", OPTION_BOOL, AT(persistent), "no", 0, 0, NULL,
+     "what the tape keeps lives until the next tape begins"},
+    {"accumulate", OPTION_COUNT, AT(accumulate), "1", 1, 4096, NULL, "micro-batches in a step"},
+    {"recompute", OPTION_COUNT, AT(recompute), "0", 0, 10000, NULL,
+     "layers of a segment whose forward pass is run again; 0: all is kept"},
+    {.name = NULL},
+};
+
+const struct gen_ops gradient_tape_generator = {
+    .name = "gradient_tape",
+    .summary = "dense layers trained under a gradient tape",
+    .page = "workloads/gen/gradient_tape.md",
+    .options = options,
+    .values_bytes = sizeof(struct tape_values),
+    .create = create,
+};
