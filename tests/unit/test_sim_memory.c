@@ -128,7 +128,7 @@ static void pages_are_charged_once(void **state)
             bytes[slot] = 1 + (random >> 4) % (2 * MIB - 1);
             held[slot] = sim_test_alloc(device, bytes[slot]);
         }
-        uint64_t pages[64], count = 0;
+        uint64_t pages[64] = {0}, count = 0;
         for (int i = 0; i < 64; i++) {
             if (!held[i])
                 continue;

@@ -1,0 +1,300 @@
+/* Opening the simulated device: options, profiles, the three forms of addresses, and what is
+ * wrong with bad ones. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/size.h"
+#include "tests/support/sim.h"
+
+struct file {
+    char path[64];
+};
+
+static struct file write_file(const char *text)
+{
+    struct file file = {"/tmp/allocrig-test-XXXXXX"};
+    int descriptor = mkstemp(file.path);
+    assert_true(descriptor >= 0);
+    assert_int_equal(write(descriptor, text, strlen(text)), (ssize_t)strlen(text));
+    close(descriptor);
+    return file;
+}
+
+/* Opens `sim:KEY=FILE` with that text in the file. */
+static enum status open_with(const char *key, const char *text, struct device **out,
+                             struct error *error)
+{
+    struct file file = write_file(text);
+    char spec[128];
+    snprintf(spec, sizeof spec, "sim:%s=%s", key, file.path);
+    enum status status = device_open_text(spec, out, error);
+    unlink(file.path);
+    return status;
+}
+
+static void bad_options_have_a_sentence(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec;
+        enum status status;
+        const char *words;
+    } rows[] = {
+        {"sym", STATUS_INVALID, "did you mean \"sim\"?"},
+        {"checked+sim", STATUS_INVALID, "takes no decorators"},
+        {"sim:profile=h10", STATUS_INVALID, "did you mean \"h100\"?"},
+        {"sim:profile=umpb7", STATUS_INVALID, "There are h100 and bump"},
+        {"sim:profile=./no-such.profile", STATUS_IO, "./no-such.profile cannot be read"},
+        {"sim:profile=/tmp", STATUS_IO, "/tmp cannot be read"},
+        {"sim:capacity=0", STATUS_INVALID, "capacity=0 is less than one page"},
+        {"sim:capacity=1MiB", STATUS_INVALID, "less than one page"},
+        {"sim:profile=bump,capacity=0", STATUS_INVALID, "nothing could be allocated"},
+        {"sim:capacity=80GiB", STATUS_INVALID, "more than the 85017493504 bytes"},
+        {"sim:capacity=lots", STATUS_INVALID, "lots"},
+        {"sim:capacity=-1", STATUS_INVALID, "-1"},
+        {"sim:others=79GiB", STATUS_INVALID, "leaves nothing"},
+        {"sim:addresses=no-such.csv", STATUS_IO, "no-such.csv cannot be read"},
+        {"sim:addresses=/tmp", STATUS_IO, "/tmp cannot be read"},
+        {"sim:launch_queue=0", STATUS_INVALID, "launch_queue"},
+        {"sim:capasity=1GiB", STATUS_INVALID, "capacity"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct device *device = NULL;
+        struct error error = {""};
+        enum status status = device_open_text(rows[i].spec, &device, &error);
+        if (status != rows[i].status || !strstr(error.text, rows[i].words))
+            print_error("%s: %s \"%s\"\n", rows[i].spec, status_name(status), error.text);
+        assert_int_equal(status, rows[i].status);
+        assert_non_null(strstr(error.text, rows[i].words));
+        assert_null(device);
+    }
+}
+
+static void good_options(void **state)
+{
+    (void)state;
+    struct device *device = sim_test_open("sim:capacity=85017493504,seed=3");
+    assert_int_equal(device->props.capacity_bytes, UINT64_C(85017493504));
+    assert_string_equal(device->props.kind, "sim");
+    assert_string_equal(device->props.profile, "h100");
+    assert_true(device->props.has_virtual_memory);
+    assert_false(device->backing->adjacent);
+    device_close(device);
+    device = sim_test_open("sim:profile=bump,capacity=100TiB");
+    assert_string_equal(device->props.profile, "bump");
+    device_close(device);
+    assert_string_equal(device_call_name(DEVICE_CALL_unmap), "unmap");
+}
+
+#define PROFILE_HEAD                                                                               \
+    "# allocrig-profile 1\nname: mine\n\n# a comment\ntotal_bytes: 1000\nusable_bytes: 900\n"      \
+    "page_bytes: 64\ngranule_bytes: 16\nfirst_address: 640\n"
+
+static void a_profile_from_a_file(void **state)
+{
+    (void)state;
+    struct device *device;
+    struct error error;
+    assert_int_equal(open_with("profile",
+                               PROFILE_HEAD "cost: alloc_held 16 1000\ncost: alloc_held 64 4000\n"
+                                            "cost: alloc_shared 16 7\nbusy_percent: alloc_held 300",
+                               &device, &error),
+                     STATUS_OK);
+    assert_string_equal(device->props.profile, "mine");
+    assert_int_equal(device->props.capacity_bytes, 900);
+    assert_int_equal(sim_test_alloc(device, 32), 640);
+    assert_int_equal(device->ops->now(device), 2000); /* half-way in log-log */
+    assert_int_equal(sim_test_alloc(device, 1), 672);
+    assert_int_equal(device->ops->now(device), 2007);
+    assert_int_equal(sim_test_alloc(device, 65), 704);
+    assert_int_equal(device->ops->now(device), 2007 + 8000); /* the line goes on */
+    assert_int_equal(device->counters.physical_bytes, 192);
+    device->ops->kernel(device, 0, 1000000);
+    (void)sim_test_alloc(device, 65);
+    assert_int_equal(device->ops->now(device), 10007 + 8000 + 2 * 4000);
+    device_close(device);
+}
+
+static void a_bad_profile_names_the_line(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *words;
+    } rows[] = {
+        {"", "is empty"},
+        {"name: x\n", "line 1: a profile starts with"},
+        {"# allocrig-profile 10\nname: x\n", "line 1: a profile starts with"},
+        {"# allocrig-profile 1\nname x\n", "line 2: a line is \"key: value\""},
+        {"# allocrig-profile 1\nname: x\nsize: 3\n", "line 3: the key is unknown"},
+        {"# allocrig-profile 1\nname: x\ntotal_bytes: -3\n", "line 3: it needs one whole number"},
+        {"# allocrig-profile 1\nname: x\ntotal_bytes: 3 4\n", "line 3: it needs one whole number"},
+        {PROFILE_HEAD "cost: malloc 1 1\n", "line 10: the kind of call is unknown"},
+        {PROFILE_HEAD "cost: alloc 1\n", "line 10: a cost is KIND BYTES NANOSECONDS"},
+        {PROFILE_HEAD "cost: alloc\n", "line 10: a cost is KIND BYTES NANOSECONDS"},
+        {PROFILE_HEAD "cost: alloc 0 1\n", "line 10: a cost needs a size above 0"},
+        {PROFILE_HEAD "cost: alloc 2 1\ncost: alloc 2 1\n", "line 11: the sizes of a kind must"},
+        {PROFILE_HEAD "busy_percent: alloc\n", "line 10: it needs a kind of call and one"},
+        {"# allocrig-profile 1\ntotal_bytes: 3\n", "it has no name"},
+        {PROFILE_HEAD "granule_bytes: 3\n", "granule_bytes must be a power of two"},
+        {PROFILE_HEAD "page_bytes: 8\n", "page_bytes must be a power of two"},
+        {PROFILE_HEAD "usable_bytes: 1001\n", "usable_bytes is more than total_bytes"},
+        {PROFILE_HEAD "first_address: 65\n", "first_address is not at the start of a page"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct device *device = NULL;
+        struct error error = {""};
+        enum status status = open_with("profile", rows[i].text, &device, &error);
+        if (status != STATUS_FORMAT || !strstr(error.text, rows[i].words))
+            print_error("%zu: %s \"%s\"\n", i, status_name(status), error.text);
+        assert_int_equal(status, STATUS_FORMAT);
+        assert_non_null(strstr(error.text, rows[i].words));
+    }
+}
+
+#define LIST_HEAD "ordinal,bytes,address\n"
+
+static void recorded_addresses(void **state)
+{
+    (void)state;
+    struct device *device;
+    struct error error;
+    uint64_t address, range;
+    assert_int_equal(open_with("addresses",
+                               LIST_HEAD "0,3000000,139865515622400\n1,512,2097664\n"
+                                         "2,2097152,139865515622400\n3,100,2099200\n",
+                               &device, &error),
+                     STATUS_OK);
+    assert_int_equal(sim_test_alloc(device, 3000000), UINT64_C(139865515622400));
+    sim_test_misuse(device, backing_segment_alloc(device->backing, 513, &address),
+                    "segment 1 of 513 bytes was asked for, but /tmp/allocrig-test-");
+    sim_test_misuse(device, backing_segment_alloc(device->backing, 513, &address),
+                    "lists 512 bytes for it");
+    assert_int_equal(sim_test_alloc(device, 512), 2097664);
+    assert_int_equal(backing_reserve(device->backing, 2 * MIB, &range), STATUS_OK);
+    assert_int_equal(range, UINT64_C(139865515622400) + 4 * MIB);
+    sim_test_misuse(device, backing_segment_alloc(device->backing, 2 * MIB, &address),
+                    "where another segment still is");
+    sim_test_free(device, UINT64_C(139865515622400));
+    assert_int_equal(sim_test_alloc(device, 2 * MIB), UINT64_C(139865515622400));
+    assert_int_equal(device->counters.physical_bytes, 4 * MIB);
+    assert_int_equal(sim_test_alloc(device, 100), 2099200); /* in the page of segment 1 */
+    assert_int_equal(device->counters.physical_bytes, 4 * MIB);
+    sim_test_misuse(device, backing_segment_alloc(device->backing, 77, &address),
+                    "lists only 4 segments");
+    sim_test_free(device, 2099200);
+    sim_test_free(device, 2097664);
+    assert_int_equal(device->counters.physical_bytes, 2 * MIB);
+    device_close(device);
+}
+
+static void refused_segments_take_no_row(void **state)
+{
+    (void)state;
+    struct file file = write_file(LIST_HEAD "0,4194304,4194304\n1,2097152,0\n");
+    char spec[128];
+    uint64_t address;
+    snprintf(spec, sizeof spec, "sim:capacity=2MiB,addresses=%s", file.path);
+    struct device *device = sim_test_open(spec);
+    unlink(file.path);
+    assert_int_equal(backing_segment_alloc(device->backing, 4 * MIB, &address), STATUS_REFUSED);
+    sim_test_misuse(device, backing_segment_alloc(device->backing, 2 * MIB, &address),
+                    "lists 4194304 bytes for it");
+    device_close(device);
+}
+
+static void empty_lists_mean_the_default(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"", LIST_HEAD};
+    for (size_t i = 0; i < 2; i++) {
+        struct device *plain = sim_test_open("sim");
+        struct device *device;
+        struct error error;
+        assert_int_equal(open_with("addresses", texts[i], &device, &error), STATUS_OK);
+        assert_int_equal(sim_test_alloc(device, 5 * MIB), sim_test_alloc(plain, 5 * MIB));
+        assert_int_equal(sim_test_alloc(device, 5), sim_test_alloc(plain, 5));
+        device_close(device);
+        device_close(plain);
+    }
+}
+
+static void a_bad_list_names_the_line(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *words;
+    } rows[] = {
+        {"0,1,2\n", "line 1: an address list starts with"},
+        {LIST_HEAD "0,2097152,x\n", "line 2: not three whole numbers"},
+        {LIST_HEAD "0,2097152\n", "line 2: not three whole numbers"},
+        {LIST_HEAD "0,2097152,0,0\n", "line 2: not three whole numbers"},
+        {LIST_HEAD "0,2097152,0\n2,2097152,0\n", "line 3: ordinal 2 where 1 is next"},
+        {LIST_HEAD "0,2097152,512\n", "line 2: an address that is no multiple of the 2 MiB"},
+        {LIST_HEAD "0,512,100\n", "line 2: an address that is no multiple of the granule"},
+        {LIST_HEAD "0,1048577,1048576\n", "line 2: a small segment that crosses"},
+        {LIST_HEAD "0,0,0\n", "line 2: a segment of no bytes"},
+        {LIST_HEAD "0,2097152,9223372036854775808\n", "line 2: an address or a size beyond"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct device *device = NULL;
+        struct error error = {""};
+        enum status status = open_with("addresses", rows[i].text, &device, &error);
+        if (!strstr(error.text, rows[i].words))
+            print_error("%zu: %s \"%s\"\n", i, status_name(status), error.text);
+        assert_int_not_equal(status, STATUS_OK);
+        assert_int_equal(status_exit(status), 2);
+        assert_non_null(strstr(error.text, rows[i].words));
+    }
+}
+
+static void random_addresses(void **state)
+{
+    (void)state;
+    struct device *first = sim_test_open("sim:addresses=random,seed=5");
+    struct device *same = sim_test_open("sim:addresses=random,seed=5");
+    struct device *other = sim_test_open("sim:addresses=random,seed=6");
+    uint64_t addresses[200], rising = 0, differs = 0;
+    for (int i = 0; i < 200; i++) {
+        uint64_t bytes = (uint64_t)(i % 7 + 1) * MIB;
+        addresses[i] = sim_test_alloc(first, bytes);
+        assert_int_equal(sim_test_alloc(same, bytes), addresses[i]);
+        differs += sim_test_alloc(other, bytes) != addresses[i];
+        assert_true(bytes < 2 * MIB || addresses[i] % (2 * MIB) == 0);
+        assert_true(addresses[i] > 0);
+        for (int before = 0; before < i; before++) {
+            uint64_t length = (uint64_t)(before % 7 + 1) * MIB;
+            assert_true(addresses[before] + length <= addresses[i] ||
+                        addresses[i] + bytes <= addresses[before]);
+        }
+        rising += i && addresses[i] > addresses[i - 1];
+    }
+    assert_in_range(rising, 60, 140);
+    assert_true(differs > 190);
+    device_close(first);
+    device_close(same);
+    device_close(other);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bad_options_have_a_sentence),
+        cmocka_unit_test(good_options),
+        cmocka_unit_test(a_profile_from_a_file),
+        cmocka_unit_test(a_bad_profile_names_the_line),
+        cmocka_unit_test(recorded_addresses),
+        cmocka_unit_test(refused_segments_take_no_row),
+        cmocka_unit_test(empty_lists_mean_the_default),
+        cmocka_unit_test(a_bad_list_names_the_line),
+        cmocka_unit_test(random_addresses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,139 @@
+/* Parts of the simulated device against slow copies of what they do: the tree of ranges, and
+ * the map of uses. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/rng.h"
+#include "sim/sim_device/hazards.h"
+#include "sim/sim_device/ranges.h"
+
+#define SPACE 512
+
+static void ranges_against_a_list(void **state)
+{
+    (void)state;
+    static struct range nodes[SPACE];
+    struct ranges ranges = {NULL, 0};
+    struct range *owner[SPACE] = {NULL}; /* of each number */
+    struct rng rng;
+    size_t count = 0;
+    rng_seed(&rng, 1);
+    for (int step = 0; step < 20000; step++) {
+        uint64_t start = rng_below(&rng, SPACE), end = start + 1 + rng_below(&rng, 8);
+        if (end > SPACE)
+            end = SPACE;
+        bool taken = false;
+        for (uint64_t i = start; i < end; i++)
+            taken |= owner[i] != NULL;
+        assert_int_equal(ranges_overlap(&ranges, start, end), taken);
+        if (owner[start]) {
+            struct range *gone = owner[start];
+            for (uint64_t i = gone->start; i < gone->end; i++)
+                owner[i] = NULL;
+            ranges_remove(&ranges, gone);
+            count--;
+        } else if (!taken) {
+            nodes[start].start = start;
+            nodes[start].end = end;
+            ranges_insert(&ranges, &nodes[start]);
+            for (uint64_t i = start; i < end; i++)
+                owner[i] = &nodes[start];
+            count++;
+        }
+        assert_int_equal(ranges.count, count);
+        uint64_t at = rng_below(&rng, SPACE);
+        assert_ptr_equal(ranges_find(&ranges, at), owner[at]);
+        while (at < SPACE && !owner[at])
+            at++;
+        assert_ptr_equal(ranges_from(&ranges, at), at < SPACE ? owner[at] : NULL);
+    }
+}
+
+static int tree_depth(const struct range *range)
+{
+    if (!range)
+        return 0;
+    int left = tree_depth(range->left), right = tree_depth(range->right);
+    return 1 + (left > right ? left : right);
+}
+
+static void rising_addresses_make_no_list(void **state)
+{
+    (void)state;
+    enum { COUNT = 100000 };
+    struct range *nodes = calloc(COUNT, sizeof *nodes);
+    struct ranges ranges = {NULL, 0};
+    assert_non_null(nodes);
+    for (uint64_t i = 0; i < COUNT; i++) {
+        nodes[i].start = i << 21;
+        nodes[i].end = (i + 1) << 21;
+        ranges_insert(&ranges, &nodes[i]);
+    }
+    assert_in_range(tree_depth(ranges.root), 17, 60);
+    free(nodes);
+}
+
+/* Last use by stream of each number, as a table. */
+struct table {
+    uint64_t sequence[SPACE][3];
+    uint64_t seen[SPACE][3];
+};
+
+static bool see(void *argument, const struct sim_use *use, uint64_t start, uint64_t end)
+{
+    struct table *table = argument;
+    for (uint64_t i = start; i < end; i++)
+        table->seen[i][use->stream] = use->sequence;
+    return true;
+}
+
+static void uses_against_a_table(void **state)
+{
+    (void)state;
+    static struct table table;
+    struct sim_hazards hazards = {{NULL, 0}};
+    struct rng rng;
+    rng_seed(&rng, 2);
+    memset(&table, 0, sizeof table);
+    for (uint64_t step = 1; step < 20000; step++) {
+        uint64_t start = rng_below(&rng, SPACE - 64), end = start + 1 + rng_below(&rng, 64);
+        uint32_t stream = (uint32_t)rng_below(&rng, 3);
+        bool use = rng_below(&rng, 2);
+        memset(table.seen, 0, sizeof table.seen);
+        assert_true(sim_hazards_visit(&hazards, start, end, see, &table));
+        for (uint64_t i = start; i < end; i++)
+            for (uint32_t s = 0; s < 3; s++) {
+                assert_int_equal(table.seen[i][s], table.sequence[i][s]);
+                if (!use)
+                    table.sequence[i][s] = 0;
+                else if (s == stream)
+                    table.sequence[i][s] = step;
+            }
+        if (use)
+            assert_true(sim_hazards_use(&hazards, start, end,
+                                        &(struct sim_use){.sequence = step, .stream = stream}));
+        else
+            assert_true(sim_hazards_forget(&hazards, start, end));
+    }
+    assert_true(sim_hazards_forget(&hazards, 0, SPACE));
+    assert_int_equal(hazards.ranges.count, 0);
+    sim_hazards_close(&hazards);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranges_against_a_list),
+        cmocka_unit_test(rising_addresses_make_no_list),
+        cmocka_unit_test(uses_against_a_table),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
