@@ -23,6 +23,8 @@ has(list, name) = strstrt(' '.list.' ', ' '.name.' ') > 0
 end_x = system(sprintf("awk -F, -v c=%d 'NR > 1 && $c + 0 > m { m = $c } END { print m + 0 }' '%s'", x, IN)) + 0.0
 set xrange [0:end_x > 0 ? end_x : 1]
 set yrange [0:*]
+set offsets 0,0,graph 0.06,0
+set style fill solid noborder
 set multiplot title 'memory of '.NAME.' over time' font ',13'
 set lmargin at screen 0.075
 set rmargin at screen 0.80
