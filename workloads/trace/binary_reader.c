@@ -351,6 +351,8 @@ static bool header_agrees(const struct binary_trace *trace, const struct trace_c
 
 static enum status check_records(struct binary_trace *trace, struct error *error)
 {
+    struct error unread;
+    error = error ? error : &unread;
     struct trace_check check;
     trace_check_start(&check, &trace->tables, true, trace->header.flags & BINARY_LET_GO_FINAL);
     const struct trace_event *events;
@@ -359,9 +361,9 @@ static enum status check_records(struct binary_trace *trace, struct error *error
     while (!(status = binary_next(&trace->base, &events, &count, error)) && count) {
         status = trace_check_span(&check, events, count, &at, error);
         if (status) {
-            (void)error_prefix(error, status, "%s: event %" PRIu64, path_of(trace),
-                               check.counts.events);
-            status = STATUS_FORMAT;
+            struct error why = *error;
+            status = error_set(error, STATUS_FORMAT, "%s: event %" PRIu64 ": %.700s; " REMEDY,
+                               path_of(trace), check.counts.events, why.text);
             break;
         }
     }

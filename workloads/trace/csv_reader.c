@@ -27,6 +27,7 @@
 
 struct place {
     uint64_t address, id; /* id NO_ID: free */
+    bool let_go;          /* its free was requested */
 };
 
 struct segment {
@@ -86,7 +87,7 @@ static enum status put_place(struct conversion *c, uint64_t address, uint64_t id
                 places[place_of(c, old[i].address)] = old[i];
         free(old);
     }
-    c->places[place_of(c, address)] = (struct place){address, id};
+    c->places[place_of(c, address)] = (struct place){address, id, false};
     c->place_count++;
     return STATUS_OK;
 }
@@ -237,6 +238,9 @@ static enum status append_block(struct conversion *c, const struct csv_row *row,
     if (find_place(c, row->address) != NO_ID)
         return error_set(error, STATUS_INVALID,
                          "address %" PRIu64 " is given out while it is in use", row->address);
+    if (row->size >= TRACE_BYTES_LIMIT)
+        return error_set(error, STATUS_INVALID, "a block of %" PRIu64 " bytes cannot be",
+                         row->size);
     struct trace_attributes keys = {.pool = pool_at(c, row->address),
                                     .rest = initial ? "initial=yes" : NULL};
     struct trace_event event = {.kind = TRACE_ALLOC,
@@ -278,6 +282,11 @@ static enum status append_free(struct conversion *c, const struct csv_row *row, 
     if (id == NO_ID)
         return error_set(error, STATUS_INVALID,
                          "address %" PRIu64 " is freed while it is not in use", row->address);
+    struct place *place = &c->places[place_of(c, row->address)];
+    if (row->action == CSV_FREE_REQUESTED && place->let_go)
+        return error_set(error, STATUS_INVALID,
+                         "the free of address %" PRIu64 " is requested twice", row->address);
+    place->let_go = true;
     if (row->action == CSV_FREE_REQUESTED && completes_at_once(c))
         return append(c, (struct trace_event){.kind = TRACE_FREE, .id = id}, NULL, error);
     if (row->action == CSV_FREE_REQUESTED)
