@@ -1,0 +1,545 @@
+/* The BFC family beyond its goldens: limits, settings, alignment, two ends, failures of the
+ * host and of the backing, the index, and that validate finds what is broken. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/rng.h"
+#include "allocators/base/size.h"
+#include "allocators/policies/bfc/core.h"
+#include "tests/support/bfc_rig.h"
+
+static struct bfc *bfc_of(const struct bfc_rig *rig)
+{
+    return (struct bfc *)rig->policy;
+}
+
+/* ---- limits ---------------------------------------------------------------------------- */
+
+static uint64_t limit_of(const char *spec, uint64_t total_bytes)
+{
+    struct bfc_rig *rig = bfc_rig_open(spec, total_bytes);
+    uint64_t limit = bfc_of(rig)->regions.limit_bytes;
+    bfc_rig_close(rig);
+    return limit;
+}
+
+static void test_limit_by_default(void **state)
+{
+    (void)state;
+    assert_int_equal(limit_of("greedy", 80 * GIB), 80 * GIB - 1800 * MIB);
+    assert_int_equal(limit_of("greedy:compute_capability=8", 80 * GIB), 80 * GIB - 1536 * MIB);
+    assert_int_equal(limit_of("greedy:compute_capability=7", 32 * GIB), 32 * GIB - 1050 * MIB);
+    assert_int_equal(limit_of("greedy:compute_capability=6", 16 * GIB), 16 * GIB - 500 * MIB);
+    assert_int_equal(limit_of("growth", 2 * GIB - 1), 2 * GIB - 1 - 225 * MIB);
+    assert_int_equal(limit_of("growth", 2 * GIB), 2 * GIB - 1800 * MIB);
+    assert_int_equal(limit_of("growth", 100 * MIB), 0);
+    assert_int_equal(limit_of("growth:framework=jax", 80 * GIB), 60 * GIB);
+}
+
+static void test_limit_by_option(void **state)
+{
+    (void)state;
+    assert_int_equal(limit_of("bfc:limit=3GiB,fraction=0.5", 80 * GIB), 3 * GIB);
+    assert_int_equal(limit_of("bfc:fraction=0.5", 80 * GIB), 40 * GIB);
+    assert_int_equal(limit_of("bfc:fraction=0.1,framework=jax", 85018542080), 8501854208);
+    assert_int_equal(limit_of("bfc:system_memory=1GiB,fraction=0.5", 80 * GIB), 79 * GIB);
+    /* more than there is: does not count */
+    assert_int_equal(limit_of("bfc:system_memory=100GiB,fraction=0.5", 80 * GIB), 40 * GIB);
+}
+
+static void test_limit_of_unlimited_device(void **state)
+{
+    (void)state;
+    assert_int_equal(limit_of("greedy", UINT64_MAX), (UINT64_C(1) << 60) - 1800 * MIB);
+    struct bfc_rig *rig = bfc_rig_open("growth", UINT64_MAX);
+    assert_int_equal(bfc_rig_alloc(rig, 0, UINT64_C(1) << 59), 0);
+    assert_int_equal(bfc_rig_alloc(rig, 1, UINT64_C(1) << 59), BFC_RIG_FAILED);
+    bfc_rig_close(rig);
+    rig = bfc_rig_open("greedy", UINT64_MAX);
+    assert_int_equal(bfc_rig_alloc(rig, 0, 1), 0);
+    bfc_rig_close(rig);
+}
+
+static void test_nothing_fits_in_no_memory(void **state)
+{
+    (void)state;
+    struct bfc_rig *rig = bfc_rig_open("growth", 100 * MIB);
+    assert_int_equal(bfc_rig_alloc(rig, 0, 1), BFC_RIG_FAILED);
+    assert_int_equal(rig->backing.calls, 0);
+    bfc_rig_close(rig);
+}
+
+static void test_back_off_ends(void **state)
+{
+    (void)state;
+    struct bfc_rig *rig = bfc_rig_open("greedy:limit=4096", 0);
+    static const uint64_t attempts[] = {4096, 3840, 3584, 3328, 3072, 2816, 2560, 2304,
+                                        2048, 1792, 1536, 1280, 1024, 768,  512,  256};
+    assert_int_equal(bfc_rig_alloc(rig, 0, 1), BFC_RIG_FAILED);
+    assert_int_equal(rig->backing.calls, 16);
+    for (unsigned i = 0; i < 16; i++)
+        assert_int_equal(rig->backing.attempts[i], attempts[i]);
+    bfc_rig_close(rig);
+}
+
+static void test_first_region(void **state)
+{
+    (void)state;
+    struct bfc_rig *rig = bfc_rig_open("growth:limit=1GiB,first_region=32MiB", UINT64_MAX);
+    bfc_rig_alloc(rig, 0, 1);
+    assert_int_equal(rig->backing.attempts[0], 32 * MIB);
+    bfc_rig_close(rig);
+}
+
+static void check_refused(const char *spec, bool adjacent, const char *part)
+{
+    struct fake_backing *backing = malloc(sizeof *backing);
+    assert_non_null(backing);
+    fake_backing_open(backing, GIB);
+    backing->base.adjacent = adjacent;
+    struct host host = {0};
+    struct policy_context context = {.backing = &backing->base, .host = &host};
+    struct policy *policy = NULL;
+    struct error error = {{0}};
+    assert_int_equal(bfc_rig_make(spec, &context, &policy, &error), STATUS_INVALID);
+    assert_null(policy);
+    assert_non_null(strstr(error.text, part));
+    assert_int_equal(host.now_bytes, 0);
+    free(backing);
+}
+
+static void test_contradictions(void **state)
+{
+    (void)state;
+    check_refused("bfc:two_ended=true,growth=true", true, "two_ended");
+    check_refused("growth:coalesce=true", false, "coalesce");
+    check_refused("growth:two_ended=true", true, "two_ended");
+    check_refused("greedy:fraction=1.5", true, "fraction");
+}
+
+static void check_setting(const char *spec, const char *expected)
+{
+    struct bfc_rig *rig = bfc_rig_open(spec, 80 * GIB);
+    char text[256];
+    bool there = rig->policy->ops->setting(rig->policy, text, sizeof text);
+    assert_int_equal(there, expected != NULL);
+    if (expected)
+        assert_string_equal(text, expected);
+    bfc_rig_close(rig);
+}
+
+static void test_settings(void **state)
+{
+    (void)state;
+    check_setting("growth", "TF_FORCE_GPU_ALLOW_GROWTH=true");
+    check_setting("greedy:garbage_collection=false,system_memory=2GiB",
+                  "TF_FORCE_GPU_ALLOW_GROWTH=false TF_ENABLE_GPU_GARBAGE_COLLECTION=false "
+                  "TF_DEVICE_MIN_SYS_MEMORY_IN_MB=2048");
+    check_setting("greedy:limit=4GiB",
+                  "TF_FORCE_GPU_ALLOW_GROWTH=false; tf.config.set_logical_device_configuration("
+                  "gpu, [tf.config.LogicalDeviceConfiguration(memory_limit=4096)])");
+    check_setting("growth:framework=jax,fraction=0.5",
+                  "XLA_PYTHON_CLIENT_PREALLOCATE=false XLA_CLIENT_MEM_FRACTION=0.5");
+    check_setting("greedy:framework=jax,limit=20GiB",
+                  "XLA_PYTHON_CLIENT_PREALLOCATE=true XLA_CLIENT_MEM_FRACTION=0.25");
+    check_setting("growth:coalesce=true", NULL);
+    check_setting("greedy:two_ended=true", NULL);
+    check_setting("greedy:framework=jax,garbage_collection=true", NULL);
+}
+
+/* ---- alignment and two ends ------------------------------------------------------------ */
+
+static void test_alignment(void **state)
+{
+    (void)state;
+    struct bfc_rig *rig = bfc_rig_open("greedy:limit=1MiB", UINT64_MAX);
+    assert_int_equal(bfc_rig_alloc(rig, 0, 256), 0);
+    assert_int_equal(bfc_rig_alloc_at(rig, 1, 1000, 4096, false), 4096);
+    assert_int_equal(rig->blocks[1].granted_bytes, 1024);
+    /* the padding is a free chunk of its own */
+    assert_int_equal(bfc_rig_alloc(rig, 2, 3840), 256);
+    bfc_rig_free(rig, 0);
+    bfc_rig_free(rig, 1);
+    bfc_rig_free(rig, 2);
+    assert_int_equal(bfc_rig_stats(rig).largest_hole_bytes, MIB);
+    bfc_rig_close(rig);
+}
+
+static void test_alignment_skips_chunks_that_are_too_small(void **state)
+{
+    (void)state;
+    struct bfc_rig *rig = bfc_rig_open("greedy:limit=1MiB", UINT64_MAX);
+    bfc_rig_alloc(rig, 0, 256);
+    bfc_rig_alloc(rig, 1, 1024); /* 256 to 1280: no room for 1024 at a multiple of 1024 */
+    bfc_rig_alloc(rig, 2, 768);
+    bfc_rig_alloc(rig, 3, 1024); /* 2048 to 3072: fits */
+    bfc_rig_alloc(rig, 4, 256);
+    bfc_rig_free(rig, 1);
+    bfc_rig_free(rig, 3);
+    assert_int_equal(bfc_rig_alloc_at(rig, 5, 1024, 1024, false), 2048);
+    assert_int_equal(bfc_rig_alloc(rig, 6, 1024), 256);
+    bfc_rig_free_all(rig);
+    bfc_rig_close(rig);
+}
+
+static void test_two_ends(void **state)
+{
+    (void)state;
+    struct bfc_rig *rig = bfc_rig_open("greedy:limit=4096,two_ended=true", UINT64_MAX);
+    uint64_t lower = bfc_rig_alloc_at(rig, 0, 256, 0, false);
+    uint64_t upper = bfc_rig_alloc_at(rig, 1, 256, 0, true);
+    assert_int_equal(upper - lower, 4096 - 256);
+    assert_int_equal(bfc_rig_stats(rig).largest_hole_bytes, 4096 - 512);
+    bfc_rig_free_all(rig);
+    assert_int_equal(bfc_rig_stats(rig).largest_hole_bytes, 4096);
+    bfc_rig_close(rig);
+}
+
+static void test_holes_of_the_other_end_stay(void **state)
+{
+    (void)state;
+    struct bfc_rig *rig =
+        bfc_rig_open("greedy:limit=1024,two_ended=true,garbage_collection=false", UINT64_MAX);
+    bfc_rig_alloc_at(rig, 0, 256, 0, false);
+    bfc_rig_alloc_at(rig, 1, 256, 0, false);
+    bfc_rig_alloc_at(rig, 2, 512, 0, true);
+    bfc_rig_free(rig, 0);
+    struct policy_stats stats = bfc_rig_stats(rig);
+    assert_int_equal(policy_free_bytes(&stats.totals), 256);
+    assert_int_equal(bfc_rig_alloc_at(rig, 3, 256, 0, true), BFC_RIG_FAILED);
+    assert_int_equal(bfc_rig_alloc_at(rig, 3, 256, 0, false), 0);
+    bfc_rig_close(rig);
+}
+
+/* Four holes of 1 KiB of the lower end, at 0, 2, 4 and 6 KiB. */
+static struct bfc_rig *with_lower_holes(const char *spec)
+{
+    struct bfc_rig *rig = bfc_rig_open(spec, UINT64_MAX);
+    for (unsigned i = 0; i < 8; i++)
+        bfc_rig_alloc_at(rig, i, KIB, 0, false);
+    for (unsigned i = 0; i < 8; i += 2)
+        bfc_rig_free(rig, i);
+    return rig;
+}
+
+static void test_order_and_split_of_holes(void **state)
+{
+    (void)state;
+    struct bfc_rig *rig = with_lower_holes("greedy:limit=1MiB,two_ended=true");
+    assert_int_equal(bfc_rig_alloc(rig, 0, 768), 0);
+    assert_int_equal(rig->blocks[0].granted_bytes, KIB);
+    bfc_rig_close(rig);
+    rig = with_lower_holes(
+        "greedy:limit=1MiB,two_ended=true,lower_order=descending,lower_split=exact");
+    assert_int_equal(bfc_rig_alloc(rig, 0, 768), 6 * KIB);
+    assert_int_equal(rig->blocks[0].granted_bytes, 768);
+    assert_int_equal(bfc_rig_alloc(rig, 2, KIB), 4 * KIB);
+    bfc_rig_close(rig);
+}
+
+static void test_upper_end_takes_the_upper_part(void **state)
+{
+    (void)state;
+    struct bfc_rig *rig = bfc_rig_open("greedy:limit=1MiB,two_ended=true", UINT64_MAX);
+    uint64_t top = bfc_rig_alloc_at(rig, 0, 256, 0, true);
+    uint64_t hole = bfc_rig_alloc_at(rig, 1, 4096, 0, true);
+    uint64_t last = bfc_rig_alloc_at(rig, 2, 256, 0, true);
+    assert_int_equal(top, MIB - 256);
+    assert_int_equal(hole, top - 4096);
+    assert_int_equal(last, hole - 256);
+    bfc_rig_free(rig, 1);
+    assert_int_equal(bfc_rig_alloc_at(rig, 3, 1024, 0, true), hole + 3072); /* split */
+    assert_int_equal(bfc_rig_alloc_at(rig, 4, 2048, 0, true), hole);        /* whole */
+    assert_int_equal(rig->blocks[4].granted_bytes, 3072);
+    assert_int_equal(bfc_rig_alloc_at(rig, 5, 256, 1024, true), last - last % 1024);
+    bfc_rig_free_all(rig);
+    assert_int_equal(bfc_rig_stats(rig).largest_hole_bytes, MIB);
+    bfc_rig_close(rig);
+}
+
+static void test_two_ends_at_random(void **state)
+{
+    (void)state;
+    static const char *const specs[] = {
+        "greedy:limit=256KiB,two_ended=true",
+        "greedy:limit=256KiB,two_ended=true,lower_order=descending,upper_order=descending,"
+        "lower_split=exact,upper_split=exact",
+    };
+    for (unsigned s = 0; s < 2; s++) {
+        struct bfc_rig *rig = bfc_rig_open(specs[s], UINT64_MAX);
+        struct rng rng;
+        rng_seed(&rng, 7 + s);
+        for (unsigned i = 0; i < 20000; i++) {
+            unsigned block = (unsigned)rng_below(&rng, 96);
+            if (rig->live[block]) {
+                bfc_rig_free(rig, block);
+                continue;
+            }
+            uint64_t alignment = rng_below(&rng, 4) ? 0 : UINT64_C(256) << rng_below(&rng, 5);
+            uint64_t address = bfc_rig_alloc_at(rig, block, rng_log_uniform(&rng, 1, 20000),
+                                                alignment, rng_below(&rng, 2));
+            if (alignment && address != BFC_RIG_FAILED)
+                assert_int_equal(address % alignment, 0);
+        }
+        bfc_rig_free_all(rig);
+        assert_int_equal(bfc_rig_stats(rig).largest_hole_bytes, 256 * KIB);
+        bfc_rig_close(rig);
+    }
+}
+
+/* ---- failures -------------------------------------------------------------------------- */
+
+/* A fixed run of requests with growth, splits, merges and a collection; any host or backing
+ * call may be made to fail. Returns how many requests failed. */
+static unsigned run_with_failures(struct bfc_rig *rig)
+{
+    unsigned failed = 0;
+    for (unsigned i = 0; i < 400; i++) {
+        struct policy_request request = {.bytes = 1 + i * 7919 % 100000,
+                                         .alignment = i % 9 ? 0 : 1024};
+        enum status status = policy_alloc(rig->policy, &request, &rig->blocks[i]);
+        bfc_rig_check(rig);
+        rig->live[i] = status == STATUS_OK;
+        failed += status != STATUS_OK;
+        if (i % 3 == 2 && rig->live[i - 1])
+            bfc_rig_free(rig, i - 1);
+    }
+    bfc_rig_free_all(rig);
+    struct policy_request large = {.bytes = 30 * MIB};
+    failed += policy_alloc(rig->policy, &large, &rig->blocks[0]) != STATUS_OK;
+    bfc_rig_check(rig);
+    return failed;
+}
+
+static void test_host_memory_runs_out(void **state)
+{
+    (void)state;
+    uint64_t calls = 1;
+    for (uint64_t fail_at = 2; fail_at <= calls + 1; fail_at++) { /* call 1 is create */
+        struct bfc_rig *rig = bfc_rig_open("growth:limit=32MiB", UINT64_MAX);
+        rig->host.fail_at = fail_at;
+        unsigned failed = run_with_failures(rig);
+        calls = rig->host.calls;
+        assert_int_equal(failed != 0, fail_at <= calls);
+        bfc_rig_close(rig);
+    }
+    assert_true(calls > 10);
+}
+
+static void test_create_without_host_memory(void **state)
+{
+    (void)state;
+    for (uint64_t fail_at = 1; fail_at <= 2; fail_at++) {
+        struct fake_backing *backing = malloc(sizeof *backing);
+        assert_non_null(backing);
+        fake_backing_open(backing, GIB);
+        struct host host = {.fail_at = fail_at};
+        struct policy_context context = {.backing = &backing->base, .host = &host};
+        struct policy *policy = NULL;
+        struct error error = {{0}};
+        assert_int_equal(bfc_rig_make("greedy:two_ended=true", &context, &policy, &error),
+                         STATUS_HOST_MEMORY);
+        assert_null(policy);
+        assert_int_equal(host.now_bytes, 0);
+        free(backing);
+    }
+}
+
+static void test_backing_refuses(void **state)
+{
+    (void)state;
+    uint64_t calls = 1;
+    for (uint64_t fail_at = 1; fail_at <= calls; fail_at++) {
+        struct bfc_rig *rig = bfc_rig_open("growth:limit=32MiB", UINT64_MAX);
+        rig->backing.fail_at = fail_at;
+        run_with_failures(rig);
+        calls = rig->backing.calls;
+        if (fail_at <= 3) /* it is tried again with less */
+            assert_true(rig->backing.attempts[fail_at] < rig->backing.attempts[fail_at - 1]);
+        bfc_rig_close(rig);
+    }
+    assert_true(calls >= 4);
+}
+
+/* ---- the index and what is measured of it ----------------------------------------------- */
+
+static unsigned depth_of(const struct bfc_chunk *chunks, uint32_t node)
+{
+    if (!node)
+        return 0;
+    unsigned left = depth_of(chunks, chunks[node].left);
+    unsigned right = depth_of(chunks, chunks[node].right);
+    return 1 + (left > right ? left : right);
+}
+
+/* 65,536 holes of one size: the tree of their class must not become a list, in whatever order
+ * they were freed. */
+static void test_many_equal_holes(void **state)
+{
+    (void)state;
+    enum { HOLES = 65536 };
+    for (unsigned order = 0; order < 3; order++) {
+        struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
+        struct policy_block *blocks = calloc(2 * HOLES, sizeof *blocks);
+        assert_non_null(blocks);
+        struct policy_request request = {.bytes = KIB};
+        for (unsigned i = 0; i < 2 * HOLES; i++)
+            assert_int_equal(policy_alloc(rig->policy, &request, &blocks[i]), STATUS_OK);
+        for (unsigned i = 0; i < HOLES; i++) {
+            unsigned j = order == 0 ? i : order == 1 ? HOLES - 1 - i : i * 40503u % HOLES;
+            assert_int_equal(policy_free(rig->policy, &blocks[2 * j], 0), STATUS_OK);
+        }
+        bfc_rig_check(rig);
+        const struct bfc *self = bfc_of(rig);
+        assert_in_range(depth_of(self->chunks.at, self->index.roots[10]), 17, 60);
+        assert_int_equal(bfc_rig_alloc(rig, 0, KIB), 0); /* the lowest address */
+        assert_true(rig->host.peak_bytes < 2 * HOLES * 60);
+        free(blocks);
+        bfc_rig_close(rig);
+    }
+}
+
+static uint64_t metadata_for(uint64_t scale)
+{
+    struct bfc_rig *rig = bfc_rig_open("growth:limit=512GiB", UINT64_MAX);
+    rig->careful = false;
+    for (unsigned i = 0; i < 1000; i++)
+        bfc_rig_alloc(rig, i, (1 + i % 17) * 256 * scale);
+    uint64_t peak = rig->host.peak_bytes;
+    bfc_rig_close(rig);
+    return peak;
+}
+
+static void test_metadata(void **state)
+{
+    (void)state;
+    assert_true(metadata_for(1) <= 96 * 1000);
+    assert_true(metadata_for(100000) <= 96 * 1000); /* not with the bytes held */
+}
+
+static void test_watch(void **state)
+{
+    (void)state;
+    struct bfc_rig *rig = bfc_rig_open("growth:limit=64MiB", UINT64_MAX);
+    struct policy_hole_watch watch = {.unit_bytes = 3000};
+    rig->policy->watch = &watch; /* validate, after each call, compares it */
+    run_with_failures(rig);
+    assert_true(watch.usable_bytes > 0);
+    bfc_rig_close(rig);
+}
+
+/* ---- validate -------------------------------------------------------------------------- */
+
+static bool counts_ranges(void *argument, const struct policy_range *range)
+{
+    uint64_t *bytes = argument;
+    bytes[range->state == POLICY_RANGE_USED] += range->bytes;
+    bytes[2]++;
+    return bytes[2] != bytes[3]; /* stops there */
+}
+
+static void test_walk(void **state)
+{
+    (void)state;
+    struct bfc_rig *rig = bfc_rig_open("growth:limit=64MiB", UINT64_MAX);
+    for (unsigned i = 0; i < 20; i++)
+        bfc_rig_alloc(rig, i, (i + 1) * 100000);
+    for (unsigned i = 0; i < 20; i += 3)
+        bfc_rig_free(rig, i);
+    struct policy_stats stats = bfc_rig_stats(rig);
+    uint64_t all[4] = {0};
+    policy_walk(rig->policy, counts_ranges, all);
+    assert_int_equal(all[0], policy_free_bytes(&stats.totals));
+    assert_int_equal(all[1], stats.totals.granted_bytes);
+    uint64_t some[4] = {0, 0, 0, 5};
+    policy_walk(rig->policy, counts_ranges, some);
+    assert_int_equal(some[2], 5);
+    bfc_rig_close(rig);
+}
+
+/* Breaks one thing at a time and expects a sentence with `part`. */
+#define EXPECT_BROKEN(rig, lvalue, wrong, part)                                                    \
+    do {                                                                                           \
+        __typeof__(lvalue) kept = (lvalue);                                                        \
+        (lvalue) = (__typeof__(lvalue))(wrong);                                                    \
+        struct error error = {{0}};                                                                \
+        assert_int_equal(policy_validate((rig)->policy, &error), STATUS_CORRUPT);                  \
+        if (!strstr(error.text, part))                                                             \
+            fail_msg("\"%s\" does not say \"%s\"", error.text, part);                              \
+        (lvalue) = kept;                                                                           \
+        bfc_rig_check(rig);                                                                        \
+    } while (0)
+
+static void test_validate_finds_it(void **state)
+{
+    (void)state;
+    struct bfc_rig *rig = bfc_rig_open("growth:limit=64MiB", UINT64_MAX);
+    for (unsigned i = 0; i < 40; i++)
+        bfc_rig_alloc(rig, i, 4096);
+    for (unsigned i = 0; i < 40; i += 2)
+        bfc_rig_free(rig, i);
+    struct bfc *self = bfc_of(rig);
+    struct bfc_chunk *chunks = self->chunks.at;
+    uint32_t used = (uint32_t)rig->blocks[5].cookie;
+    uint32_t hole = chunks[used].next;
+    uint32_t root = self->index.roots[12];
+    struct policy_totals *totals = &self->base.totals;
+    EXPECT_BROKEN(rig, chunks[used].address, chunks[used].address + 256, "must follow");
+    EXPECT_BROKEN(rig, chunks[used].bytes, chunks[used].bytes + 1, "no multiple");
+    EXPECT_BROKEN(rig, chunks[used].previous, 0, "neighbour");
+    EXPECT_BROKEN(rig, chunks[used].requested_bytes, 5000, "for 5000");
+    EXPECT_BROKEN(rig, chunks[used].used, 0, "both free");
+    EXPECT_BROKEN(rig, chunks[hole].end, BFC_UPPER, "end");
+    EXPECT_BROKEN(rig, totals->live_bytes, 1, "live_bytes");
+    EXPECT_BROKEN(rig, totals->granted_bytes, 1, "granted_bytes");
+    EXPECT_BROKEN(rig, totals->reserved_bytes, 1, "reserved_bytes");
+    EXPECT_BROKEN(rig, totals->releasable_bytes, 1, "releasable_bytes");
+    EXPECT_BROKEN(rig, totals->live_blocks, 1, "live_blocks");
+    EXPECT_BROKEN(rig, self->gap, 1, "gaps");
+    EXPECT_BROKEN(rig, self->index.classes, 0, "bitmap");
+    EXPECT_BROKEN(rig, self->index.roots[12], chunks[root].left, "");
+    EXPECT_BROKEN(rig, chunks[root].priority, 1, "shape");
+    EXPECT_BROKEN(rig, self->index.address_flip, ~UINT64_C(0), "order");
+    EXPECT_BROKEN(rig, self->chunks.spare_count, 0, "records");
+    EXPECT_BROKEN(rig, self->regions.limit_bytes, 256, "limit");
+    EXPECT_BROKEN(rig, self->regions.at[0].bytes, 256, "end where it does");
+    EXPECT_BROKEN(rig, self->regions.segments[0].bytes, 256, "driver allocations");
+    EXPECT_BROKEN(rig, self->regions.at[0].held, false, "not held");
+    bfc_rig_close(rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_limit_by_default),
+        cmocka_unit_test(test_limit_by_option),
+        cmocka_unit_test(test_limit_of_unlimited_device),
+        cmocka_unit_test(test_nothing_fits_in_no_memory),
+        cmocka_unit_test(test_back_off_ends),
+        cmocka_unit_test(test_first_region),
+        cmocka_unit_test(test_contradictions),
+        cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_alignment),
+        cmocka_unit_test(test_alignment_skips_chunks_that_are_too_small),
+        cmocka_unit_test(test_two_ends),
+        cmocka_unit_test(test_holes_of_the_other_end_stay),
+        cmocka_unit_test(test_order_and_split_of_holes),
+        cmocka_unit_test(test_upper_end_takes_the_upper_part),
+        cmocka_unit_test(test_two_ends_at_random),
+        cmocka_unit_test(test_host_memory_runs_out),
+        cmocka_unit_test(test_create_without_host_memory),
+        cmocka_unit_test(test_backing_refuses),
+        cmocka_unit_test(test_many_equal_holes),
+        cmocka_unit_test(test_metadata),
+        cmocka_unit_test(test_watch),
+        cmocka_unit_test(test_walk),
+        cmocka_unit_test(test_validate_finds_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
