@@ -41,8 +41,8 @@ enum device_call {
 const char *device_call_name(enum device_call call);
 
 struct device_props {
-    char kind[8];     /* "sim", "cuda" */
-    char profile[64]; /* "h100", "bump"; the card's name on cuda */
+    char kind[8];            /* "sim", "cuda" */
+    char profile[64];        /* "h100", "bump"; the card's name on cuda */
     uint64_t capacity_bytes; /* for this process; UINT64_MAX: unlimited */
     uint64_t total_bytes;    /* of the card */
     bool has_virtual_memory, has_pool, has_timing;
@@ -50,8 +50,8 @@ struct device_props {
 
 /* Kept up to date by the device; anybody may read it between calls. */
 struct device_counters {
-    uint64_t calls[DEVICE_CALL_COUNT];    /* that succeeded or were refused */
-    uint64_t call_ns[DEVICE_CALL_COUNT];  /* their own time, without waiting */
+    uint64_t calls[DEVICE_CALL_COUNT];   /* that succeeded or were refused */
+    uint64_t call_ns[DEVICE_CALL_COUNT]; /* their own time, without waiting */
     uint64_t call_bytes[DEVICE_CALL_COUNT];
     uint64_t refused;        /* calls that found no memory */
     uint64_t driver_ns;      /* the sum of call_ns */
@@ -59,10 +59,10 @@ struct device_counters {
                                 free or a wait(), of a stream for another's block, for cleaning */
     uint64_t physical_bytes; /* 2 MiB pages charged now, each once */
     uint64_t peak_physical_bytes;
-    uint64_t outside_bytes;  /* held outside of the pool by the program (o events) */
-    uint64_t others_bytes;   /* held by others on the card */
-    uint64_t segments_made;  /* segments and reserved ranges, the next ordinal */
-    uint64_t races;          /* blocks or pages handed out while another stream may use them */
+    uint64_t outside_bytes; /* held outside of the pool by the program (o events) */
+    uint64_t others_bytes;  /* held by others on the card */
+    uint64_t segments_made; /* segments and reserved ranges, the next ordinal */
+    uint64_t races;         /* blocks or pages handed out while another stream may use them */
 };
 
 struct device;
@@ -102,8 +102,8 @@ struct device_ops {
      * without, it is a race: counted, and described in race_text with event numbers. */
     void (*used)(struct device *self, uint64_t address, uint64_t bytes, uint32_t stream,
                  uint64_t event);
-    uint64_t (*handed_out)(struct device *self, uint64_t address, uint64_t bytes,
-                           uint32_t stream, bool order, uint64_t event);
+    uint64_t (*handed_out)(struct device *self, uint64_t address, uint64_t bytes, uint32_t stream,
+                           bool order, uint64_t event);
     const char *(*race_text)(struct device *self); /* the first race, or "" */
 
     /* The segment that an address lies in. False: none. */
