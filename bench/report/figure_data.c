@@ -57,13 +57,22 @@ void figure_slowdown(FILE *stream, const struct slowdown_point *points, size_t c
     }
 }
 
-/* One row for each first repetition, with the metrics given. */
+/* Whether any of these metrics was measured at all. */
+static bool measured(const struct run_record *record, const enum metric *metrics, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (record->metrics.at[metrics[i]].kind != METRIC_NULL)
+            return true;
+    return false;
+}
+
+/* One row for each first repetition in which one of the metrics given was measured. */
 static void metric_rows(FILE *stream, const struct run_record *records, size_t count,
                         const enum metric *metrics, size_t metric_count)
 {
     static const struct metric_value none = {.kind = METRIC_NULL};
     for (size_t i = 0; i < count; i++) {
-        if (records[i].repetition != 0)
+        if (records[i].repetition != 0 || !measured(&records[i], metrics, metric_count))
             continue;
         csv_text(stream, records[i].workload.name);
         fputc(',', stream);
