@@ -1,0 +1,311 @@
+/* results/schema.json against results as they are written. The validator knows the keywords that
+ * the schema uses, and fails on one that it does not know: nothing in the schema goes unchecked. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/suite/suite_run.h"
+
+#define SCHEMA "results/schema.json"
+
+/* Where it was found and what is wrong; "" while all is well. */
+struct verdict {
+    char text[256];
+};
+
+static bool wrong(struct verdict *verdict, const char *where, const char *what)
+{
+    snprintf(verdict->text, sizeof verdict->text, "%s: %s", where, what);
+    return false;
+}
+
+static bool has_type(const json_t *value, const char *type)
+{
+    return (strcmp(type, "object") == 0 && json_is_object(value)) ||
+           (strcmp(type, "array") == 0 && json_is_array(value)) ||
+           (strcmp(type, "string") == 0 && json_is_string(value)) ||
+           (strcmp(type, "integer") == 0 && json_is_integer(value)) ||
+           (strcmp(type, "number") == 0 && json_is_number(value)) ||
+           (strcmp(type, "boolean") == 0 && json_is_boolean(value)) ||
+           (strcmp(type, "null") == 0 && json_is_null(value));
+}
+
+static bool check_type(const json_t *value, json_t *types)
+{
+    size_t i;
+    json_t *type;
+    if (json_is_string(types))
+        return has_type(value, json_string_value(types));
+    json_array_foreach(types, i, type)
+    {
+        if (has_type(value, json_string_value(type)))
+            return true;
+    }
+    return false;
+}
+
+static bool check_enum(json_t *value, json_t *choices)
+{
+    size_t i;
+    json_t *choice;
+    json_array_foreach(choices, i, choice)
+    {
+        if (json_equal(value, choice))
+            return true;
+    }
+    return false;
+}
+
+static bool check_pattern(const json_t *value, json_t *pattern)
+{
+    regex_t regex;
+    assert_int_equal(regcomp(&regex, json_string_value(pattern), REG_EXTENDED | REG_NOSUB), 0);
+    bool matches = regexec(&regex, json_string_value(value), 0, NULL, 0) == 0;
+    regfree(&regex);
+    return matches;
+}
+
+static bool check(json_t *value, json_t *schema, const char *where, struct verdict *verdict);
+
+static bool check_members(json_t *value, json_t *schema, const char *where, struct verdict *verdict)
+{
+    const char *key;
+    json_t *member;
+    json_t *properties = json_object_get(schema, "properties");
+    bool closed = json_is_false(json_object_get(schema, "additionalProperties"));
+    json_object_foreach(value, key, member)
+    {
+        char place[128];
+        json_t *inner = json_object_get(properties, key);
+        snprintf(place, sizeof place, "%.60s.%.60s", where, key);
+        if (!inner && closed)
+            return wrong(verdict, place, "is not in the schema");
+        if (inner && !check(member, inner, place, verdict))
+            return false;
+    }
+    return true;
+}
+
+static bool check_required(const json_t *value, json_t *required, const char *where,
+                           struct verdict *verdict)
+{
+    size_t i;
+    json_t *name;
+    json_array_foreach(required, i, name)
+    {
+        if (!json_object_get(value, json_string_value(name)))
+            return wrong(verdict, where, json_string_value(name));
+    }
+    return true;
+}
+
+static bool check_items(json_t *value, json_t *schema, const char *where, struct verdict *verdict)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach(value, i, item)
+    {
+        char place[128];
+        snprintf(place, sizeof place, "%.100s[%zu]", where, i);
+        if (!check(item, schema, place, verdict))
+            return false;
+    }
+    return true;
+}
+
+static bool check_keyword(json_t *value, json_t *schema, const char *keyword, json_t *rule,
+                          const char *where, struct verdict *verdict)
+{
+    static const char *const silent[] = {"$schema", "$id", "title", "description",
+                                         "additionalProperties"};
+    for (size_t i = 0; i < sizeof silent / sizeof silent[0]; i++)
+        if (strcmp(keyword, silent[i]) == 0)
+            return true;
+    if (strcmp(keyword, "type") == 0)
+        return check_type(value, rule) || wrong(verdict, where, "has the wrong type");
+    if (strcmp(keyword, "enum") == 0)
+        return check_enum(value, rule) || wrong(verdict, where, "is none of those allowed");
+    if (strcmp(keyword, "const") == 0)
+        return json_equal(value, rule) || wrong(verdict, where, "is not what it must be");
+    if (strcmp(keyword, "minimum") == 0)
+        return !json_is_number(value) || json_number_value(value) >= json_number_value(rule) ||
+               wrong(verdict, where, "is too small");
+    if (strcmp(keyword, "pattern") == 0)
+        return check_pattern(value, rule) || wrong(verdict, where, "has the wrong form");
+    if (strcmp(keyword, "required") == 0)
+        return check_required(value, rule, where, verdict);
+    if (strcmp(keyword, "properties") == 0)
+        return check_members(value, schema, where, verdict);
+    if (strcmp(keyword, "items") == 0)
+        return check_items(value, rule, where, verdict);
+    return wrong(verdict, keyword, "is a keyword that this test does not know");
+}
+
+static bool check(json_t *value, json_t *schema, const char *where, struct verdict *verdict)
+{
+    const char *keyword;
+    json_t *rule;
+    json_object_foreach(schema, keyword, rule)
+    {
+        if (!check_keyword(value, schema, keyword, rule, where, verdict))
+            return false;
+    }
+    return true;
+}
+
+static json_t *load(const char *path)
+{
+    json_error_t problem;
+    json_t *value = json_load_file(path, JSON_REJECT_DUPLICATES, &problem);
+    if (!value)
+        fail_msg("%s:%d: %s", path, problem.line, problem.text);
+    return value;
+}
+
+/* A result with every part: two policies, one that fails at this capacity, and a curve. */
+static json_t *make_result(void)
+{
+    static const char *const settings[][2] = {{"name", "schema test"}, {"time", "yes"}};
+    char path[] = "/tmp/allocrig-schema-XXXXXX";
+    struct error error = {{0}};
+    struct suite suite;
+    struct environment environment;
+    FILE *table = tmpfile();
+    int file = mkstemp(path);
+    assert_non_null(table);
+    assert_true(file >= 0);
+    suite_init(&suite);
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
+        assert_int_equal(suite_set(&suite, settings[i][0], settings[i][1], &error), STATUS_OK);
+    assert_int_equal(suite_add_policy(&suite, "best-fit", &error), STATUS_OK);
+    assert_int_equal(suite_add_policy(&suite, "growth", &error), STATUS_OK);
+    assert_int_equal(text_list_add(&suite.workloads, "order_flip", &error), STATUS_OK);
+    assert_int_equal(
+        text_list_add(&suite.workloads, "workloads/data/side_streams.default.csv.gz", &error),
+        STATUS_OK);
+    assert_int_equal(text_list_add(&suite.devices, "sim:capacity=300MiB", &error), STATUS_OK);
+    assert_int_equal(text_list_add(&suite.devices, "sim", &error), STATUS_OK);
+    suite.ratios[suite.ratio_count++] = 2;
+    environment_capture(&environment, 0, NULL, suite.seed);
+    const struct suite_files files = {.json = path};
+    if (suite_run(&suite, &files, &environment, table, &error))
+        fail_msg("%s", error.text);
+    suite_close(&suite);
+    fclose(table);
+    json_t *result = load(path);
+    remove(path);
+    return result;
+}
+
+static void a_result_is_valid(void **state)
+{
+    (void)state;
+    struct verdict verdict = {""};
+    json_t *schema = load(SCHEMA);
+    json_t *result = make_result();
+    bool valid = check(result, schema, "result", &verdict);
+    assert_string_equal(verdict.text, "");
+    assert_true(valid);
+    /* Both outcomes must have been there to be checked. */
+    size_t i;
+    json_t *run;
+    size_t passed = 0;
+    json_t *runs = json_object_get(result, "runs");
+    json_array_foreach(runs, i, run)
+    {
+        passed += json_is_true(json_object_get(json_object_get(run, "outcome"), "passed"));
+    }
+    assert_in_range(passed, 1, json_array_size(runs) - 1);
+    json_decref(result);
+    json_decref(schema);
+}
+
+static json_t *first_run(json_t *result)
+{
+    return json_array_get(json_object_get(result, "runs"), 0);
+}
+
+static void spoil(json_t *result, int how)
+{
+    json_t *run = first_run(result);
+    switch (how) {
+    case 0:
+        json_object_del(result, "context");
+        break;
+    case 1:
+        json_object_set_new(result, "schema", json_string("allocrig.result/2"));
+        break;
+    case 2:
+        json_object_set_new(run, "frees", json_string("sometimes"));
+        break;
+    case 3:
+        json_object_set_new(run, "colour", json_string("red"));
+        break;
+    case 4:
+        json_object_set_new(json_object_get(run, "metrics"), "overhead", json_string("1.5"));
+        break;
+    case 5:
+        json_object_set_new(json_object_get(run, "workload"), "sha256", json_string("abc"));
+        break;
+    case 6:
+        json_object_set_new(run, "repetition", json_integer(-1));
+        break;
+    case 7:
+        json_object_del(json_object_get(run, "metrics"), "slowdown");
+        break;
+    default:
+        fail();
+    }
+}
+
+static void broken_results_are_refused(void **state)
+{
+    (void)state;
+    json_t *schema = load(SCHEMA);
+    json_t *result = make_result();
+    for (int how = 0; how < 8; how++) {
+        struct verdict verdict = {""};
+        json_t *copy = json_deep_copy(result);
+        spoil(copy, how);
+        if (check(copy, schema, "result", &verdict))
+            fail_msg("a result spoiled in way %d was accepted", how);
+        json_decref(copy);
+    }
+    json_decref(result);
+    json_decref(schema);
+}
+
+static void the_schema_has_every_metric(void **state)
+{
+    (void)state;
+    json_t *schema = load(SCHEMA);
+    json_t *run = json_object_get(
+        json_object_get(json_object_get(json_object_get(schema, "properties"), "runs"), "items"),
+        "properties");
+    json_t *metrics = json_object_get(run, "metrics");
+    json_t *required = json_object_get(metrics, "required");
+    assert_int_equal(json_array_size(required), METRIC_COUNT);
+    for (size_t i = 0; i < METRIC_COUNT; i++)
+        assert_string_equal(json_string_value(json_array_get(required, i)),
+                            metric_info((enum metric)i)->name);
+    json_decref(schema);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_result_is_valid),
+        cmocka_unit_test(broken_results_are_refused),
+        cmocka_unit_test(the_schema_has_every_metric),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
