@@ -1,0 +1,348 @@
+/* Worked examples of the BFC allocator: most measured with its own code over a bump address
+ * (google/tsl and openxla/xla), some asserted by its unit tests. The numbers in the names are
+ * those of the list that they were taken from. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/size.h"
+#include "allocators/policies/bfc/core.h"
+#include "tests/support/bfc_rig.h"
+
+static void check_totals(const struct bfc_rig *rig, uint64_t granted, uint64_t reserved)
+{
+    struct policy_stats stats = bfc_rig_stats(rig);
+    assert_int_equal(stats.totals.granted_bytes, granted);
+    assert_int_equal(stats.totals.reserved_bytes, reserved);
+}
+
+static void check_largest(const struct bfc_rig *rig, uint64_t largest)
+{
+    assert_int_equal(bfc_rig_stats(rig).largest_hole_bytes, largest);
+    assert_int_equal(policy_servable(rig->policy, POLICY_PRICE_NONE), largest);
+}
+
+static void check_attempts(const struct bfc_rig *rig, const uint64_t *bytes, uint64_t count)
+{
+    assert_int_equal(rig->backing.calls, count);
+    for (uint64_t i = 0; i < count; i++)
+        assert_int_equal(rig->backing.attempts[i], bytes[i]);
+}
+
+static void test_01_small_request(void **state)
+{
+    (void)state;
+    struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
+    assert_int_equal(bfc_rig_alloc(rig, 0, 4), 0);
+    assert_int_equal(rig->blocks[0].requested_bytes, 4);
+    assert_int_equal(rig->blocks[0].granted_bytes, 256);
+    bfc_rig_close(rig);
+}
+
+static void test_02_first_region(void **state)
+{
+    (void)state;
+    struct bfc_rig *rig = bfc_rig_open("growth:limit=2GiB", UINT64_MAX);
+    assert_int_equal(bfc_next_region_bytes(rig->policy), 2097152);
+    bfc_rig_close(rig);
+    rig = bfc_rig_open("bfc:limit=2GiB,growth=false", UINT64_MAX);
+    assert_int_equal(bfc_next_region_bytes(rig->policy), 2147483648);
+    assert_int_equal(rig->backing.calls, 0); /* nothing before the first request */
+    bfc_rig_close(rig);
+}
+
+static void test_03_past_a_small_limit(void **state)
+{
+    (void)state;
+    struct bfc_rig *rig = bfc_rig_open("growth:limit=2MiB", UINT64_MAX);
+    assert_int_equal(bfc_rig_alloc(rig, 0, 256), 0);
+    assert_int_equal(bfc_rig_alloc(rig, 1, 8 * MIB), BFC_RIG_FAILED);
+    assert_int_equal(bfc_rig_stats(rig).count.failures, 1);
+    bfc_rig_close(rig);
+}
+
+static void test_03_rounds(void **state)
+{
+    (void)state;
+    static const uint64_t bytes[] = {4096, 8388608, 16384, 41943040};
+    struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
+    uint64_t first = bfc_rig_alloc(rig, 0, 4096);
+    bfc_rig_free(rig, 0);
+    for (unsigned round = 0; round < 1024; round++) {
+        for (unsigned i = 0; i < 4; i++)
+            bfc_rig_alloc(rig, i, bytes[i]);
+        check_totals(rig, 50352128, GIB);
+        for (unsigned i = 0; i < 4; i++)
+            bfc_rig_free(rig, i);
+    }
+    check_totals(rig, 0, GIB);
+    assert_int_equal(bfc_rig_alloc(rig, 0, 4096), first);
+    bfc_rig_close(rig);
+}
+
+static void test_04_offsets(void **state)
+{
+    (void)state;
+    struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
+    assert_int_equal(bfc_rig_alloc(rig, 0, 1), 0);
+    assert_int_equal(bfc_rig_alloc(rig, 1, 257), 256);
+    assert_int_equal(bfc_rig_alloc(rig, 2, 1000), 768);
+    assert_int_equal(bfc_rig_alloc(rig, 3, MIB), 1792);
+    check_totals(rig, 1050368, 1073741824);
+    check_largest(rig, 1072691456);
+    bfc_rig_close(rig);
+}
+
+static void test_05_split_at_twice_the_size(void **state)
+{
+    (void)state;
+    struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
+    assert_int_equal(bfc_rig_alloc(rig, 0, 100 * MIB), 0);
+    assert_int_equal(bfc_rig_alloc(rig, 1, MIB), 104857600);
+    bfc_rig_free(rig, 0);
+    assert_int_equal(bfc_rig_alloc(rig, 2, 60 * MIB), 0);
+    check_totals(rig, 105906176, GIB);
+    bfc_rig_free(rig, 2);
+    assert_int_equal(bfc_rig_alloc(rig, 3, 50 * MIB), 0);
+    check_totals(rig, 53477376, GIB);
+    check_largest(rig, 967835648);
+    assert_float_equal(bfc_rig_fragmentation(rig), 0.05138746, 1e-8);
+    bfc_rig_close(rig);
+}
+
+static void test_06_split_at_128_mib_of_slack(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t bytes, granted;
+    } cases[] = {{GIB - 128 * MIB, 939524352}, {GIB - 128 * MIB + 256, 1073742080}};
+    for (unsigned i = 0; i < 2; i++) {
+        struct bfc_rig *rig = bfc_rig_open("greedy:limit=4GiB", UINT64_MAX);
+        assert_int_equal(bfc_rig_alloc(rig, 0, GIB), 0);
+        assert_int_equal(bfc_rig_alloc(rig, 1, 256), GIB);
+        bfc_rig_free(rig, 0);
+        assert_int_equal(bfc_rig_alloc(rig, 2, cases[i].bytes), 0);
+        check_totals(rig, cases[i].granted, 4 * GIB);
+        bfc_rig_close(rig);
+    }
+}
+
+struct growth_step {
+    uint64_t request_mib, address, granted, reserved, next_mib;
+};
+
+static void check_growth(struct bfc_rig *rig, const struct growth_step *steps, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        assert_int_equal(bfc_rig_alloc(rig, i, steps[i].request_mib * MIB), steps[i].address);
+        check_totals(rig, steps[i].granted, steps[i].reserved);
+        assert_int_equal(bfc_next_region_bytes(rig->policy), steps[i].next_mib * MIB);
+    }
+}
+
+static void test_07_growth_by_doubling(void **state)
+{
+    (void)state;
+    static const struct growth_step steps[] = {
+        {1, 0, 1048576, 2097152, 4},
+        {3, 2097152, 5242880, 6291456, 8},
+        {20, 6291456, 38797312, 39845888, 32},
+        {33, 39845888, 105906176, 106954752, 64},
+    };
+    static const uint64_t regions[] = {2 * MIB, 4 * MIB, 32 * MIB, 64 * MIB};
+    struct bfc_rig *rig = bfc_rig_open("growth:limit=16GiB", UINT64_MAX);
+    check_growth(rig, steps, 4);
+    check_attempts(rig, regions, 4);
+    bfc_rig_close(rig);
+}
+
+static void test_08_growth_clipped_by_the_limit(void **state)
+{
+    (void)state;
+    static const uint64_t regions[] = {2 * MIB, 4 * MIB, 4 * MIB};
+    struct bfc_rig *rig = bfc_rig_open("growth:limit=10MiB", UINT64_MAX);
+    bfc_rig_alloc(rig, 0, MIB);
+    bfc_rig_alloc(rig, 1, 2 * MIB);
+    bfc_rig_alloc(rig, 2, 4 * MIB);
+    check_attempts(rig, regions, 3);
+    assert_int_equal(rig->policy->totals.reserved_bytes, 10485760);
+    assert_int_equal(bfc_next_region_bytes(rig->policy), 16 * MIB);
+    struct policy_stats stats = bfc_rig_stats(rig);
+    assert_int_equal(policy_free_bytes(&stats.totals), 3 * MIB);
+    check_largest(rig, 2 * MIB);
+    assert_float_equal(bfc_rig_fragmentation(rig), 1.0 / 3, 1e-9);
+    assert_int_equal(bfc_rig_alloc(rig, 3, 5 * MIB), BFC_RIG_FAILED);
+    bfc_rig_close(rig);
+}
+
+static void test_09_backing_off(void **state)
+{
+    (void)state;
+    static const uint64_t attempts[] = {67108864, 60398080, 54358272, 48922624};
+    struct bfc_rig *rig = bfc_rig_open("greedy:limit=64MiB", 50 * MIB);
+    assert_int_equal(bfc_rig_alloc(rig, 0, 256), 0);
+    check_attempts(rig, attempts, 4);
+    check_totals(rig, 256, 48922624);
+    assert_int_equal(bfc_rig_alloc(rig, 1, 48 * MIB), BFC_RIG_FAILED);
+    bfc_rig_close(rig);
+
+    rig = bfc_rig_open("greedy:limit=64MiB", 50 * MIB);
+    assert_int_equal(bfc_rig_alloc(rig, 0, 51 * MIB), BFC_RIG_FAILED);
+    check_attempts(rig, attempts, 3);
+    check_totals(rig, 0, 0);
+    bfc_rig_close(rig);
+}
+
+static void test_10_every_other_block(void **state)
+{
+    (void)state;
+    struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
+    for (unsigned i = 0; i < 16; i++)
+        assert_int_equal(bfc_rig_alloc(rig, i, 64 * MIB), i * 64 * MIB);
+    for (unsigned i = 0; i < 16; i += 2)
+        bfc_rig_free(rig, i);
+    check_totals(rig, 536870912, GIB);
+    check_largest(rig, 67108864);
+    assert_float_equal(bfc_rig_fragmentation(rig), 0.875, 1e-12);
+    assert_int_equal(bfc_rig_alloc(rig, 16, 65 * MIB), BFC_RIG_FAILED);
+    bfc_rig_close(rig);
+}
+
+static struct bfc_rig *three_free_regions(const char *spec)
+{
+    struct bfc_rig *rig = bfc_rig_open(spec, UINT64_MAX);
+    for (unsigned i = 0; i < 3; i++)
+        bfc_rig_alloc(rig, i, (uint64_t)2 * MIB << i);
+    check_totals(rig, 14 * MIB, 14 * MIB);
+    bfc_rig_free_all(rig);
+    assert_int_equal(rig->policy->totals.releasable_bytes, 14 * MIB);
+    return rig;
+}
+
+static void test_11_collection_of_regions(void **state)
+{
+    (void)state;
+    struct bfc_rig *rig = three_free_regions("growth:limit=16MiB,framework=jax");
+    assert_int_equal(policy_servable(rig->policy, POLICY_PRICE_TRIM), 8 * MIB);
+    assert_float_equal(bfc_rig_fragmentation(rig), 3.0 / 7, 1e-12);
+    assert_int_equal(bfc_rig_alloc(rig, 3, 14 * MIB), BFC_RIG_FAILED);
+    bfc_rig_close(rig);
+
+    rig = three_free_regions("growth:limit=16MiB");
+    assert_int_equal(policy_servable(rig->policy, POLICY_PRICE_TRIM), 14 * MIB);
+    assert_int_equal(bfc_rig_alloc(rig, 3, 14 * MIB), 14 * MIB);
+    check_totals(rig, 16777216, 16777216);
+    assert_int_equal(bfc_next_region_bytes(rig->policy), 32 * MIB);
+    struct policy_stats stats = bfc_rig_stats(rig);
+    assert_int_equal(stats.count.segments_freed, 3);
+    assert_int_equal(stats.count.flushes, 1);
+    assert_int_equal(stats.count.retries, 1);
+    assert_int_equal(stats.count.failures, 0);
+    bfc_rig_close(rig);
+}
+
+static void test_12_order_among_holes(void **state)
+{
+    (void)state;
+    static const uint64_t bytes[] = {768, 256, 1024, 256, 512, 256, 768, 256};
+    static const uint64_t at[] = {0, 768, 1024, 2048, 2304, 2816, 3072, 3840};
+    struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
+    for (unsigned i = 0; i < 8; i++)
+        assert_int_equal(bfc_rig_alloc(rig, i, bytes[i]), at[i]);
+    for (unsigned i = 0; i < 8; i += 2)
+        bfc_rig_free(rig, i);
+    assert_int_equal(bfc_rig_alloc(rig, 8, 600), 0);
+    assert_int_equal(bfc_rig_alloc(rig, 9, 600), 3072);
+    assert_int_equal(bfc_rig_alloc(rig, 10, 700), 1024);
+    assert_int_equal(rig->blocks[10].granted_bytes, 1024);
+    check_totals(rig, 3584, GIB);
+    bfc_rig_close(rig);
+}
+
+static void test_13_coalescing_supply(void **state)
+{
+    (void)state;
+    static const struct growth_step steps[] = {
+        {1, 0, 1048576, 2097152, 4},
+        {3, 1048576, 6291456, 6291456, 8},
+        {8, 6291456, 14680064, 14680064, 16},
+        {20, 14680064, 0, 48234496, 32},
+    };
+    struct bfc_rig *rig = bfc_rig_open("growth:limit=64MiB,coalesce=true", UINT64_MAX);
+    check_growth(rig, steps, 3);
+    assert_int_equal(bfc_rig_alloc(rig, 3, 20 * MIB), steps[3].address);
+    assert_int_equal(rig->policy->totals.reserved_bytes, steps[3].reserved);
+    assert_int_equal(rig->blocks[1].granted_bytes, 5 * MIB);
+    assert_int_equal(bfc_region_count(rig->policy), 1);
+    bfc_rig_free_all(rig);
+    check_largest(rig, 48234496);
+    bfc_rig_close(rig);
+}
+
+static void test_14_fragmentation_fraction(void **state)
+{
+    (void)state;
+    struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB,fragmentation_fraction=0.05", UINT64_MAX);
+    bfc_rig_alloc(rig, 0, 100 * MIB);
+    bfc_rig_alloc(rig, 1, 256);
+    bfc_rig_free(rig, 0);
+    bfc_rig_alloc(rig, 2, 60 * MIB);
+    assert_int_equal(rig->blocks[2].granted_bytes, 100 * MIB);
+    bfc_rig_free(rig, 2);
+    bfc_rig_alloc(rig, 3, 40 * MIB);
+    assert_int_equal(rig->blocks[3].granted_bytes, 40 * MIB);
+    bfc_rig_close(rig);
+}
+
+static void test_15_best_fit_is_the_tail(void **state)
+{
+    (void)state;
+    struct bfc_rig *rig = bfc_rig_open("greedy:limit=2MiB", UINT64_MAX);
+    assert_int_equal(bfc_rig_alloc(rig, 0, MIB), 0);
+    assert_int_equal(bfc_rig_alloc(rig, 1, 300), 1048576);
+    assert_int_equal(rig->blocks[1].granted_bytes, 512);
+    bfc_rig_free(rig, 0);
+    assert_int_equal(bfc_rig_alloc(rig, 2, 614400), 1049088);
+    assert_int_equal(rig->blocks[2].granted_bytes, 1048064);
+    check_largest(rig, MIB);
+    assert_int_equal(bfc_rig_alloc(rig, 3, 2 * MIB), BFC_RIG_FAILED);
+    bfc_rig_close(rig);
+}
+
+static void test_16_backing_off_in_float(void **state)
+{
+    (void)state;
+    static const uint64_t attempts[] = {17179869184, 15461881856};
+    struct bfc_rig *rig = bfc_rig_open("greedy:limit=16GiB", 15 * GIB);
+    bfc_rig_alloc(rig, 0, 256);
+    check_attempts(rig, attempts, 2);
+    check_totals(rig, 256, 15461881856);
+    bfc_rig_close(rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_01_small_request),
+        cmocka_unit_test(test_02_first_region),
+        cmocka_unit_test(test_03_past_a_small_limit),
+        cmocka_unit_test(test_03_rounds),
+        cmocka_unit_test(test_04_offsets),
+        cmocka_unit_test(test_05_split_at_twice_the_size),
+        cmocka_unit_test(test_06_split_at_128_mib_of_slack),
+        cmocka_unit_test(test_07_growth_by_doubling),
+        cmocka_unit_test(test_08_growth_clipped_by_the_limit),
+        cmocka_unit_test(test_09_backing_off),
+        cmocka_unit_test(test_10_every_other_block),
+        cmocka_unit_test(test_11_collection_of_regions),
+        cmocka_unit_test(test_12_order_among_holes),
+        cmocka_unit_test(test_13_coalescing_supply),
+        cmocka_unit_test(test_14_fragmentation_fraction),
+        cmocka_unit_test(test_15_best_fit_is_the_tail),
+        cmocka_unit_test(test_16_backing_off_in_float),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

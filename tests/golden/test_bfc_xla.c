@@ -1,0 +1,180 @@
+/* Replays what the XLA allocator did on an H100 (data/xla/README.md) and compares each address,
+ * the bytes in use, the largest free chunk and the pool's bytes after each step. The backing
+ * gives regions at the recorded addresses, and fails the test where a size differs. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "tests/support/bfc_rig.h"
+
+#define MOST_BLOCKS 4096
+
+struct recorded_backing {
+    struct backing base;
+    uint64_t bytes, address; /* of the region that is due; bytes 0: none is */
+};
+
+static enum status recorded_alloc(struct backing *base, uint64_t bytes, uint64_t *address)
+{
+    struct recorded_backing *self = (struct recorded_backing *)base;
+    if (bytes != self->bytes)
+        fail_msg("a region of %" PRIu64 " bytes is asked for, recorded was %" PRIu64, bytes,
+                 self->bytes);
+    *address = self->address;
+    self->bytes = 0;
+    return STATUS_OK;
+}
+
+static enum status recorded_free(struct backing *base, uint64_t address)
+{
+    (void)base;
+    (void)address;
+    return STATUS_OK;
+}
+
+static void recorded_memory(struct backing *base, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    (void)base;
+    *free_bytes = UINT64_MAX;
+    *total_bytes = UINT64_MAX;
+}
+
+static const struct backing_ops recorded_ops = {
+    .segment_alloc = recorded_alloc,
+    .segment_free = recorded_free,
+    .memory = recorded_memory,
+};
+
+struct replay {
+    struct recorded_backing backing;
+    struct host host;
+    struct policy *policy;
+    struct policy_block blocks[MOST_BLOCKS];
+    bool live[MOST_BLOCKS];
+    uint64_t pool_bytes, rows, allocs, failures;
+    const char *path;
+};
+
+static void check_row(const struct replay *r, uint64_t in_use, uint64_t largest)
+{
+    struct policy_stats stats;
+    struct error error = {{0}};
+    policy_stats(r->policy, &stats);
+    if (stats.totals.granted_bytes != in_use || stats.largest_hole_bytes != largest ||
+        stats.totals.reserved_bytes != r->pool_bytes || r->backing.bytes != 0)
+        fail_msg("%s, row %" PRIu64 ": in use %" PRIu64 " for %" PRIu64 ", largest %" PRIu64
+                 " for %" PRIu64 ", pool %" PRIu64 " for %" PRIu64,
+                 r->path, r->rows, stats.totals.granted_bytes, in_use, stats.largest_hole_bytes,
+                 largest, stats.totals.reserved_bytes, r->pool_bytes);
+    if (policy_validate(r->policy, &error) != STATUS_OK)
+        fail_msg("%s, row %" PRIu64 ": %s", r->path, r->rows, error.text);
+}
+
+static void replay_alloc(struct replay *r, uint64_t id, uint64_t bytes, int64_t address)
+{
+    assert_true(id < MOST_BLOCKS && !r->live[id]);
+    struct policy_request request = {.bytes = bytes};
+    enum status status = policy_alloc(r->policy, &request, &r->blocks[id]);
+    int64_t got = status == STATUS_OK ? (int64_t)r->blocks[id].address : -1;
+    if (got != address)
+        fail_msg("%s, row %" PRIu64 ": %" PRIu64 " bytes at %" PRId64 ", recorded %" PRId64,
+                 r->path, r->rows, bytes, got, address);
+    assert_true(status == STATUS_OK || status == STATUS_NO_MEMORY);
+    r->live[id] = status == STATUS_OK;
+    r->allocs++;
+    r->failures += status != STATUS_OK;
+}
+
+static void replay_line(struct replay *r, const char *line)
+{
+    uint64_t id, bytes, in_use, largest;
+    int64_t address;
+    if (sscanf(line, "r,%" SCNu64 ",%" SCNu64, &r->backing.bytes, &r->backing.address) == 2) {
+        r->pool_bytes += r->backing.bytes;
+        return;
+    }
+    r->rows++;
+    if (sscanf(line, "a,%" SCNu64 ",%" SCNu64 ",%" SCNd64 ",%" SCNu64 ",%" SCNu64, &id, &bytes,
+               &address, &in_use, &largest) == 5) {
+        replay_alloc(r, id, bytes, address);
+    } else if (sscanf(line, "f,%" SCNu64 ",%" SCNu64 ",%" SCNu64, &id, &in_use, &largest) == 3) {
+        assert_true(id < MOST_BLOCKS);
+        if (r->live[id])
+            assert_int_equal(policy_free(r->policy, &r->blocks[id], 0), STATUS_OK);
+        r->live[id] = false;
+    } else {
+        fail_msg("%s, row %" PRIu64 ": cannot read \"%s\"", r->path, r->rows, line);
+    }
+    check_row(r, in_use, largest);
+}
+
+static void replay_file(const char *path, const char *policy, uint64_t rows, uint64_t failures)
+{
+    struct replay *r = calloc(1, sizeof *r);
+    assert_non_null(r);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        fail_msg("cannot read %s: run the tests from the root of the repository", path);
+    r->path = path;
+    r->backing.base = (struct backing){.ops = &recorded_ops, .granule_bytes = 512};
+    char line[256], spec[128];
+    uint64_t limit;
+    assert_non_null(fgets(line, sizeof line, file)); /* the comment */
+    assert_non_null(fgets(line, sizeof line, file));
+    assert_int_equal(sscanf(line, "limit,%" SCNu64, &limit), 1);
+    snprintf(spec, sizeof spec, "%s:framework=jax,limit=%" PRIu64, policy, limit);
+    struct policy_context context = {.backing = &r->backing.base, .host = &r->host};
+    struct error error = {{0}};
+    if (bfc_rig_make(spec, &context, &r->policy, &error) != STATUS_OK)
+        fail_msg("%s: %s", spec, error.text);
+    while (fgets(line, sizeof line, file))
+        replay_line(r, line);
+    fclose(file);
+    assert_int_equal(r->rows, rows);
+    assert_int_equal(r->failures, failures);
+    policy_destroy(r->policy);
+    assert_int_equal(r->host.now_bytes, 0);
+    free(r);
+}
+
+#define DATA "tests/golden/data/xla/"
+
+static void test_growing(void **state)
+{
+    (void)state;
+    replay_file(DATA "growth-edges.csv", "growth", 175, 0);
+    replay_file(DATA "growth-holes.csv", "growth", 224, 0);
+    replay_file(DATA "growth-random_small.csv", "growth", 3000, 0);
+    replay_file(DATA "growth-embedding_growth.csv", "growth", 498, 0);
+    replay_file(DATA "growth-tape.csv", "growth", 780, 0);
+}
+
+static void test_growing_past_the_limit(void **state)
+{
+    (void)state;
+    replay_file(DATA "growth-past_limit.csv", "growth", 357, 2);
+}
+
+static void test_preallocating(void **state)
+{
+    (void)state;
+    replay_file(DATA "prealloc-edges.csv", "greedy", 175, 0);
+    replay_file(DATA "prealloc-holes.csv", "greedy", 224, 0);
+    replay_file(DATA "prealloc-tape.csv", "greedy", 780, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_growing),
+        cmocka_unit_test(test_growing_past_the_limit),
+        cmocka_unit_test(test_preallocating),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
