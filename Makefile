@@ -24,7 +24,7 @@ endif
 
 # ---- variants -----------------------------------------------------------------------------------
 
-CFLAGS_release := -O2 -g
+CFLAGS_release := -O2 -fno-tree-vectorize -g
 CFLAGS_debug   := -O0 -g
 CFLAGS_san     := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 CFLAGS_tsan    := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
