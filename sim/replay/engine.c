@@ -1,8 +1,10 @@
 /* The loop that drives a policy with a workload on a device.
  *
- * 1. Events are pulled in spans. The body of the loop is compiled three times from one text:
- *    LEAN for runs without metrics, EXACT for exact metrics, CAREFUL for everything else
- *    (several streams, rows, samples, adaptive sources, clocks). Rare events share their code.
+ * 1. Events are pulled in spans. Plain requests and frees (no keys, stream 0, no probes, let go
+ *    and complete at once), nearly all events of most traces, are recognised by one comparison
+ *    of eight bytes and served by a few instructions, compiled once without and once with exact
+ *    metrics. Everything else goes through events.c, and so does every event of a run that is
+ *    watched: rows, samples, several streams, adaptive sources, clocks.
  * 2. Requests. Zero bytes, and pinned host memory, are served without the policy. A request
  *    that is not served is counted and the run goes on without that block.
  * 3. Frees. `recorded`: at the let-go the policy is told that the program is done (retire), at
@@ -25,357 +27,172 @@
 #include "sim/replay/run.h"
 #include "sim/replay/steps.h"
 
-enum how { LEAN, EXACT, CAREFUL };
-
 #define INLINE static inline __attribute__((always_inline))
-#define RARE   static __attribute__((noinline, cold))
 
-static void tick(struct replay *run, uint64_t weight)
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "events are compared as they lie in files, which are little-endian"
+#endif
+
+/* The first eight bytes of a plain event: kind, flags, zero, stream 0. */
+#define PLAIN_ALLOC ((uint64_t)TRACE_ALLOC)
+#define PLAIN_FREE  (TRACE_FREE | (uint64_t)TRACE_WHOLE << 8)
+/* Plain requests are not empty and at most 2^59 bytes, which one shift tells. */
+#define PLAIN_BITS 59
+_Static_assert(UINT64_C(1) << PLAIN_BITS < TRACE_BYTES_LIMIT, "plain requests are no bad input");
+
+INLINE uint64_t head_of(const struct trace_event *event)
 {
-    run->weight = weight;
-    if (weight && run->config->measure == REPLAY_METRICS_EXACT)
-        exact_tick(&run->exact, weight);
+    uint64_t head;
+    memcpy(&head, event, sizeof head);
+    return head;
 }
 
-/* After a request that was served: what other parts want to know of it. */
-RARE void placed(struct replay *run, const struct trace_event *event, struct replay_slot *slot)
+/* The number of the slot, beyond all of them where there are keys: one comparison tells both. */
+INLINE uint64_t slot_and_keys(const struct trace_event *event)
 {
-    if (run->config->row)
-        replay_place(run, slot);
-    if (run->hazards)
-        run->device->ops->handed_out(run->device, slot->block.address, slot->block.granted_bytes,
-                                     slot->stream, !run->stream_ordered, replay_number(run, event));
+    uint64_t number;
+    memcpy(&number, &event->slot, sizeof number);
+    return number;
 }
 
-static enum status policy_asked(struct replay *run, struct replay_slot *slot, const enum how how)
+/* State and stream of a slot; stream 0 adds nothing. */
+INLINE uint64_t slot_life(const struct replay_slot *slot)
 {
-    if (how != CAREFUL || !run->latency)
-        return policy_alloc(run->policy, &run->request, &slot->block);
-    latency_begin(run->latency, run->device);
-    enum status status = policy_alloc(run->policy, &run->request, &slot->block);
-    latency_end_alloc(run->latency, run->device);
-    return status;
+    uint64_t life;
+    memcpy(&life, &slot->state, sizeof life);
+    return life;
 }
 
-/* A request of the policy: `run->request` says all but bytes and stream already. */
-INLINE enum status ask(struct replay *run, const struct trace_event *event,
-                       struct replay_slot *slot, const enum how how, struct error *error)
-{
-    if (how != LEAN && !run->by_time)
-        tick(run, event->value);
-    run->request.bytes = event->value;
-    run->request.stream = event->stream;
-    enum status status = policy_asked(run, slot, how);
-    if (UNLIKELY(status != STATUS_OK)) {
-        exact_reserved(&run->exact);
-        return replay_not_served(run, event, slot, status, error);
-    }
-    if (UNLIKELY(slot->block.granted_bytes < event->value))
-        return replay_broken(run, event, STATUS_CORRUPT, "it granted less than was asked for",
-                             error);
-    slot->state = SLOT_LIVE;
-    slot->stream = event->stream;
-    if (how != LEAN)
-        exact_served(&run->exact, &slot->block);
-    if (how == CAREFUL)
-        placed(run, event, slot);
-    return STATUS_OK;
-}
+/* What a shortcut did. OTHER: nothing, the event is not plain after all. */
+enum plain { PLAIN_DONE, PLAIN_OTHER, PLAIN_FAILED, PLAIN_BROKEN };
 
-/* Requests with keys, probes, empty ones and impossible ones. */
-RARE enum status unusual_request(struct replay *run, const struct trace_event *event,
-                                 struct replay_slot *slot, const enum how how, struct error *error)
+INLINE enum plain plain_alloc(struct replay *run, const struct trace_event *event,
+                              const bool counts, enum status *status)
 {
-    static const struct trace_attributes none = {0};
-    const struct trace_attributes *keys =
-        event->attributes ? trace_attributes_of(run->config->source, event->attributes) : &none;
-    if (event->value >= TRACE_BYTES_LIMIT)
-        return replay_bad_input(run, event, "a request of 2^60 bytes or more", error);
-    if (event->value == 0 || keys->space == TRACE_SPACE_PINNED) {
-        slot->state = SLOT_EMPTY;
-        slot->stream = event->stream;
-        slot->block = (struct policy_block){0};
-        slot->segment = slot->offset = -1;
-        return STATUS_OK;
-    }
-    run->request.alignment = keys->align;
-    run->request.pool = keys->pool;
-    run->request.upper_end = keys->end == TRACE_END_UPPER;
-    run->request.may_fail = event->kind == TRACE_PROBE;
-    enum status status = how == LEAN    ? ask(run, event, slot, LEAN, error)
-                         : how == EXACT ? ask(run, event, slot, EXACT, error)
-                                        : ask(run, event, slot, CAREFUL, error);
-    run->request = (struct policy_request){0};
-    return status;
-}
-
-/* Rows and answers, after a request of any kind. */
-RARE enum status told(struct replay *run, const struct trace_event *event, struct replay_slot *slot,
-                      struct error *error)
-{
-    if (slot->state == SLOT_FAILED)
-        slot->segment = slot->offset = -1;
-    if (run->config->source->ops->served)
-        replay_answer(run, event, slot);
-    return run->config->row ? replay_row_alloc(run, event, slot, error) : STATUS_OK;
-}
-
-INLINE enum status on_request(struct replay *run, const struct trace_event *event,
-                              const enum how how, struct error *error)
-{
-    enum status status = STATUS_OK;
-    if (UNLIKELY(event->slot >= run->slot_count)) {
-        status = replay_slots_grow(run, event, error);
-        if (status != STATUS_OK)
-            return status;
-    }
-    struct replay_slot *slot = &run->slots[event->slot];
-    if (UNLIKELY(slot->state != SLOT_UNUSED) && (slot->state != SLOT_LET_GO || run->at_completion))
-        return replay_bad_input(run, event, "its slot is taken by a block that is not complete",
-                                error);
+    uint64_t number = slot_and_keys(event), bytes = event->value;
+    if (UNLIKELY(number >= run->slot_count))
+        return PLAIN_OTHER;
+    struct replay_slot *slot = &run->slots[number];
+    if (UNLIKELY(slot_life(slot) != SLOT_UNUSED || (bytes - 1) >> PLAIN_BITS))
+        return PLAIN_OTHER;
+    if (counts && !run->by_time)
+        exact_tick(&run->exact, bytes);
+    run->request.bytes = bytes;
     run->allocs++;
-    if (LIKELY(event->value - 1 < TRACE_BYTES_LIMIT - 1 && event->kind == TRACE_ALLOC &&
-               !event->attributes))
-        status = ask(run, event, slot, how, error);
-    else
-        status = unusual_request(run, event, slot, how, error);
-    if (how == CAREFUL && status == STATUS_OK)
-        status = told(run, event, slot, error);
-    return status;
+    slot->block.requested_bytes = bytes;
+    *status = run->policy_alloc(run->policy, &run->request, &slot->block);
+    if (UNLIKELY(*status != STATUS_OK))
+        return PLAIN_FAILED;
+    if (counts && UNLIKELY(slot->block.granted_bytes < bytes))
+        return PLAIN_BROKEN;
+    slot->state = SLOT_LIVE;
+    if (counts)
+        exact_served(&run->exact, &slot->block);
+    return PLAIN_DONE;
 }
 
-INLINE enum status give_back(struct replay *run, const struct trace_event *event,
-                             struct replay_slot *slot, uint32_t stream, const enum how how,
-                             struct error *error)
+INLINE enum plain plain_free(struct replay *run, const struct trace_event *event, const bool counts,
+                             enum status *status)
 {
-    enum status status;
-    if (how == CAREFUL && run->hazards)
-        replay_uses_end(run, slot, stream, replay_number(run, event));
-    if (how == CAREFUL && run->latency) {
-        latency_begin(run->latency, run->device);
-        status = policy_free(run->policy, &slot->block, stream);
-        latency_end_free(run->latency);
-    } else {
-        status = policy_free(run->policy, &slot->block, stream);
-    }
-    if (UNLIKELY(status != STATUS_OK))
-        return replay_broken(run, event, status, "a free failed", error);
-    return STATUS_OK;
-}
-
-/* The slot of an event about a block that is there. */
-INLINE struct replay_slot *known_slot(struct replay *run, const struct trace_event *event)
-{
-    if (UNLIKELY(event->slot >= run->slot_count))
-        return NULL;
-    struct replay_slot *slot = &run->slots[event->slot];
-    return LIKELY(slot->state != SLOT_UNUSED) ? slot : NULL;
-}
-
-INLINE enum status on_let_go(struct replay *run, const struct trace_event *event,
-                             const enum how how, struct error *error)
-{
-    struct replay_slot *slot = known_slot(run, event);
-    if (UNLIKELY(!slot || slot->state == SLOT_LET_GO))
-        return replay_bad_input(run, event, "let go, but not live", error);
-    enum status status = STATUS_OK;
-    run->frees += slot->state != SLOT_FAILED;
-    if (LIKELY(slot->state == SLOT_LIVE)) {
-        if (how != LEAN)
-            exact_let_go(&run->exact, &slot->block);
-        if (run->at_completion) {
-            policy_retire(run->policy, &slot->block);
-        } else {
-            uint32_t stream = event->stream == TRACE_NO_STREAM ? slot->stream : event->stream;
-            status = give_back(run, event, slot, stream, how, error);
-        }
-        slot->state = SLOT_LET_GO;
-    }
-    if (run->at_completion)
-        return status; /* a block that is empty or failed stays what it is, too */
-    slot->state = SLOT_LET_GO;
-    if (how == CAREFUL && run->config->row && status == STATUS_OK)
-        status = replay_row_free(run, event, slot, error);
-    return status;
-}
-
-INLINE enum status on_free(struct replay *run, const struct trace_event *event, const enum how how,
-                           struct error *error)
-{
-    struct replay_slot *slot = known_slot(run, event);
-    if (UNLIKELY(!slot))
-        return replay_bad_input(run, event, "freed, but not live", error);
-    bool whole = event->flags & TRACE_WHOLE, row = true;
-    enum status status = STATUS_OK;
-    if (LIKELY(whole)) {
-        if (UNLIKELY(slot->state == SLOT_LET_GO))
-            return replay_bad_input(run, event, "freed whole, but let go before", error);
-        run->frees += slot->state != SLOT_FAILED;
-        if (LIKELY(slot->state == SLOT_LIVE)) {
-            if (how != LEAN)
-                exact_let_go(&run->exact, &slot->block);
-            status = give_back(run, event, slot, slot->stream, how, error);
-        }
-    } else {
-        if (UNLIKELY(slot->state == SLOT_LIVE))
-            return replay_bad_input(run, event, "complete, but not let go", error);
-        row = run->at_completion;
-        if (row && slot->state == SLOT_LET_GO)
-            status = give_back(run, event, slot, slot->stream, how, error);
-    }
+    uint64_t number = slot_and_keys(event);
+    if (UNLIKELY(number >= run->slot_count))
+        return PLAIN_OTHER;
+    struct replay_slot *slot = &run->slots[number];
+    if (UNLIKELY(slot_life(slot) != SLOT_LIVE))
+        return PLAIN_OTHER;
+    if (counts)
+        exact_let_go(&run->exact, &slot->block);
     slot->state = SLOT_UNUSED;
-    if (how == CAREFUL && run->config->row && row && status == STATUS_OK)
-        status = replay_row_free(run, event, slot, error);
-    return status;
+    *status = run->policy_free(run->policy, &slot->block, 0);
+    if (UNLIKELY(*status != STATUS_OK))
+        return PLAIN_BROKEN;
+    return PLAIN_DONE;
 }
 
-static enum status on_use(struct replay *run, const struct trace_event *event, struct error *error)
+/* A plain event that did not go well: the rest of it. */
+static __attribute__((noinline, cold)) enum status plain_end(struct replay *run,
+                                                             const struct trace_event *event,
+                                                             enum plain what, enum status status,
+                                                             struct error *error)
 {
-    struct replay_slot *slot = known_slot(run, event);
-    if (!slot)
-        return replay_bad_input(run, event, "used, but not live", error);
-    if (slot->state != SLOT_LIVE || run->config->frees != REPLAY_ORDERED)
-        return STATUS_OK;
-    if (run->stream_ordered) {
-        enum status status = policy_use(run->policy, &slot->block, event->stream);
-        if (status != STATUS_OK && status != STATUS_UNSUPPORTED)
-            return replay_broken(run, event, status, "a use on another stream failed", error);
+    if (what == PLAIN_FAILED) {
+        exact_reserved(&run->exact);
+        return replay_not_served(run, event, &run->slots[event->slot], status, error);
     }
-    return run->hazards ? replay_use_add(run, slot, event->stream, error) : STATUS_OK;
+    if (status == STATUS_OK)
+        return replay_broken(run, event, STATUS_CORRUPT, REPLAY_GRANTED_LESS, error);
+    return replay_broken(run, event, status, REPLAY_FREE_FAILED, error);
 }
 
-static void on_time(struct replay *run, const struct trace_event *event)
-{
-    uint64_t gap_ns = event->value > run->time_ns ? event->value - run->time_ns : 0;
-    if (run->by_time)
-        tick(run, gap_ns);
-    run->time_ns += gap_ns;
-    if (run->config->host == REPLAY_HOST_RECORDED && gap_ns)
-        run->device->ops->advance(run->device, gap_ns);
-}
-
-static enum status on_outside(struct replay *run, const struct trace_event *event,
-                              struct error *error)
-{
-    enum status status = run->device->ops->outside(run->device, event->value);
-    if (status == STATUS_REFUSED) {
-        replay_outside_refused(run, event);
-        return STATUS_OK;
-    }
-    if (status != STATUS_OK)
-        return replay_broken(run, event, status, "memory outside of the pool", error);
-    return STATUS_OK;
-}
-
-static enum status on_trim(struct replay *run, const struct trace_event *event, struct error *error)
-{
-    enum status status = policy_trim(run->policy, 0);
-    if (status != STATUS_OK && status != STATUS_UNSUPPORTED)
-        return replay_broken(run, event, status, "it could not give back its cache", error);
-    return STATUS_OK;
-}
-
-/* Every event that is not about a block. */
-static enum status on_other(struct replay *run, const struct trace_event *event,
-                            struct error *error)
-{
-    struct device *device = run->device;
-    switch (event->kind) {
-    case TRACE_KERNEL:
-        device->ops->kernel(device, event->stream, event->value);
-        return STATUS_OK;
-    case TRACE_RECORD:
-        device->ops->event_record(device, event->value, event->stream);
-        return STATUS_OK;
-    case TRACE_WAIT:
-        device->ops->stream_wait(device, event->stream, event->value);
-        return STATUS_OK;
-    case TRACE_SYNC:
-        device->ops->sync(device, event->stream);
-        policy_progress(run->policy);
-        return STATUS_OK;
-    case TRACE_TRIM:
-        return on_trim(run, event, error);
-    case TRACE_OUTSIDE:
-        return on_outside(run, event, error);
-    case TRACE_MARK:
-        if (!(event->flags & TRACE_STEP))
-            return STATUS_OK;
-        policy_progress(run->policy);
-        return steps_end_one(run->steps, device, error);
-    case TRACE_TIME:
-        on_time(run, event);
-        return STATUS_OK;
-    case TRACE_NOTE:
-        return STATUS_OK;
-    default:
-        return replay_bad_input(run, event, "not a kind of event", error);
-    }
-}
-
-INLINE enum status on_event(struct replay *run, const struct trace_event *event, const enum how how,
-                            struct error *error)
-{
-    if (LIKELY(event->kind <= TRACE_PROBE && event->kind))
-        return on_request(run, event, how, error);
-    if (LIKELY(event->kind == TRACE_FREE))
-        return on_free(run, event, how, error);
-    if (event->kind == TRACE_LET_GO)
-        return on_let_go(run, event, how, error);
-    if (event->kind == TRACE_USE)
-        return on_use(run, event, error);
-    return on_other(run, event, error);
-}
-
-/* Sets `*done` to the events replayed, less than `count` where the run stops early. */
-INLINE enum status span(struct replay *run, size_t count, size_t *done, const enum how how,
+/* Sets `*done` to the events replayed, less than `count` where the run stops early. Frees are
+ * not counted one by one: they are the plain events that are not allocs. */
+INLINE enum status span(struct replay *run, size_t count, size_t *done, const bool counts,
                         struct error *error)
 {
     const struct trace_event *event = run->span, *end = event + count;
+    uint64_t allocs_before = run->allocs, others = 0, others_allocs = 0;
     enum status status = STATUS_OK;
-    while (event != end) {
-        if (how == CAREFUL)
-            run->weight = 0;
-        status = on_event(run, event, how, error);
-        if (UNLIKELY(status != STATUS_OK))
-            break;
-        if (how == CAREFUL && run->config->sample) {
-            status = replay_sample_take(run, event, error);
-            if (status != STATUS_OK)
-                break;
+    for (; event != end; event++) {
+        uint64_t head = head_of(event);
+        enum plain what = head == PLAIN_ALLOC  ? plain_alloc(run, event, counts, &status)
+                          : head == PLAIN_FREE ? plain_free(run, event, counts, &status)
+                                               : PLAIN_OTHER;
+        if (LIKELY(what == PLAIN_DONE))
+            continue;
+        if (what == PLAIN_OTHER) {
+            uint64_t allocs = run->allocs;
+            status = replay_event(run, event, error);
+            others_allocs += run->allocs - allocs;
+            others++;
+        } else {
+            status = plain_end(run, event, what, status, error);
         }
-        event++;
-        if (UNLIKELY(run->stop))
+        if (status != STATUS_OK)
             break;
+        if (run->stop) {
+            event++;
+            break;
+        }
     }
     *done = (size_t)(event - run->span);
+    run->frees += *done - others - (run->allocs - allocs_before - others_allocs);
     return status;
 }
 
 static enum status span_lean(struct replay *run, size_t count, size_t *done, struct error *error)
 {
-    return span(run, count, done, LEAN, error);
+    return span(run, count, done, false, error);
 }
 
 static enum status span_exact(struct replay *run, size_t count, size_t *done, struct error *error)
 {
-    return span(run, count, done, EXACT, error);
+    return span(run, count, done, true, error);
 }
 
-static enum status span_careful(struct replay *run, size_t count, size_t *done, struct error *error)
+static enum status span_watched(struct replay *run, size_t count, size_t *done, struct error *error)
 {
-    return span(run, count, done, CAREFUL, error);
+    const struct trace_event *event = run->span, *end = event + count;
+    enum status status = STATUS_OK;
+    while (event != end && !run->stop) {
+        run->weight = 0;
+        status = replay_event(run, event, error);
+        if (status == STATUS_OK && run->config->sample)
+            status = replay_sample_take(run, event, error);
+        if (status != STATUS_OK)
+            break;
+        event++;
+    }
+    *done = (size_t)(event - run->span);
+    return status;
 }
 
 static enum status all_spans(struct replay *run, struct error *error)
 {
     const struct replay_config *config = run->config;
-    bool careful = config->row || config->sample || config->source->ops->served || run->hazards ||
-                   run->latency;
     enum status (*body)(struct replay *, size_t, size_t *, struct error *) =
-        careful                                   ? span_careful
-        : config->measure == REPLAY_METRICS_EXACT ? span_exact
-                                                  : span_lean;
+        run->watched  ? span_watched
+        : run->counts ? span_exact
+                      : span_lean;
     while (!run->stop) {
         size_t count, done;
         enum status status = trace_next(config->source, &run->span, &count, error);
@@ -396,10 +213,13 @@ static enum status begin(struct replay *run, const struct replay_config *config,
     *run = (struct replay){
         .config = config,
         .policy = config->policy,
+        .policy_alloc = config->policy->ops->alloc,
+        .policy_free = config->policy->ops->free,
         .device = config->device,
         .at_completion = config->frees == REPLAY_RECORDED && info->has_split_frees,
         .by_time = info->has_times,
         .stream_ordered = config->policy->ops->capabilities & POLICY_STREAM_ORDERED,
+        .let_go_ends = info->counted && !info->has_split_frees,
         .hazards = config->frees == REPLAY_ORDERED && info->streams > 1,
     };
     exact_begin(&run->exact, config->policy, config->unit_bytes);
@@ -415,6 +235,10 @@ static enum status begin(struct replay *run, const struct replay_config *config,
     steps_begin(run->steps, config->device);
     if (config->measure_time && !(run->latency = latency_open(config->device)))
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for histograms");
+    run->watched = config->row || config->sample || config->source->ops->served || run->hazards ||
+                   run->latency;
+    run->is_exact = config->measure == REPLAY_METRICS_EXACT;
+    run->counts = run->is_exact || run->watched;
     return STATUS_OK;
 }
 

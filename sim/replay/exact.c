@@ -25,6 +25,7 @@ void exact_begin(struct exact *exact, struct policy *policy, uint64_t unit_bytes
         .policy = policy,
         .unit_bytes = unit_bytes,
         .opaque = policy->ops->capabilities & POLICY_OPAQUE,
+        .one_price = !policy->ops->servable,
         .peak_reserved_bytes = policy->totals.reserved_bytes,
     };
     if (exact->opaque || !unit_bytes)
@@ -45,74 +46,99 @@ void exact_end(struct exact *exact, struct policy *policy)
         policy->watch = NULL;
 }
 
+/* Where nothing is pending, waiting for it adds nothing: one question less. */
+static void read_servable(const struct policy *policy, uint64_t *servable_bytes)
+{
+    uint64_t (*ask)(const struct policy *, enum policy_price) = policy->ops->servable;
+    uint64_t free_bytes = policy_free_bytes(&policy->totals);
+    uint64_t at_once = ask(policy, POLICY_PRICE_NONE);
+    servable_bytes[POLICY_PRICE_NONE] = at_once < free_bytes ? at_once : free_bytes;
+    servable_bytes[POLICY_PRICE_MAP] = ask(policy, POLICY_PRICE_MAP);
+    servable_bytes[POLICY_PRICE_WAIT] = policy->totals.pending_bytes
+                                            ? ask(policy, POLICY_PRICE_WAIT)
+                                            : servable_bytes[POLICY_PRICE_MAP];
+    servable_bytes[POLICY_PRICE_TRIM] = ask(policy, POLICY_PRICE_TRIM);
+}
+
+static uint64_t usable(const struct exact *exact)
+{
+    return exact->walks ? usable_by_walk(exact->policy, exact->unit_bytes)
+                        : exact->watch.usable_bytes;
+}
+
 void exact_read(const struct exact *exact, struct exact_state *state)
 {
     const struct policy *policy = exact->policy;
     const struct policy_totals *totals = &policy->totals;
-    state->live_bytes = exact->live_bytes;
-    state->granted_bytes = exact->granted_bytes;
-    state->reserved_bytes = totals->reserved_bytes;
-    state->pending_bytes = totals->pending_bytes;
-    if (exact->opaque) {
-        state->free_bytes = state->stranded_bytes = state->stranded_by_stream_bytes = 0;
-        state->largest_hole_bytes = state->usable_bytes = 0;
-        for (int price = 0; price < POLICY_PRICE_COUNT; price++)
-            state->servable_bytes[price] = 0;
+    *state = (struct exact_state){
+        .live_bytes = exact->live_bytes,
+        .granted_bytes = exact->granted_bytes,
+        .reserved_bytes = totals->reserved_bytes,
+        .pending_bytes = totals->pending_bytes,
+    };
+    if (exact->opaque)
         return;
-    }
     struct policy_stats stats;
     policy_stats(policy, &stats);
     state->free_bytes = policy_free_bytes(totals);
     state->stranded_bytes = state->free_bytes - totals->releasable_bytes;
     state->stranded_by_stream_bytes = stats.stranded_by_stream_bytes;
     state->largest_hole_bytes = stats.largest_hole_bytes;
-    for (int price = 0; price < POLICY_PRICE_COUNT; price++)
-        state->servable_bytes[price] = policy->ops->servable
-                                           ? policy->ops->servable(policy, (enum policy_price)price)
-                                           : stats.largest_hole_bytes;
-    state->usable_bytes =
-        exact->walks ? usable_by_walk(policy, exact->unit_bytes) : exact->watch.usable_bytes;
+    state->usable_bytes = usable(exact);
+    if (!exact->one_price)
+        read_servable(policy, state->servable_bytes);
+    else
+        for (int price = 0; price < POLICY_PRICE_COUNT; price++)
+            state->servable_bytes[price] = stats.largest_hole_bytes;
 }
 
-static void mean_add(struct exact_mean *mean, double value, uint64_t weight)
+/* Bytes lie far below 2^63, where the conversion of a signed number is one instruction. */
+static inline double real(uint64_t bytes)
 {
-    mean->sum += value * (double)weight;
-    mean->weight += weight;
+    return (double)(int64_t)bytes;
 }
 
 /* 1 - part / whole; what can be served after giving memory back may exceed what is free now,
  * and then nothing is fragmented. */
-static double lacking(uint64_t part, uint64_t whole)
+static inline double lacking(uint64_t part, uint64_t whole)
 {
-    return part >= whole ? 0 : 1 - (double)part / (double)whole;
+    return part >= whole ? 0 : 1 - real(part) / real(whole);
 }
 
 void exact_tick(struct exact *exact, uint64_t weight)
 {
-    struct exact_state state;
-    exact_read(exact, &state);
-    if (state.granted_bytes)
-        mean_add(&exact->internal, lacking(state.live_bytes, state.granted_bytes), weight);
-    mean_add(&exact->stranded, (double)state.stranded_bytes, weight);
-    mean_add(&exact->stranded_by_stream, (double)state.stranded_by_stream_bytes, weight);
-    if (!state.free_bytes)
+    const struct policy *policy = exact->policy;
+    struct exact_sums *sums = &exact->sums;
+    double by = real(weight);
+    sums->weight += weight;
+    if (exact->granted_bytes) {
+        sums->granted_weight += weight;
+        sums->internal += by * lacking(exact->live_bytes, exact->granted_bytes);
+    }
+    uint64_t free_bytes = policy_free_bytes(&policy->totals);
+    if (exact->opaque || !free_bytes)
         return;
+    struct policy_stats stats;
+    policy_stats(policy, &stats);
+    sums->free_weight += weight;
+    sums->stranded += by * real(free_bytes - policy->totals.releasable_bytes);
+    sums->stranded_by_stream += by * real(stats.stranded_by_stream_bytes);
+    if (exact->unit_bytes)
+        sums->unusable += by * lacking(usable(exact), free_bytes);
+    if (exact->one_price) {
+        sums->external[0] += by * lacking(stats.largest_hole_bytes, free_bytes);
+        return;
+    }
+    uint64_t servable_bytes[POLICY_PRICE_COUNT];
+    read_servable(policy, servable_bytes);
     for (int price = 0; price < POLICY_PRICE_COUNT; price++)
-        mean_add(&exact->external[price], lacking(state.servable_bytes[price], state.free_bytes),
-                 weight);
-    mean_add(&exact->unusable, lacking(state.usable_bytes, state.free_bytes), weight);
+        sums->external[price] += by * lacking(servable_bytes[price], free_bytes);
 }
 
 void exact_peak(struct exact *exact)
 {
     exact->peak_live_bytes = exact->live_bytes;
     exact_read(exact, &exact->at_peak);
-}
-
-static void report_mean(struct metric_values *metrics, enum metric metric,
-                        const struct exact_mean *mean)
-{
-    metric_set_ratio(metrics, metric, mean->sum, (double)mean->weight);
 }
 
 static void report_lacking(struct metric_values *metrics, enum metric metric, uint64_t part,
@@ -137,22 +163,26 @@ static void report_holes(const struct exact *exact, struct metric_values *metric
         METRIC_external_fragmentation_trim_mean,
     };
     const struct exact_state *peak = &exact->at_peak;
+    const struct exact_sums *sums = &exact->sums;
+    double free_weight = (double)sums->free_weight, weight = (double)sums->weight;
     for (int price = 0; price < POLICY_PRICE_COUNT; price++) {
         report_lacking(metrics, at_peak[price], peak->servable_bytes[price], peak->free_bytes);
-        report_mean(metrics, mean[price], &exact->external[price]);
+        metric_set_ratio(metrics, mean[price], sums->external[exact->one_price ? 0 : price],
+                         free_weight);
     }
     if (exact->unit_bytes) {
         report_lacking(metrics, METRIC_unusable_free_index_at_peak, peak->usable_bytes,
                        peak->free_bytes);
-        report_mean(metrics, METRIC_unusable_free_index_mean, &exact->unusable);
+        metric_set_ratio(metrics, METRIC_unusable_free_index_mean, sums->unusable, free_weight);
     }
     if (exact->peak_live_bytes) {
         metric_set(metrics, METRIC_stranded_bytes_at_peak, peak->stranded_bytes);
         metric_set(metrics, METRIC_stranded_by_stream_bytes_at_peak,
                    peak->stranded_by_stream_bytes);
     }
-    report_mean(metrics, METRIC_stranded_bytes_mean, &exact->stranded);
-    report_mean(metrics, METRIC_stranded_by_stream_bytes_mean, &exact->stranded_by_stream);
+    metric_set_ratio(metrics, METRIC_stranded_bytes_mean, sums->stranded, weight);
+    metric_set_ratio(metrics, METRIC_stranded_by_stream_bytes_mean, sums->stranded_by_stream,
+                     weight);
 }
 
 void exact_report(const struct exact *exact, struct metric_values *metrics)
@@ -165,7 +195,8 @@ void exact_report(const struct exact *exact, struct metric_values *metrics)
                      (double)exact->peak_reserved_bytes);
     report_lacking(metrics, METRIC_internal_fragmentation_at_peak, exact->at_peak.live_bytes,
                    exact->at_peak.granted_bytes);
-    report_mean(metrics, METRIC_internal_fragmentation_mean, &exact->internal);
+    metric_set_ratio(metrics, METRIC_internal_fragmentation_mean, exact->sums.internal,
+                     (double)exact->sums.granted_weight);
     if (exact->unit_bytes)
         metric_set(metrics, METRIC_median_request_bytes, exact->unit_bytes);
     if (!exact->opaque)

@@ -23,10 +23,11 @@ struct exact_state {
     uint64_t usable_bytes;
 };
 
-/* A weighted mean in the making. */
-struct exact_mean {
-    double sum;
-    uint64_t weight;
+/* Weighted sums; each set of sums shares its weight. */
+struct exact_sums {
+    uint64_t weight, granted_weight, free_weight; /* of all states; of those with such bytes */
+    double internal, external[POLICY_PRICE_COUNT], unusable;
+    double stranded, stranded_by_stream;
 };
 
 struct exact {
@@ -35,10 +36,10 @@ struct exact {
     uint64_t peak_live_bytes, peak_granted_bytes, peak_reserved_bytes, peak_blocks;
     uint64_t unit_bytes;
     bool opaque, walks;
+    bool one_price; /* no servable hook: the largest hole at every price, external[0] for all */
     struct policy_hole_watch watch;
     struct exact_state at_peak; /* valid where peak_live_bytes is not 0 */
-    struct exact_mean internal, external[POLICY_PRICE_COUNT], unusable;
-    struct exact_mean stranded, stranded_by_stream;
+    struct exact_sums sums;
 };
 
 /* Begins with a policy that serves nothing yet. Sets its hole watch where it has one. */

@@ -11,7 +11,7 @@ static void count_blocks(const struct replay *run, enum replay_slot_state state,
                          uint64_t *bytes)
 {
     *blocks = *bytes = 0;
-    for (uint32_t i = 0; i < run->slot_count; i++) {
+    for (uint64_t i = 0; i < run->slot_count; i++) {
         if (run->slots[i].state == state) {
             ++*blocks;
             *bytes += run->slots[i].block.requested_bytes;

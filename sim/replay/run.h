@@ -16,10 +16,12 @@ enum replay_slot_state { SLOT_UNUSED, SLOT_LIVE, SLOT_LET_GO, SLOT_EMPTY, SLOT_F
 struct replay_slot {
     struct policy_block block;
     int64_t segment, offset; /* where rows are wanted; -1: no block */
-    uint32_t stream;
-    uint32_t uses : 29; /* 1 + index of the first node in replay.uses; 0: none */
-    uint32_t state : 3; /* enum replay_slot_state */
+    enum replay_slot_state state;
+    uint32_t stream; /* beside the state: both are compared at once */
+    uint32_t uses;   /* 1 + index of the first node in replay.uses; 0: none */
+    uint32_t unused; /* 64 bytes: its place is a shift away */
 };
+_Static_assert(sizeof(struct replay_slot) == 64, "a slot is a cache line");
 
 /* A stream that a block is used on beside its own; a list per slot. */
 struct replay_use {
@@ -31,13 +33,22 @@ struct replay {
     /* What the loop touches at each event. */
     struct policy *policy;
     struct replay_slot *slots;
-    uint32_t slot_count;
+    uint64_t slot_count;
+    /* The policy's hooks, for the shortcuts, which do by hand what policy_alloc and policy_free
+     * do: two loads less for each call. */
+    enum status (*policy_alloc)(struct policy *, const struct policy_request *,
+                                struct policy_block *);
+    enum status (*policy_free)(struct policy *, const struct policy_block *, uint32_t);
     struct policy_request request;
     uint64_t allocs, frees;
     struct exact exact;
-    bool is_exact, by_time; /* by_time: the clock of the means is the recorded time */
-    bool hazards;           /* several streams in mode ordered: tell the device who uses what */
+    bool is_exact; /* metrics are wanted */
+    bool watched;  /* every event goes through replay_event */
+    bool counts;   /* `exact` is kept up to date: is_exact or watched */
+    bool by_time;  /* the clock of the means is the recorded time */
+    bool hazards;  /* several streams in mode ordered: tell the device who uses what */
     bool stream_ordered;
+    bool let_go_ends;   /* no completions in this trace: a slot is free at the let-go */
     bool at_completion; /* blocks are freed at the completion that the trace tells of */
 
     const struct replay_config *config;
@@ -68,6 +79,17 @@ static inline uint64_t replay_number(const struct replay *run, const struct trac
     return run->span_first + (uint64_t)(event - run->span);
 }
 
+/* The clock of the means moves on. */
+static inline void replay_tick(struct replay *run, uint64_t weight)
+{
+    run->weight = weight;
+    if (weight && run->is_exact)
+        exact_tick(&run->exact, weight);
+}
+
+/* events.c: one event of any kind, by the rules that engine.c states. */
+enum status replay_event(struct replay *run, const struct trace_event *event, struct error *error);
+
 /* slots.c: the array grows as slots appear. HOST_MEMORY or INVALID. */
 enum status replay_slots_grow(struct replay *run, const struct trace_event *event,
                               struct error *error);
@@ -87,6 +109,8 @@ void replay_outside_refused(struct replay *run, const struct trace_event *event)
 /* A call other than alloc that did not return OK; or a broken contract. */
 enum status replay_broken(const struct replay *run, const struct trace_event *event,
                           enum status status, const char *what, struct error *error);
+#define REPLAY_GRANTED_LESS "it granted less than was asked for"
+#define REPLAY_FREE_FAILED  "a free failed"
 /* Input that the trace's reader should have refused. */
 enum status replay_bad_input(const struct replay *run, const struct trace_event *event,
                              const char *what, struct error *error);

@@ -12,14 +12,16 @@ enum status replay_slots_grow(struct replay *run, const struct trace_event *even
 {
     if (event->slot >= SLOTS_MOST)
         return replay_bad_input(run, event, "its slot number is out of range", error);
-    uint32_t count = run->slot_count ? run->slot_count : 64;
+    uint64_t count = run->slot_count ? run->slot_count : 64;
     while (count <= event->slot)
         count *= 2;
-    struct replay_slot *slots = realloc(run->slots, count * sizeof *slots);
+    struct replay_slot *slots =
+        run->slots ? realloc(run->slots, count * sizeof *slots) : calloc(count, sizeof *slots);
     if (!slots)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %u blocks live at once",
-                         count);
-    memset(slots + run->slot_count, 0, (count - run->slot_count) * sizeof *slots);
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %llu blocks live at once",
+                         (unsigned long long)count);
+    if (run->slots)
+        memset(slots + run->slot_count, 0, (count - run->slot_count) * sizeof *slots);
     run->slots = slots;
     run->slot_count = count;
     return STATUS_OK;
@@ -55,7 +57,7 @@ enum status replay_use_add(struct replay *run, struct replay_slot *slot, uint32_
     uint32_t node = run->use_unused;
     run->use_unused = run->uses[node - 1].next;
     run->uses[node - 1] = (struct replay_use){.stream = stream, .next = slot->uses};
-    slot->uses = node & 0x1fffffffu;
+    slot->uses = node;
     return STATUS_OK;
 }
 
@@ -70,7 +72,7 @@ void replay_uses_end(struct replay *run, struct replay_slot *slot, uint32_t stre
         struct replay_use *use = &run->uses[node - 1];
         device->ops->used(device, block->address, block->granted_bytes, use->stream, event);
         seen |= use->stream == stream;
-        slot->uses = use->next & 0x1fffffffu;
+        slot->uses = use->next;
         use->next = run->use_unused;
         run->use_unused = node;
     }

@@ -1,0 +1,304 @@
+/* What each kind of event does: the rules of the engine, as sim/replay/engine.c states them.
+ * The loop there has shortcuts for plain requests and frees; everything else, and every event
+ * of a run that is watched, comes through here. */
+#include "sim/replay/latency.h"
+#include "sim/replay/run.h"
+#include "sim/replay/steps.h"
+
+/* After a request that was served: what other parts want to know of it. */
+static void placed(struct replay *run, const struct trace_event *event, struct replay_slot *slot)
+{
+    if (run->config->row)
+        replay_place(run, slot);
+    if (run->hazards)
+        run->device->ops->handed_out(run->device, slot->block.address, slot->block.granted_bytes,
+                                     slot->stream, !run->stream_ordered, replay_number(run, event));
+}
+
+static enum status policy_asked(struct replay *run, struct replay_slot *slot)
+{
+    if (!run->latency)
+        return policy_alloc(run->policy, &run->request, &slot->block);
+    latency_begin(run->latency, run->device);
+    enum status status = policy_alloc(run->policy, &run->request, &slot->block);
+    latency_end_alloc(run->latency, run->device);
+    return status;
+}
+
+/* A request of the policy: `run->request` says all but bytes and stream already. */
+static enum status ask(struct replay *run, const struct trace_event *event,
+                       struct replay_slot *slot, struct error *error)
+{
+    if (!run->by_time)
+        replay_tick(run, event->value);
+    run->request.bytes = event->value;
+    run->request.stream = event->stream;
+    enum status status = policy_asked(run, slot);
+    run->request.stream = 0;
+    if (UNLIKELY(status != STATUS_OK)) {
+        exact_reserved(&run->exact);
+        return replay_not_served(run, event, slot, status, error);
+    }
+    if (UNLIKELY(slot->block.granted_bytes < event->value))
+        return replay_broken(run, event, STATUS_CORRUPT, REPLAY_GRANTED_LESS, error);
+    slot->state = SLOT_LIVE;
+    slot->stream = event->stream;
+    if (run->counts)
+        exact_served(&run->exact, &slot->block);
+    placed(run, event, slot);
+    return STATUS_OK;
+}
+
+/* Requests with keys, probes, empty ones and impossible ones. */
+static enum status unusual_request(struct replay *run, const struct trace_event *event,
+                                   struct replay_slot *slot, struct error *error)
+{
+    static const struct trace_attributes none = {0};
+    const struct trace_attributes *keys =
+        event->attributes ? trace_attributes_of(run->config->source, event->attributes) : &none;
+    if (event->value >= TRACE_BYTES_LIMIT)
+        return replay_bad_input(run, event, "a request of 2^60 bytes or more", error);
+    if (event->value == 0 || keys->space == TRACE_SPACE_PINNED) {
+        slot->state = SLOT_EMPTY;
+        slot->stream = event->stream;
+        slot->block = (struct policy_block){0};
+        slot->segment = slot->offset = -1;
+        return STATUS_OK;
+    }
+    run->request.alignment = keys->align;
+    run->request.pool = keys->pool;
+    run->request.upper_end = keys->end == TRACE_END_UPPER;
+    run->request.may_fail = event->kind == TRACE_PROBE;
+    enum status status = ask(run, event, slot, error);
+    run->request = (struct policy_request){0};
+    return status;
+}
+
+/* Rows and answers, after a request of any kind. */
+static enum status told(struct replay *run, const struct trace_event *event,
+                        struct replay_slot *slot, struct error *error)
+{
+    if (slot->state == SLOT_FAILED)
+        slot->segment = slot->offset = -1;
+    if (run->config->source->ops->served)
+        replay_answer(run, event, slot);
+    return run->config->row ? replay_row_alloc(run, event, slot, error) : STATUS_OK;
+}
+
+static enum status on_request(struct replay *run, const struct trace_event *event,
+                              struct error *error)
+{
+    enum status status = STATUS_OK;
+    if (UNLIKELY(event->slot >= run->slot_count)) {
+        status = replay_slots_grow(run, event, error);
+        if (status != STATUS_OK)
+            return status;
+    }
+    struct replay_slot *slot = &run->slots[event->slot];
+    if (UNLIKELY(slot->state != SLOT_UNUSED) && (slot->state != SLOT_LET_GO || run->at_completion))
+        return replay_bad_input(run, event, "its slot is taken by a block that is not complete",
+                                error);
+    run->allocs++;
+    if (LIKELY(event->value - 1 < TRACE_BYTES_LIMIT - 1 && event->kind == TRACE_ALLOC &&
+               !event->attributes))
+        status = ask(run, event, slot, error);
+    else
+        status = unusual_request(run, event, slot, error);
+    if (status == STATUS_OK)
+        status = told(run, event, slot, error);
+    return status;
+}
+
+static enum status give_back(struct replay *run, const struct trace_event *event,
+                             struct replay_slot *slot, uint32_t stream, struct error *error)
+{
+    enum status status;
+    if (run->hazards)
+        replay_uses_end(run, slot, stream, replay_number(run, event));
+    if (run->latency) {
+        latency_begin(run->latency, run->device);
+        status = policy_free(run->policy, &slot->block, stream);
+        latency_end_free(run->latency);
+    } else {
+        status = policy_free(run->policy, &slot->block, stream);
+    }
+    if (UNLIKELY(status != STATUS_OK))
+        return replay_broken(run, event, status, REPLAY_FREE_FAILED, error);
+    return STATUS_OK;
+}
+
+/* The slot of an event about a block that is there. */
+static struct replay_slot *known_slot(struct replay *run, const struct trace_event *event)
+{
+    if (UNLIKELY(event->slot >= run->slot_count))
+        return NULL;
+    struct replay_slot *slot = &run->slots[event->slot];
+    return LIKELY(slot->state != SLOT_UNUSED) ? slot : NULL;
+}
+
+/* A slot that is not used has stream 0: the shortcuts in engine.c count on it. */
+static void end_slot(struct replay_slot *slot)
+{
+    slot->state = SLOT_UNUSED;
+    slot->stream = 0;
+}
+
+static enum status on_let_go(struct replay *run, const struct trace_event *event,
+                             struct error *error)
+{
+    struct replay_slot *slot = known_slot(run, event);
+    if (UNLIKELY(!slot || slot->state == SLOT_LET_GO))
+        return replay_bad_input(run, event, "let go, but not live", error);
+    enum status status = STATUS_OK;
+    run->frees += slot->state != SLOT_FAILED;
+    if (LIKELY(slot->state == SLOT_LIVE)) {
+        if (run->counts)
+            exact_let_go(&run->exact, &slot->block);
+        if (run->at_completion) {
+            policy_retire(run->policy, &slot->block);
+        } else {
+            uint32_t stream = event->stream == TRACE_NO_STREAM ? slot->stream : event->stream;
+            status = give_back(run, event, slot, stream, error);
+        }
+        slot->state = SLOT_LET_GO;
+    }
+    if (run->at_completion)
+        return status; /* a block that is empty or failed stays what it is, too */
+    if (run->let_go_ends)
+        end_slot(slot);
+    else
+        slot->state = SLOT_LET_GO;
+    if (run->config->row && status == STATUS_OK)
+        status = replay_row_free(run, event, slot, error);
+    return status;
+}
+
+static enum status on_free(struct replay *run, const struct trace_event *event, struct error *error)
+{
+    struct replay_slot *slot = known_slot(run, event);
+    if (UNLIKELY(!slot))
+        return replay_bad_input(run, event, "freed, but not live", error);
+    bool whole = event->flags & TRACE_WHOLE, row = true;
+    enum status status = STATUS_OK;
+    if (LIKELY(whole)) {
+        if (UNLIKELY(slot->state == SLOT_LET_GO))
+            return replay_bad_input(run, event, "freed whole, but let go before", error);
+        run->frees += slot->state != SLOT_FAILED;
+        if (LIKELY(slot->state == SLOT_LIVE)) {
+            if (run->counts)
+                exact_let_go(&run->exact, &slot->block);
+            status = give_back(run, event, slot, slot->stream, error);
+        }
+    } else {
+        if (UNLIKELY(slot->state == SLOT_LIVE))
+            return replay_bad_input(run, event, "complete, but not let go", error);
+        row = run->at_completion;
+        if (row && slot->state == SLOT_LET_GO)
+            status = give_back(run, event, slot, slot->stream, error);
+    }
+    end_slot(slot);
+    if (run->config->row && row && status == STATUS_OK)
+        status = replay_row_free(run, event, slot, error);
+    return status;
+}
+
+static enum status on_use(struct replay *run, const struct trace_event *event, struct error *error)
+{
+    struct replay_slot *slot = known_slot(run, event);
+    if (!slot)
+        return replay_bad_input(run, event, "used, but not live", error);
+    if (slot->state != SLOT_LIVE || run->config->frees != REPLAY_ORDERED)
+        return STATUS_OK;
+    if (run->stream_ordered) {
+        enum status status = policy_use(run->policy, &slot->block, event->stream);
+        if (status != STATUS_OK && status != STATUS_UNSUPPORTED)
+            return replay_broken(run, event, status, "a use on another stream failed", error);
+    }
+    return run->hazards ? replay_use_add(run, slot, event->stream, error) : STATUS_OK;
+}
+
+static void on_time(struct replay *run, const struct trace_event *event)
+{
+    uint64_t gap_ns = event->value > run->time_ns ? event->value - run->time_ns : 0;
+    if (run->by_time)
+        replay_tick(run, gap_ns);
+    run->time_ns += gap_ns;
+    if (run->config->host == REPLAY_HOST_RECORDED && gap_ns)
+        run->device->ops->advance(run->device, gap_ns);
+}
+
+static enum status on_outside(struct replay *run, const struct trace_event *event,
+                              struct error *error)
+{
+    enum status status = run->device->ops->outside(run->device, event->value);
+    if (status == STATUS_REFUSED) {
+        replay_outside_refused(run, event);
+        return STATUS_OK;
+    }
+    if (status != STATUS_OK)
+        return replay_broken(run, event, status, "memory outside of the pool", error);
+    return STATUS_OK;
+}
+
+static enum status on_trim(struct replay *run, const struct trace_event *event, struct error *error)
+{
+    enum status status = policy_trim(run->policy, 0);
+    if (status != STATUS_OK && status != STATUS_UNSUPPORTED)
+        return replay_broken(run, event, status, "it could not give back its cache", error);
+    return STATUS_OK;
+}
+
+/* Every event that is not about a block. */
+static enum status on_other(struct replay *run, const struct trace_event *event,
+                            struct error *error)
+{
+    struct device *device = run->device;
+    switch (event->kind) {
+    case TRACE_KERNEL:
+        device->ops->kernel(device, event->stream, event->value);
+        return STATUS_OK;
+    case TRACE_RECORD:
+        device->ops->event_record(device, event->value, event->stream);
+        return STATUS_OK;
+    case TRACE_WAIT:
+        device->ops->stream_wait(device, event->stream, event->value);
+        return STATUS_OK;
+    case TRACE_SYNC:
+        device->ops->sync(device, event->stream);
+        policy_progress(run->policy);
+        return STATUS_OK;
+    case TRACE_TRIM:
+        return on_trim(run, event, error);
+    case TRACE_OUTSIDE:
+        return on_outside(run, event, error);
+    case TRACE_MARK:
+        if (!(event->flags & TRACE_STEP))
+            return STATUS_OK;
+        policy_progress(run->policy);
+        return steps_end_one(run->steps, device, error);
+    case TRACE_TIME:
+        on_time(run, event);
+        return STATUS_OK;
+    case TRACE_NOTE:
+        return STATUS_OK;
+    default:
+        return replay_bad_input(run, event, "not a kind of event", error);
+    }
+}
+
+enum status replay_event(struct replay *run, const struct trace_event *event, struct error *error)
+{
+    switch (event->kind) {
+    case TRACE_ALLOC:
+    case TRACE_PROBE:
+        return on_request(run, event, error);
+    case TRACE_FREE:
+        return on_free(run, event, error);
+    case TRACE_LET_GO:
+        return on_let_go(run, event, error);
+    case TRACE_USE:
+        return on_use(run, event, error);
+    default:
+        return on_other(run, event, error);
+    }
+}
