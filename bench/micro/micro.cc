@@ -67,10 +67,10 @@ extern "C" void micro_operations(micro_state *state, uint64_t operations)
 {
     // A rate turned upside down is seconds for each; a thousand-millionth part of the count makes
     // it nanoseconds.
-    const double total = static_cast<double>(state_of(state).iterations()) *
-                         static_cast<double>(operations) * 1e-9;
-    state_of(state).counters["ns_per_op"] = benchmark::Counter(
-        total, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+    const double total =
+        static_cast<double>(state_of(state).iterations()) * static_cast<double>(operations) * 1e-9;
+    state_of(state).counters["ns_per_op"] =
+        benchmark::Counter(total, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
 extern "C" void micro_counter(micro_state *state, const char *name, double value)
