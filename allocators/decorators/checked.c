@@ -7,8 +7,9 @@
  *    or freed twice, and the policy is not called.
  * 3. A request that fails changes neither live nor granted bytes nor the number of blocks, and
  *    the totals are always those of the record.
- * 4. Each `every` calls: the walk is in order, adds up to the totals and shows each live block
- *    as used where it is; and the policy's own validate holds.
+ * 4. Each `every` calls, and after each while at most `small` blocks are live: the walk is in
+ *    order, adds up to the totals and shows each live block as used where it is; and the
+ *    policy's own validate holds.
  * What is wrong comes back as CORRUPT with a sentence in policy_problem. Overlap is found by
  * address here; that two addresses never share a physical page is for the device to see, which
  * knows the mappings. A call costs time in proportion to the live blocks: this is for tests. */
@@ -22,7 +23,7 @@
 #include "allocators/registry.h"
 
 struct checked_values {
-    uint64_t every;
+    uint64_t every, small;
 };
 
 struct shadow {
@@ -36,7 +37,7 @@ struct checked {
     size_t count, room;
     uint64_t live_bytes, granted_bytes;                           /* of all of them */
     uint64_t retired_bytes, retired_granted_bytes, retired_count; /* of those retired */
-    uint64_t every, calls;
+    uint64_t every, small, calls;
     bool broken; /* once CORRUPT, always */
     struct error error;
 };
@@ -44,6 +45,8 @@ struct checked {
 static const struct option checked_options[] = {
     {"every", OPTION_COUNT, offsetof(struct checked_values, every), "1", 1, 1e15, NULL,
      "calls between two full checks (walk and validate)"},
+    {"small", OPTION_COUNT, offsetof(struct checked_values, small), "0", 0, 0, NULL,
+     "blocks: while at most so many are live, there is a full check after every call"},
     {0},
 };
 
@@ -170,7 +173,8 @@ static enum status check_totals(struct checked *self)
     if (totals->granted_bytes + totals->pending_bytes > totals->reserved_bytes)
         return corrupt(self, "more bytes are granted and pending than the %" PRIu64 " reserved",
                        totals->reserved_bytes);
-    return self->calls % self->every == 0 ? check_walk(self) : STATUS_OK;
+    bool due = self->calls % self->every == 0 || self->count <= self->small;
+    return due ? check_walk(self) : STATUS_OK;
 }
 
 static enum status check_new(struct checked *self, const struct policy_request *request,
@@ -357,6 +361,7 @@ static enum status checked_wrap(const struct policy_context *context, const void
         return STATUS_HOST_MEMORY;
     struct policy_ops *ops = &self->forward.ops;
     self->every = given->every;
+    self->small = given->small;
     ops->destroy = checked_destroy;
     ops->alloc = checked_alloc;
     ops->free = checked_free;

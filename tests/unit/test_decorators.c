@@ -232,9 +232,9 @@ static void open_liar(struct policy_rig *rig, enum lie lie)
         liar->forward.ops.validate = liar_validate;
     const struct decorator_ops *ops = registry_decorator(0);
     assert_string_equal(ops->name, "checked");
-    const uint64_t every = 1;
+    const uint64_t values[2] = {1, 0}; /* every, small */
     assert_int_equal(
-        ops->wrap(&rig->context, &every, &liar->forward.base, &rig->policy, &rig->error),
+        ops->wrap(&rig->context, values, &liar->forward.base, &rig->policy, &rig->error),
         STATUS_OK);
 }
 

@@ -1,0 +1,32 @@
+#!/bin/bash
+# The skeleton of allocators/skeleton, built as a shared object as its first comment says, passes
+# the conformance tests and the random operations that built-in policies pass, and runs.
+set -u
+cc=${CC:-cc}
+if ! command -v "$cc" >/dev/null; then
+    echo "skip policy_skeleton: no C compiler"
+    exit 0
+fi
+object=$TEST_TMP/mine.so
+tests=.build/${TEST_VARIANT:-release}/tests/property
+
+check() { # NAME COMMAND...
+    local name=$1
+    shift
+    if "$@" >"$TEST_TMP/$name.log" 2>&1; then
+        echo "ok $name"
+    else
+        echo "not ok $name"
+        tail -n 20 "$TEST_TMP/$name.log"
+    fi
+}
+
+check skeleton_builds "$cc" -std=c11 -Wall -Wextra -Wpedantic -Werror -O2 -shared -fPIC -I. \
+    -o "$object" allocators/skeleton/skeleton.c
+for test in conformance random; do
+    if [ -x "$tests/test_$test" ]; then
+        check "skeleton_passes_$test" env POLICY="$object" OPS=20000 "$tests/test_$test"
+    else
+        echo "skip skeleton_passes_$test: $tests/test_$test is not built"
+    fi
+done

@@ -1,0 +1,426 @@
+/* What the contract asks of every policy, held against every policy of policies.def on every
+ * kind of memory: a new policy needs no test for these. POLICY sets one spec instead. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/size.h"
+#include "allocators/registry.h"
+#include "tests/support/memories.h"
+#include "tests/support/op_script.h"
+#include "tests/support/policy_rig.h"
+
+#define CAP_BYTES (512 * MIB)
+#define BLOCKS    48
+
+/* One policy on one kind of memory. */
+struct bench {
+    struct memory memory;
+    struct policy_rig rig;
+    const char *name;
+    struct policy_block blocks[BLOCKS];
+    size_t count;
+};
+
+/* False where the policy says that it cannot use that memory; that is its right where it needs
+ * virtual memory, or adjacent segments, that are not there. */
+static bool bench_open(struct bench *b, const char *name, int kind, uint64_t cap_bytes,
+                       const char *prefix, uint64_t fail_at)
+{
+    char spec[400];
+    memset(b, 0, sizeof *b);
+    b->name = name;
+    memory_open(&b->memory, kind, cap_bytes);
+    snprintf(spec, sizeof spec, "%s%s", prefix, name);
+    enum status status = policy_rig_open(&b->rig, spec, b->memory.backing, fail_at);
+    if (status == STATUS_HOST_MEMORY && fail_at)
+        return true;
+    if (status && status != STATUS_UNSUPPORTED)
+        fail_msg("%s on %s: %s", name, b->memory.name, b->rig.error.text);
+    return status == STATUS_OK;
+}
+
+static void bench_close(struct bench *b)
+{
+    uint64_t lost = policy_rig_close(&b->rig);
+    uint64_t held = memory_held(&b->memory);
+    if (lost || held)
+        fail_msg("%s on %s leaves %" PRIu64 " host bytes and %" PRIu64 " device bytes behind",
+                 b->name, b->memory.name, lost, held);
+    memory_close(&b->memory);
+}
+
+/* Runs `check` on each kind of memory; at least one must do. */
+static void on_each(const char *name, const char *prefix, void (*check)(struct bench *b))
+{
+    int ran = 0;
+    for (int kind = 0; kind < MEMORIES; kind++) {
+        struct bench b;
+        if (bench_open(&b, name, kind, CAP_BYTES, prefix, 0)) {
+            check(&b);
+            ran++;
+        }
+        bench_close(&b);
+    }
+    assert_true(ran > 0);
+}
+
+/* An offline policy is told of what fill does: each block lives to the end. */
+static void plan_fill(struct bench *b, uint64_t bytes)
+{
+    struct policy *policy = b->rig.policy;
+    if (!(policy->ops->capabilities & POLICY_OFFLINE) || !policy->ops->plan)
+        return;
+    struct policy_lifetime lives[BLOCKS];
+    for (size_t i = 0; i < BLOCKS; i++)
+        lives[i] = (struct policy_lifetime){bytes * (i + 1), i, 2 * BLOCKS};
+    assert_int_equal(policy->ops->plan(policy, lives, BLOCKS), STATUS_OK);
+}
+
+/* Blocks of 1, 2, 3.. times `bytes`. */
+static void fill(struct bench *b, uint64_t bytes)
+{
+    plan_fill(b, bytes);
+    for (b->count = 0; b->count < BLOCKS; b->count++)
+        if (policy_rig_alloc(&b->rig, bytes * (b->count + 1), &b->blocks[b->count]))
+            fail_msg("%s on %s: block %zu: %s", b->name, b->memory.name, b->count,
+                     policy_problem(b->rig.policy));
+}
+
+/* Every second one first, so that holes come to be. */
+static void free_all(struct bench *b)
+{
+    for (size_t first = 0; first < 2; first++)
+        for (size_t i = first; i < b->count; i += 2)
+            assert_int_equal(policy_rig_free(&b->rig, &b->blocks[i]), STATUS_OK);
+    b->count = 0;
+}
+
+/* ---- the books: totals, walk, stats and validate say the same --------------------------- */
+
+static void books(struct bench *b)
+{
+    const struct policy *policy = b->rig.policy;
+    const struct policy_totals *totals = &policy->totals;
+    struct policy_stats stats;
+    struct error error = {""};
+    if (policy_validate(policy, &error))
+        fail_msg("%s on %s: %s", b->name, b->memory.name, error.text);
+    policy_stats(policy, &stats);
+    assert_memory_equal(&stats.totals, totals, sizeof *totals);
+    assert_true(totals->live_bytes <= totals->granted_bytes);
+    assert_true(totals->granted_bytes + totals->pending_bytes <= totals->reserved_bytes);
+    assert_true(totals->releasable_bytes <= policy_free_bytes(totals));
+    assert_true(policy_servable(policy, POLICY_PRICE_NONE) <= policy_free_bytes(totals));
+    for (int price = 0; price + 1 < POLICY_PRICE_COUNT; price++)
+        assert_true(policy_servable(policy, (enum policy_price)price) <=
+                    policy_servable(policy, (enum policy_price)(price + 1)));
+    if (policy->ops->capabilities & (POLICY_OVERLAPS | POLICY_OPAQUE))
+        return; /* nothing to walk over */
+    struct policy_walk_sums sums = policy_walk_sum(policy);
+    assert_false(sums.out_of_order);
+    assert_false(sums.gap);
+    assert_int_equal(sums.ranges[POLICY_RANGE_USED], totals->live_blocks);
+    assert_int_equal(sums.requested_bytes, totals->live_bytes);
+    assert_int_equal(sums.bytes[POLICY_RANGE_USED], totals->granted_bytes);
+    assert_int_equal(sums.bytes[POLICY_RANGE_PENDING], totals->pending_bytes);
+    assert_int_equal(sums.bytes[POLICY_RANGE_HOLE], policy_free_bytes(totals));
+    /* One that serves only smaller requests from its largest hole says so. */
+    assert_true(stats.largest_hole_bytes <= sums.largest_hole_bytes);
+    if (!policy->ops->servable)
+        assert_int_equal(stats.largest_hole_bytes, sums.largest_hole_bytes);
+}
+
+static void lives_and_dies(struct bench *b)
+{
+    const struct policy_totals *totals = &b->rig.policy->totals;
+    books(b);
+    for (int round = 0; round < 3; round++) {
+        fill(b, 1000);
+        books(b);
+        assert_int_equal(totals->live_blocks, BLOCKS);
+        assert_int_equal(totals->live_bytes, 1000 * BLOCKS * (BLOCKS + 1) / 2);
+        free_all(b);
+        books(b);
+        assert_int_equal(totals->live_bytes, 0);
+        assert_int_equal(totals->granted_bytes, 0);
+        assert_int_equal(totals->live_blocks, 0);
+        assert_int_equal(totals->pending_bytes, 0);
+    }
+}
+
+static void roundtrip(void **state)
+{
+    on_each(*state, "", lives_and_dies);
+}
+
+static void dies_with_blocks_live(struct bench *b)
+{
+    fill(b, 100000);
+}
+
+static void destroy_gives_all_back(void **state)
+{
+    on_each(*state, "", dies_with_blocks_live);
+}
+
+static void trims(struct bench *b)
+{
+    struct policy *policy = b->rig.policy;
+    fill(b, 100000);
+    for (size_t i = 0; i < BLOCKS; i += 2)
+        assert_int_equal(policy_rig_free(&b->rig, &b->blocks[i]), STATUS_OK);
+    uint64_t granted = policy->totals.granted_bytes;
+    uint64_t reserved = policy->totals.reserved_bytes;
+    uint64_t free_before = policy_free_bytes(&policy->totals);
+    assert_int_equal(policy_trim(policy, free_before / 2), STATUS_OK);
+    assert_true(policy->totals.reserved_bytes <= reserved);
+    books(b);
+    assert_int_equal(policy_trim(policy, 0), STATUS_OK);
+    books(b);
+    assert_int_equal(policy->totals.granted_bytes, granted);
+    assert_true(policy->totals.reserved_bytes <= reserved);
+    for (size_t i = 1; i < BLOCKS; i += 2)
+        assert_int_equal(policy_rig_free(&b->rig, &b->blocks[i]), STATUS_OK);
+    assert_int_equal(policy_trim(policy, 0), STATUS_OK);
+    books(b);
+    struct policy_block block; /* it still works */
+    if (policy->ops->capabilities & POLICY_OFFLINE)
+        return;
+    assert_int_equal(policy_rig_alloc(&b->rig, 12345, &block), STATUS_OK);
+    books(b);
+}
+
+static void trim_keeps_what_is_live(void **state)
+{
+    on_each(*state, "", trims);
+}
+
+/* ---- requests that cannot be served ------------------------------------------------------ */
+
+static void asks_too_much(struct bench *b)
+{
+    struct policy *policy = b->rig.policy;
+    static const uint64_t sizes[] = {CAP_BYTES + 1, UINT64_C(1) << 40, (UINT64_C(1) << 60) - 1};
+    struct policy_block block;
+    struct policy_stats before;
+    struct policy_stats after;
+    if (policy->ops->capabilities & (POLICY_OVERLAPS | POLICY_OFFLINE))
+        return; /* `null` serves all; an offline one has seen what comes */
+    fill(b, 1000);
+    struct policy_totals totals = policy->totals;
+    policy_stats(policy, &before);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        assert_int_equal(policy_rig_alloc(&b->rig, sizes[i], &block), STATUS_NO_MEMORY);
+        assert_int_equal(policy->totals.live_bytes, totals.live_bytes);
+        assert_int_equal(policy->totals.granted_bytes, totals.granted_bytes);
+        assert_int_equal(policy->totals.live_blocks, totals.live_blocks);
+        books(b);
+    }
+    policy_stats(policy, &after);
+    assert_int_equal(after.count.failures, before.count.failures + 3);
+    free_all(b);
+    books(b);
+}
+
+static void refusal_changes_no_total(void **state)
+{
+    on_each(*state, "", asks_too_much);
+}
+
+/* What servable promises for no call at all is served without one. */
+static void served_as_promised(struct bench *b)
+{
+    struct policy *policy = b->rig.policy;
+    struct policy_block block;
+    if (policy->ops->capabilities & POLICY_OFFLINE)
+        return;
+    fill(b, 70000);
+    for (size_t i = 0; i < BLOCKS; i += 3)
+        assert_int_equal(policy_rig_free(&b->rig, &b->blocks[i]), STATUS_OK);
+    uint64_t bytes = policy_servable(policy, POLICY_PRICE_NONE);
+    if (bytes == 0)
+        return;
+    uint64_t reserved = policy->totals.reserved_bytes;
+    if (policy_rig_alloc(&b->rig, bytes, &block))
+        fail_msg("%s on %s: %" PRIu64 " bytes are servable and not served", b->name, b->memory.name,
+                 bytes);
+    assert_int_equal(policy->totals.reserved_bytes, reserved);
+    books(b);
+}
+
+static void servable_is_served(void **state)
+{
+    on_each(*state, "", served_as_promised);
+}
+
+static void keeps_to_the_limit(struct bench *b)
+{
+    struct policy *policy = b->rig.policy;
+    struct policy_block block;
+    enum status status = STATUS_OK;
+    if (policy->ops->capabilities & POLICY_OFFLINE)
+        return;
+    for (int i = 0; i < 200 && status == STATUS_OK; i++) {
+        status = policy_rig_alloc(&b->rig, 3 * MIB, &block);
+        assert_true(policy->totals.reserved_bytes <= 64 * MIB);
+    }
+    assert_int_equal(status, STATUS_NO_MEMORY);
+    assert_true(policy->totals.reserved_bytes > 0);
+    books(b);
+}
+
+static void limit_holds(void **state)
+{
+    char spec[300];
+    const char *name = *state;
+    snprintf(spec, sizeof spec, "%s%slimit=64MiB", name, strchr(name, ':') ? "," : ":");
+    on_each(spec, "", keeps_to_the_limit);
+}
+
+static void alignment_is_honoured(struct bench *b)
+{
+    struct policy *policy = b->rig.policy;
+    if (!(policy->ops->capabilities & POLICY_HONOURS_ALIGNMENT))
+        return;
+    for (int round = 0; round < 3; round++) {
+        for (unsigned log2 = 0; log2 <= 21; log2++) {
+            struct policy_block block;
+            const struct policy_request request = {.bytes = 777, .alignment = UINT64_C(1) << log2};
+            assert_int_equal(policy_alloc(policy, &request, &block), STATUS_OK);
+            assert_int_equal(block.address % request.alignment, 0);
+            if (log2 % 2)
+                assert_int_equal(policy_rig_free(&b->rig, &block), STATUS_OK);
+        }
+    }
+    books(b);
+}
+
+static void alignment(void **state)
+{
+    on_each(*state, "", alignment_is_honoured);
+}
+
+/* ---- holes watched ----------------------------------------------------------------------- */
+
+static bool usable(void *argument, const struct policy_range *range)
+{
+    struct policy_hole_watch *sum = argument;
+    if (range->state == POLICY_RANGE_HOLE)
+        sum->usable_bytes += range->bytes - range->bytes % sum->unit_bytes;
+    return true;
+}
+
+static void watch(void **state)
+{
+    const char *name = *state;
+    struct op_script script;
+    op_script_open(&script, 11, 4000, 100, 4 * MIB);
+    for (int kind = 0; kind < MEMORIES; kind++) {
+        struct bench b;
+        if (bench_open(&b, name, kind, CAP_BYTES, "", 0) &&
+            (b.rig.policy->ops->capabilities & POLICY_WATCHES_HOLES)) {
+            struct policy_hole_watch held = {.unit_bytes = 100000};
+            b.rig.policy->watch = &held;
+            struct op_script part = script;
+            part.count -= script.count / 3; /* stop in the middle: holes and blocks are there */
+            assert_int_equal(op_script_run(&part, b.rig.policy).status, STATUS_OK);
+            struct policy_hole_watch sum = {.unit_bytes = 100000};
+            policy_walk(b.rig.policy, usable, &sum);
+            assert_int_equal(held.usable_bytes, sum.usable_bytes);
+        }
+        bench_close(&b);
+    }
+    op_script_close(&script);
+}
+
+/* ---- faults: each host allocation, each call for memory, fails once ----------------------- */
+
+/* What a failing run may end with; after it everything is given back all the same. */
+static void after_fault(struct bench *b, const struct op_script *script, enum status allowed)
+{
+    struct op_result result = op_script_run(script, b->rig.policy);
+    if (result.status != STATUS_OK && result.status != allowed)
+        fail_msg("%s on %s: %s at operation %zu: %s", b->name, b->memory.name,
+                 status_name(result.status), result.at, policy_problem(b->rig.policy));
+    struct error error = {""};
+    if (policy_validate(b->rig.policy, &error))
+        fail_msg("%s on %s, after a fault: %s", b->name, b->memory.name, error.text);
+}
+
+static void host_faults(void **state)
+{
+    struct op_script script;
+    op_script_open(&script, 5, 600, 60, 8 * MIB);
+    for (int kind = 0; kind < MEMORIES; kind++) {
+        uint64_t calls = UINT64_MAX;
+        for (uint64_t at = 1; at <= calls && at < 5000; at++) {
+            struct bench b;
+            if (!bench_open(&b, *state, kind, CAP_BYTES, "", at))
+                calls = 0;
+            else if (b.rig.policy)
+                after_fault(&b, &script, STATUS_HOST_MEMORY);
+            if (b.rig.host.calls < at)
+                calls = b.rig.host.calls; /* it never came to that call */
+            bench_close(&b);
+        }
+    }
+    op_script_close(&script);
+}
+
+static void backing_faults(void **state)
+{
+    struct op_script script;
+    op_script_open(&script, 6, 600, 60, 8 * MIB);
+    for (int kind = 0; kind < MEMORIES; kind++) {
+        for (uint64_t at = 1; at < 60; at++) {
+            char prefix[40];
+            struct bench b;
+            snprintf(prefix, sizeof prefix, "checked+fault(n=%" PRIu64 ")+", at);
+            if (bench_open(&b, *state, kind, CAP_BYTES, prefix, 0))
+                after_fault(&b, &script, STATUS_OK);
+            bench_close(&b);
+        }
+    }
+    op_script_close(&script);
+}
+
+/* ---- all of them, for each policy ---------------------------------------------------------- */
+
+int main(void)
+{
+    static const struct CMUnitTest checks[] = {
+        cmocka_unit_test(roundtrip),
+        cmocka_unit_test(destroy_gives_all_back),
+        cmocka_unit_test(trim_keeps_what_is_live),
+        cmocka_unit_test(refusal_changes_no_total),
+        cmocka_unit_test(servable_is_served),
+        cmocka_unit_test(limit_holds),
+        cmocka_unit_test(alignment),
+        cmocka_unit_test(watch),
+        cmocka_unit_test(host_faults),
+        cmocka_unit_test(backing_faults),
+    };
+    enum { CHECKS = sizeof checks / sizeof checks[0], POLICIES = 64 };
+    static struct CMUnitTest tests[POLICIES * CHECKS];
+    static char names[POLICIES * CHECKS][80];
+    size_t count = 0;
+    const char *given = getenv("POLICY");
+    for (size_t p = 0; p < POLICIES && (given ? p < 1 : registry_policy(p) != NULL); p++) {
+        const char *policy = given ? given : registry_policy(p)->name;
+        for (size_t c = 0; c < CHECKS; c++, count++) {
+            snprintf(names[count], sizeof names[count], "%.40s: %s", policy, checks[c].name);
+            tests[count] = checks[c];
+            tests[count].name = names[count];
+            tests[count].initial_state = (void *)(uintptr_t)policy;
+        }
+    }
+    return _cmocka_run_group_tests("conformance", tests, count, NULL, NULL);
+}

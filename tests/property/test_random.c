@@ -1,0 +1,110 @@
+/* A million random operations on every policy, with the oracle in its shadow: `checked` looks at
+ * each answer, and walks and validates after each call while at most 256 blocks are live, at
+ * every thousandth where more are. Then a part of the same script twice: the same seed gives
+ * the same placements, byte for byte.
+ *
+ * OPS sets the number of operations, SEED the seed, POLICY one spec instead of all policies. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/size.h"
+#include "allocators/registry.h"
+#include "tests/support/memories.h"
+#include "tests/support/op_script.h"
+#include "tests/support/policy_rig.h"
+
+#define MOST_LIVE  4000
+#define MOST_BYTES (64 * MIB)
+#define CAP_BYTES  (3 * GIB) /* the large stretches ask for more than that: some requests fail */
+
+static uint64_t number(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    struct error error;
+    uint64_t value = otherwise;
+    if (text && count_parse(text, &value, &error))
+        fail_msg("%s: %s", name, error.text);
+    return value;
+}
+
+/* Runs the script under the oracle on one kind of memory. False: that policy cannot use it. */
+static bool run(const struct op_script *script, const char *name, int kind, const char *checked,
+                struct op_result *result)
+{
+    struct memory memory;
+    struct policy_rig rig;
+    char spec[400];
+    memory_open(&memory, kind, CAP_BYTES);
+    snprintf(spec, sizeof spec, "%s%s", checked, name);
+    enum status status = policy_rig_open(&rig, spec, memory.backing, 0);
+    if (status && status != STATUS_UNSUPPORTED)
+        fail_msg("%s on %s: %s", name, memory.name, rig.error.text);
+    if (!status) {
+        *result = op_script_run(script, rig.policy);
+        if (result->status)
+            fail_msg("%s on %s, seed %" PRIu64 ", operation %zu: %s (%s)", name, memory.name,
+                     number("SEED", 1), result->at, policy_problem(rig.policy),
+                     status_name(result->status));
+        assert_int_equal(rig.policy->totals.live_bytes, 0);
+        assert_int_equal(rig.policy->totals.live_blocks, 0);
+        assert_int_equal(rig.policy->totals.granted_bytes, 0);
+    }
+    assert_int_equal(policy_rig_close(&rig), 0);
+    assert_int_equal(memory_held(&memory), 0);
+    memory_close(&memory);
+    return status == STATUS_OK;
+}
+
+static void one_policy(void **state)
+{
+    const char *name = *state;
+    const char *checked = "checked(every=1000,small=256)+";
+    struct op_result result[3] = {{0}};
+    struct op_script script;
+    size_t ops = number("OPS", 1000000);
+    bool ran = false;
+    /* Most of them on bump, where addresses touch and a fault of one byte shows; the rest with
+     * virtual memory. */
+    for (int kind = 1; kind <= 2; kind++) {
+        clock_t start = clock();
+        op_script_open(&script, number("SEED", 1) + (uint64_t)kind,
+                       kind == 1 ? ops * 7 / 10 : ops * 3 / 10, MOST_LIVE, MOST_BYTES);
+        if (run(&script, name, kind, checked, &result[0])) {
+            ran = true;
+            assert_true(result[0].served > 0);
+            print_message("%-10s %-4s %8zu operations, %7zu refused, %.1f s\n", name,
+                          kind == 1 ? "bump" : "h100", script.count, result[0].refused,
+                          (double)(clock() - start) / CLOCKS_PER_SEC);
+        }
+        op_script_close(&script);
+    }
+    assert_true(ran);
+    op_script_open(&script, number("SEED", 1), ops / 10, MOST_LIVE, MOST_BYTES);
+    for (int kind = 1; kind <= 2; kind++) {
+        if (run(&script, name, kind, "", &result[1]) && run(&script, name, kind, "", &result[2]))
+            assert_true(result[1].hash == result[2].hash);
+    }
+    op_script_close(&script);
+}
+
+int main(void)
+{
+    struct CMUnitTest tests[64];
+    size_t count = 0;
+    const char *given = getenv("POLICY");
+    if (given)
+        tests[count++] =
+            (struct CMUnitTest){given, one_policy, NULL, NULL, (void *)(uintptr_t)given};
+    for (const struct policy_ops *ops; !given && count < 64 && (ops = registry_policy(count));)
+        tests[count++] =
+            (struct CMUnitTest){ops->name, one_policy, NULL, NULL, (void *)(uintptr_t)ops->name};
+    return _cmocka_run_group_tests("random", tests, count, NULL, NULL);
+}
