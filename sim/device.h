@@ -125,6 +125,9 @@ struct device {
     struct backing *backing; /* part of the device */
     struct device_props props;
     struct device_counters counters;
+    /* The INVALID that `problem` tells of lies in what the user gave, as an address list that
+     * is of another run, and not in what the policy did. */
+    bool bad_input;
 };
 
 /* The options of the simulated device, for help and for those who make one in code. */

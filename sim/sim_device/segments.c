@@ -59,15 +59,20 @@ static enum status place_recorded(struct sim_device *self, uint64_t bytes, struc
         return STATUS_OK;
     enum status status = sim_addresses_recorded(&self->addresses, bytes, &place->address,
                                                 self->problem, sizeof self->problem);
-    if (status != STATUS_OK)
+    if (status != STATUS_OK) {
+        self->base.bad_input = true;
         return status;
+    }
     uint64_t length = place->small ? bytes : sim_ledger_units(&self->ledger, bytes);
     place->end = place->address + length;
-    if (place_is_taken(self, place))
+    if (place_is_taken(self, place)) {
+        self->base.bad_input = true;
         return sim_misuse(self,
                           "segment %zu of %s lies at %" PRIu64 ", where another segment still "
-                          "is; the policy keeps one that was freed in the recording",
+                          "is: the policy keeps one that was freed in the recording; give the "
+                          "list of a recording of the same policy and workload, or none",
                           self->addresses.row_next, self->addresses.path, place->address);
+    }
     if (place->small) {
         place->page = (struct small_page *)ranges_find(&self->small.pages, place->address);
         if (place->page)
@@ -137,9 +142,9 @@ enum status sim_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t 
                          : place.charge_bytes == self->cached_bytes ? SIM_COST_alloc
                                                                     : SIM_COST_alloc_held;
     if (place.charge_bytes > sim_ledger_free(&self->ledger))
-        return sim_refuse(self, DEVICE_CALL_alloc, SIM_COST_alloc, bytes);
+        return sim_refuse(self, DEVICE_CALL_alloc, SIM_COST_alloc);
     if (!recorded && place_new(self, bytes, &place) != STATUS_OK)
-        return sim_refuse(self, DEVICE_CALL_alloc, SIM_COST_alloc, bytes);
+        return sim_refuse(self, DEVICE_CALL_alloc, SIM_COST_alloc);
     if (place.charge_bytes)
         sim_await_cleaning(self, place.charge_bytes, SIM_COST_alloc);
     status = place_take(self, bytes, &place);

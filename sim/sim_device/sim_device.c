@@ -73,11 +73,9 @@ void sim_call(struct sim_device *self, enum device_call call, uint64_t bytes, ui
     self->clock.now_ns += ns;
 }
 
-enum status sim_refuse(struct sim_device *self, enum device_call call, enum sim_cost cost,
-                       uint64_t bytes)
+enum status sim_refuse(struct sim_device *self, enum device_call call, enum sim_cost cost)
 {
     self->base.counters.refused++;
-    (void)bytes; /* a refusal is no misuse: it leaves `problem` as it is */
     sim_call(self, call, 0, sim_profile_least(&self->profile, cost));
     return STATUS_REFUSED;
 }

@@ -79,9 +79,9 @@ enum status sim_check_books(struct sim_device *self);
 void sim_call(struct sim_device *self, enum device_call call, uint64_t bytes, uint64_t ns);
 /* Its cost at that size and now. */
 uint64_t sim_cost_now(struct sim_device *self, enum sim_cost cost, uint64_t bytes);
-/* Counts a call that found no memory and returns REFUSED. */
-enum status sim_refuse(struct sim_device *self, enum device_call call, enum sim_cost cost,
-                       uint64_t bytes);
+/* Counts a call that found no memory and returns REFUSED. That is no misuse: `problem` stays
+ * as it was. */
+enum status sim_refuse(struct sim_device *self, enum device_call call, enum sim_cost cost);
 /* The host waits for memory to be cleaned, as the ledger says. */
 void sim_await_cleaning(struct sim_device *self, uint64_t unit_bytes, enum sim_cost cost);
 /* The ledger's figures go into the counters. */

@@ -35,7 +35,7 @@ enum status sim_reserve(struct backing *backing, uint64_t bytes, uint64_t *addre
     status =
         sim_addresses_new(&self->addresses, bytes, &self->segments, &self->small.pages, &start);
     if (status != STATUS_OK)
-        return sim_refuse(self, DEVICE_CALL_reserve, SIM_COST_reserve, bytes);
+        return sim_refuse(self, DEVICE_CALL_reserve, SIM_COST_reserve);
     if (!sim_segment_add(self, start, start + bytes, bytes, true))
         return STATUS_HOST_MEMORY;
     sim_call(self, DEVICE_CALL_reserve, bytes, sim_cost_now(self, SIM_COST_reserve, bytes));
@@ -72,7 +72,7 @@ enum status sim_create(struct backing *backing, uint64_t bytes, backing_handle *
     if (status != STATUS_OK)
         return status;
     if (bytes > sim_ledger_free(&self->ledger))
-        return sim_refuse(self, DEVICE_CALL_create, SIM_COST_create, bytes);
+        return sim_refuse(self, DEVICE_CALL_create, SIM_COST_create);
     struct sim_physical *physical = calloc(1, sizeof *physical);
     if (!physical)
         return STATUS_HOST_MEMORY;

@@ -159,6 +159,7 @@ static void capacity_refuses(void **state)
     assert_int_equal(device->ops->outside(device, 1 * MIB), STATUS_OK);
     assert_int_equal(backing_segment_alloc(device->backing, 1, &address), STATUS_REFUSED);
     assert_int_equal(device->counters.refused, 1);
+    assert_string_equal(backing_problem(device->backing), ""); /* no misuse */
     assert_int_equal(device->counters.calls[DEVICE_CALL_alloc], 2);
     assert_int_equal(device->ops->outside(device, 3 * MIB), STATUS_REFUSED);
     assert_int_equal(device->counters.outside_bytes, 2 * MIB);
@@ -286,6 +287,7 @@ static void misuse_has_a_sentence(void **state)
     sim_test_misuse(device, backing_segment_free(backing, range), "give that back with release");
     sim_test_free(device, address);
     sim_test_misuse(device, backing_segment_free(backing, address), "it was freed before");
+    assert_false(device->bad_input);
     device_close(device);
 }
 

@@ -177,6 +177,7 @@ static void recorded_addresses(void **state)
                     "segment 1 of 513 bytes was asked for, but /tmp/allocrig-test-");
     sim_test_misuse(device, backing_segment_alloc(device->backing, 513, &address),
                     "lists 512 bytes for it");
+    assert_true(device->bad_input);
     assert_int_equal(sim_test_alloc(device, 512), 2097664);
     assert_int_equal(backing_reserve(device->backing, 2 * MIB, &range), STATUS_OK);
     assert_int_equal(range, UINT64_C(139865515622400) + 4 * MIB);
