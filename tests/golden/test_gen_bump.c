@@ -1,0 +1,123 @@
+/* The known answers through the whole machine: generator, engine, policy, and the simulated
+ * device with the profile `bump`. Sums are derived in workloads/gen/known_answer.md. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/size.h"
+#include "sim/replay.h"
+#include "workloads/workload.h"
+
+static const char *const fits[] = {"first-fit", "best-fit"};
+
+/* Runs one experiment; the caller closes the result. */
+static void run(const char *workload, const char *policy, const char *device,
+                struct replay_result *result)
+{
+    struct spec specs[2];
+    struct error error = {""};
+    struct device_props props;
+    struct experiment experiment = {
+        .policy = &specs[0], .device = &specs[1], .measure = REPLAY_METRICS_EXACT};
+    if (spec_parse(policy, &specs[0], &error) || spec_parse(device, &specs[1], &error) ||
+        workload_open(workload, &experiment.source, &error))
+        fail_msg("%s", error.text);
+    if (experiment_run(&experiment, result, &props, &error) != STATUS_OK)
+        fail_msg("%s under %s: %s", workload, policy, error.text);
+    trace_close(experiment.source);
+    spec_close(&specs[0]);
+    spec_close(&specs[1]);
+}
+
+static uint64_t peak_reserved(const char *workload, const char *policy)
+{
+    struct replay_result result;
+    run(workload, policy, "sim:profile=bump", &result);
+    assert_true(result.passed);
+    uint64_t peak = result.metrics.at[METRIC_peak_reserved_bytes].integer;
+    assert_int_equal(result.metrics.at[METRIC_peak_physical_bytes].integer, peak);
+    replay_result_close(&result);
+    return peak;
+}
+
+static void both_fits(void **state)
+{
+    (void)state;
+    for (int fit = 0; fit < 2; fit++) {
+        assert_int_equal(peak_reserved("order_flip", fits[fit]), 128 * MIB);
+        assert_int_equal(peak_reserved("pool_boundary", fits[fit]), 2 * MIB);
+        assert_int_equal(peak_reserved("linear_ramp:live=1", fits[fit]), 640 * MIB);
+        assert_int_equal(peak_reserved("linear_ramp:live=2", fits[fit]), 1872 * MIB);
+        assert_int_equal(peak_reserved("sawtooth:factor=2", fits[fit]), 8176 * MIB);
+        assert_int_equal(peak_reserved("checkerboard:count=64,bytes=8MiB", fits[fit]), 528 * MIB);
+    }
+}
+
+static void growth(void **state)
+{
+    (void)state;
+    assert_int_equal(peak_reserved("order_flip", "growth"), 256 * MIB);
+    assert_int_equal(peak_reserved("pool_boundary", "growth"), 2 * MIB);
+    assert_int_equal(peak_reserved("linear_ramp", "growth"), 2032 * MIB);
+    assert_int_equal(peak_reserved("sawtooth", "growth"), 8176 * MIB);
+}
+
+static void robson(void **state)
+{
+    (void)state;
+    for (int fit = 0; fit < 2; fit++) {
+        assert_int_equal(peak_reserved("robson:m=1024,n=16", fits[fit]), 3057);
+        assert_int_equal(peak_reserved("robson:m=1024,n=64", fits[fit]), 4033);
+        assert_int_equal(peak_reserved("robson:m=1024,n=256", fits[fit]), 4865);
+        assert_int_equal(peak_reserved("robson:m=4096,n=64", fits[fit]), 16321);
+        assert_int_equal(peak_reserved("robson:m=4096,n=256", fits[fit]), 20225);
+        assert_int_equal(peak_reserved("robson:m=4096,n=1024", fits[fit]), 23553);
+        assert_int_equal(peak_reserved("robson:m=16384,n=1024", fits[fit]), 97281);
+    }
+}
+
+static void checkerboard_at_capacity(void **state)
+{
+    (void)state;
+    for (int fit = 0; fit < 2; fit++) {
+        struct replay_result result;
+        run("checkerboard", fits[fit], "sim:profile=bump,capacity=512MiB", &result);
+        assert_false(result.passed);
+        assert_int_equal(result.cause, REPLAY_CAUSE_FRAGMENTATION);
+        assert_int_equal(result.first_failed_bytes, 16 * MIB);
+        /* 64 requests, 32 frees, then the one that fails. */
+        assert_int_equal(result.first_failed_event, 96);
+        assert_int_equal(result.metrics.at[METRIC_failed_by_fragmentation].integer, 1);
+        replay_result_close(&result);
+    }
+}
+
+/* The generators that imitate programs pass, and their kernels give the steps a length. */
+static void programs(void **state)
+{
+    (void)state;
+    static const char *const workloads[] = {"embedding:steps=20", "gradient_tape:steps=6",
+                                            "matmul_cache:repeat=2"};
+    for (int i = 0; i < 3; i++) {
+        struct replay_result result;
+        run(workloads[i], "growth", "sim:profile=h100", &result);
+        assert_true(result.passed);
+        assert_true(result.steps > 5);
+        assert_true(metric_number(&result.metrics, METRIC_slowdown, 0) >= 1);
+        replay_result_close(&result);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_fits), cmocka_unit_test(growth),
+        cmocka_unit_test(robson),    cmocka_unit_test(checkerboard_at_capacity),
+        cmocka_unit_test(programs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
