@@ -48,12 +48,14 @@ struct policy_totals {
     uint64_t pending_bytes;    /* let go, but other streams may still use them */
     uint64_t releasable_bytes; /* free, and in segments or whole pages without a live byte */
     uint64_t live_blocks;
+    uint64_t overhead_bytes; /* the policy's own headers inside of what it holds */
 };
 
-/* Free bytes are what is reserved and neither granted nor pending. */
+/* Free bytes are what is reserved and neither granted nor pending nor headers. */
 static inline uint64_t policy_free_bytes(const struct policy_totals *totals)
 {
-    return totals->reserved_bytes - totals->granted_bytes - totals->pending_bytes;
+    return totals->reserved_bytes - totals->granted_bytes - totals->pending_bytes -
+           totals->overhead_bytes;
 }
 
 #define POLICY_COUNTERS(X)                                                                         \
@@ -93,6 +95,7 @@ enum policy_range_state {
     POLICY_RANGE_HOLE,     /* free, can be handed out */
     POLICY_RANGE_PENDING,  /* let go, not yet complete */
     POLICY_RANGE_UNMAPPED, /* address space without memory behind it; not reserved bytes */
+    POLICY_RANGE_OVERHEAD, /* a header of the policy's own */
 };
 
 struct policy_range {
