@@ -59,6 +59,11 @@ static uint32_t segment_place(const struct heap *self, uint64_t address)
     return low;
 }
 
+const struct heap_segment *heap_segment_of(const struct heap *self, uint64_t address)
+{
+    return &self->segments[segment_place(self, address + 1) - 1];
+}
+
 enum status heap_grow(struct heap *self, uint64_t bytes, uint32_t *piece)
 {
     if (self->spans.spare_count < 2 && !spans_reserve(&self->spans, self->host, 2))
@@ -95,7 +100,7 @@ enum status heap_grow(struct heap *self, uint64_t bytes, uint32_t *piece)
     return STATUS_OK;
 }
 
-static void insert(struct heap *self, uint32_t piece, uint32_t list)
+void heap_put(struct heap *self, uint32_t piece, uint32_t list)
 {
     struct span *span = &self->spans.at[piece];
     span->used = 0;
@@ -163,11 +168,10 @@ void heap_split(struct heap *self, uint32_t piece, uint64_t bytes, uint32_t list
     head->next = rest;
     head->bytes = bytes;
     self->splits++;
-    insert(self, rest, list);
+    heap_put(self, rest, list);
 }
 
-/* Joins two used neighbours; the left one stays. */
-static void join(struct heap *self, uint32_t left, uint32_t right)
+void heap_join(struct heap *self, uint32_t left, uint32_t right)
 {
     struct span *at = self->spans.at;
     at[left].bytes += at[right].bytes;
@@ -184,15 +188,15 @@ uint32_t heap_give(struct heap *self, uint32_t piece, uint32_t list)
     uint32_t next = at[piece].next;
     if (next && !at[next].used && at[next].owner == list) {
         heap_remove(self, next);
-        join(self, piece, next);
+        heap_join(self, piece, next);
     }
     uint32_t previous = at[piece].previous;
     if (previous && !at[previous].used && at[previous].owner == list) {
         heap_remove(self, previous);
-        join(self, previous, piece);
+        heap_join(self, previous, piece);
         piece = previous;
     }
-    insert(self, piece, list);
+    heap_put(self, piece, list);
     return piece;
 }
 
@@ -248,7 +252,8 @@ static enum status check_piece(const struct heap *self, const char *name, uint32
         check->live_blocks++;
         return STATUS_OK;
     }
-    if (span->next && !at[span->next].used && at[span->next].owner == span->owner)
+    if (!self->keeps_apart && span->next && !at[span->next].used &&
+        at[span->next].owner == span->owner)
         return error_set(error, STATUS_CORRUPT,
                          "%s: two free pieces at %" PRIu64 " should have been merged", name,
                          address);

@@ -34,6 +34,7 @@ struct heap {
     uint32_t segment_count, segment_room;
     struct heap_list **lists; /* NULL: never used */
     uint32_t list_room;
+    bool keeps_apart; /* free neighbours of one list may stay apart: see heap_put */
     uint64_t splits, merges, segments_made, segments_freed;
 };
 
@@ -66,6 +67,14 @@ uint32_t heap_give(struct heap *self, uint32_t piece, uint32_t list);
 
 /* Takes a particular free piece out of its list and marks it used. */
 void heap_remove(struct heap *self, uint32_t piece);
+
+/* For policies that merge by a rule of their own (keeps_apart is set): frees a used piece
+ * without merging; joins two used neighbours, of which the left one stays. */
+void heap_put(struct heap *self, uint32_t piece, uint32_t list);
+void heap_join(struct heap *self, uint32_t left, uint32_t right);
+
+/* The segment that an address of a piece lies in. */
+const struct heap_segment *heap_segment_of(const struct heap *self, uint64_t address);
 
 /* The largest free piece of a list, in bytes. */
 static inline uint64_t heap_largest(const struct heap *self, uint32_t list)

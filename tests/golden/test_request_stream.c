@@ -86,6 +86,8 @@ static const struct row rows[] = {
      483463168},
     {"torch:roundup_power2_divisions=4", UINT64_MAX, UINT64_C(0xac4ddcc419800e27), 60, 483304663, 0,
      1470103552, 531723776},
+    {"tlsf:pool=1GiB,limit=1GiB", UINT64_MAX, UINT64_C(0x9e58d0b7536756ba), 56, 736610232, 8,
+     1073741824, 0},
     /* ties by address: the order of equal chunks is undefined in the real one */
     {"cupy", UINT64_MAX, UINT64_C(0x166c976d38385bb6), 60, 483304663, 0, 1486976512, 483318272},
     {"cupy", GIB, UINT64_C(0x6ff1dbdabf0c8a30), 59, 476947259, 5, 1064211456, 476961280},

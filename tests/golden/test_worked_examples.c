@@ -39,6 +39,17 @@ static const struct example examples[] = {
     {"cupy a small piece pins a chunk", "cupy", 100 * MIB, "+60M -0 +512 +60M! =60M ~512"},
     {"cupy merges both neighbours", "cupy", UINT64_MAX,
      "+2K@0 -0 +1K@0 +512@1K +512@1536 -1 -3 ^1K ~512 -2 ^2K =2K"},
+    /* The buddy system. */
+    {"buddy halves and joins", "buddy:min=256,chunk=1M,limit=1M", UINT64_MAX,
+     "+100@0 +257@512 +1000@1K +70000@128K +4096@4K +256@256 ~137216 -0 +200@0 -1 -2 +600000! "
+     "+256K@256K"},
+    {"buddy order flip", "buddy:chunk=1M", UINT64_MAX, "+16M +16M +16M +16M -0 -1 -2 -3 +32M =96M"},
+    /* TLSF: places are payloads, 8 bytes after the header. */
+    {"tlsf good fit passes an exact hole", "tlsf:pool=1M,limit=1M", UINT64_MAX,
+     "+1@8 +24@40 +25@72 +100@112 +256@224 +1000@488 +4096@1496 +65536@5600 -3 -5 +104@112 "
+     "+1000@71144"},
+    {"tlsf a block of 1000 serves 988", "tlsf:pool=4K,limit=1016", UINT64_MAX, "+988@8"},
+    {"tlsf a block of 1000 does not serve 996", "tlsf:pool=4K,limit=1016", UINT64_MAX, "+996!"},
     /* RMM's pool. */
     {"rmm-pool grows by what it has", "rmm-pool", UINT64_MAX,
      "+1000@0 =1K +300@1K =2K +5000@2K =7K"},

@@ -1,0 +1,238 @@
+/* The binary buddy system (Knowlton 1965; Knuth, The Art of Computer Programming 2.5):
+ *
+ * 1. Sizes round up to a power of two, at least `min`.
+ * 2. The smallest free block that fits is taken, the lowest address among equals, and halved
+ *    until it is the size wanted; the low half is kept, the high half becomes free.
+ * 3. A freed block joins its buddy, the other half of the block that it was cut from, while
+ *    that one is free and whole.
+ * 4. Memory comes in chunks: a power of two, `chunk` bytes or what the request needs. Blocks
+ *    of different chunks are no buddies. Nothing goes back unless the program asks.
+ *
+ * Bound (Robson 1971, Knuth 2.5): with blocks of 1 to n of M live units, M (1 + log2(n) / 2)
+ * can be needed; rounding wastes less than half of every block. */
+#include "allocators/base/size.h"
+#include "allocators/heap.h"
+
+struct buddy_values {
+    struct policy_common common;
+    uint64_t least_bytes, chunk_bytes;
+};
+
+struct buddy {
+    struct policy base;
+    struct heap heap;
+    uint64_t limit_bytes, least_bytes, chunk_bytes;
+    uint64_t failures;
+};
+
+static const struct option buddy_options[] = {
+    POLICY_COMMON_OPTIONS,
+    {"min", OPTION_BYTES, offsetof(struct buddy_values, least_bytes), "256", 1, 1073741824, NULL,
+     "bytes of the smallest block, a power of two"},
+    {"chunk", OPTION_BYTES, offsetof(struct buddy_values, chunk_bytes), "64MiB", 1, 0x1p40, NULL,
+     "bytes asked of the device at least, a power of two"},
+    {NULL, OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
+};
+
+static struct buddy *buddy_of(struct policy *base)
+{
+    return (struct buddy *)base;
+}
+
+static bool power_of_two(uint64_t x)
+{
+    return x && (x & (x - 1)) == 0;
+}
+
+static uint64_t round_to_power(uint64_t bytes, uint64_t least)
+{
+    return bytes <= least ? least : UINT64_C(1) << (64 - __builtin_clzll(bytes - 1));
+}
+
+static enum status grow(struct buddy *self, uint64_t bytes, uint32_t *piece)
+{
+    uint64_t chunk = bytes > self->chunk_bytes ? bytes : self->chunk_bytes;
+    uint64_t room = self->limit_bytes - self->base.totals.reserved_bytes;
+    /* A smaller chunk than usual is better than none. */
+    while (chunk > bytes && chunk > room)
+        chunk /= 2;
+    if (chunk > room)
+        return STATUS_NO_MEMORY;
+    for (;; chunk /= 2) {
+        enum status status = heap_grow(&self->heap, chunk, piece);
+        if (status != STATUS_REFUSED)
+            return status;
+        if (chunk == bytes)
+            return STATUS_NO_MEMORY;
+    }
+}
+
+static enum status buddy_alloc(struct policy *base, const struct policy_request *request,
+                               struct policy_block *out)
+{
+    struct buddy *self = buddy_of(base);
+    uint64_t bytes = round_to_power(request->bytes, self->least_bytes);
+    /* A block of at most 2^60 bytes is halved at most 60 times. */
+    enum status status = heap_reserve(&self->heap, 62, 0);
+    if (status != STATUS_OK)
+        return status;
+    uint32_t piece = heap_take(&self->heap, 0, bytes);
+    if (!piece) {
+        status = grow(self, bytes, &piece);
+        if (status != STATUS_OK) {
+            self->failures += status == STATUS_NO_MEMORY;
+            return status;
+        }
+    }
+    while (self->heap.spans.at[piece].bytes > bytes)
+        heap_split(&self->heap, piece, self->heap.spans.at[piece].bytes / 2, 0);
+    self->heap.spans.at[piece].requested_bytes = request->bytes;
+    self->base.totals.live_bytes += request->bytes;
+    self->base.totals.granted_bytes += bytes;
+    self->base.totals.live_blocks++;
+    out->address = self->heap.spans.at[piece].address;
+    out->granted_bytes = bytes;
+    out->cookie = piece;
+    return STATUS_OK;
+}
+
+static enum status buddy_free(struct policy *base, const struct policy_block *block,
+                              uint32_t stream)
+{
+    struct buddy *self = buddy_of(base);
+    uint32_t piece = (uint32_t)block->cookie;
+    struct span *at = self->heap.spans.at;
+    (void)stream;
+    self->base.totals.live_bytes -= at[piece].requested_bytes;
+    self->base.totals.granted_bytes -= at[piece].bytes;
+    self->base.totals.live_blocks--;
+    uint64_t start = heap_segment_of(&self->heap, at[piece].address)->address;
+    for (;;) {
+        bool left = ((at[piece].address - start) & at[piece].bytes) == 0;
+        uint32_t other = left ? at[piece].next : at[piece].previous;
+        if (!other || at[other].used || at[other].bytes != at[piece].bytes)
+            break;
+        heap_remove(&self->heap, other);
+        heap_join(&self->heap, left ? piece : other, left ? other : piece);
+        piece = left ? piece : other;
+    }
+    heap_put(&self->heap, piece, 0);
+    return STATUS_OK;
+}
+
+static void buddy_stats(const struct policy *base, struct policy_stats *out)
+{
+    const struct buddy *self = (const struct buddy *)base;
+    heap_stats(&self->heap, out);
+    out->largest_hole_bytes = heap_largest(&self->heap, 0);
+    out->count.failures = self->failures;
+}
+
+static uint64_t buddy_servable(const struct policy *base, enum policy_price price)
+{
+    const struct buddy *self = (const struct buddy *)base;
+    uint64_t largest = heap_largest(&self->heap, 0);
+    uint64_t releasable = self->base.totals.releasable_bytes;
+    if (price < POLICY_PRICE_TRIM || releasable <= largest)
+        return largest;
+    return UINT64_C(1) << (63 - __builtin_clzll(releasable));
+}
+
+static void buddy_walk(const struct policy *base, policy_visit *visit, void *argument)
+{
+    heap_walk(&((const struct buddy *)base)->heap, false, visit, argument);
+}
+
+static enum status buddy_validate(const struct policy *base, struct error *error)
+{
+    const struct buddy *self = (const struct buddy *)base;
+    for (uint32_t i = 0; i < self->heap.segment_count; i++) {
+        const struct heap_segment *segment = &self->heap.segments[i];
+        for (uint32_t p = segment->first; p; p = self->heap.spans.at[p].next) {
+            const struct span *span = &self->heap.spans.at[p];
+            uint64_t offset = span->address - segment->address;
+            const struct span *next = span->next ? &self->heap.spans.at[span->next] : NULL;
+            if (!power_of_two(span->bytes) || offset % span->bytes)
+                return error_set(error, STATUS_CORRUPT,
+                                 "buddy: a block of %llu bytes lies at offset %llu",
+                                 (unsigned long long)span->bytes, (unsigned long long)offset);
+            if (next && !span->used && !next->used && span->bytes == next->bytes &&
+                (offset & span->bytes) == 0)
+                return error_set(error, STATUS_CORRUPT,
+                                 "buddy: two free buddies at offset %llu are apart",
+                                 (unsigned long long)offset);
+        }
+    }
+    return heap_validate(&self->heap, "buddy", error);
+}
+
+/* Gives whole free chunks back, the largest last, until at most `keep_bytes` are free. */
+static enum status buddy_trim(struct policy *base, uint64_t keep_bytes)
+{
+    struct buddy *self = buddy_of(base);
+    uint64_t bytes = 0;
+    uint64_t address = 0;
+    uint32_t piece;
+    while (policy_free_bytes(&self->base.totals) > keep_bytes &&
+           (piece = heap_next(&self->heap, 0, bytes, address)) != 0) {
+        const struct span *span = &self->heap.spans.at[piece];
+        bytes = span->bytes;
+        address = span->address + 1;
+        if (span->previous || span->next)
+            continue;
+        enum status status = heap_release(&self->heap, piece);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+static void buddy_destroy(struct policy *base)
+{
+    struct buddy *self = buddy_of(base);
+    struct host *host = self->heap.host;
+    heap_close(&self->heap);
+    host_free(host, self, sizeof *self);
+}
+
+static enum status buddy_create(const struct policy_context *context, const void *given,
+                                struct policy **out, struct error *error)
+{
+    extern const struct policy_ops buddy_policy;
+    const struct buddy_values *values = given;
+    if (!power_of_two(values->least_bytes) || !power_of_two(values->chunk_bytes) ||
+        values->chunk_bytes < values->least_bytes)
+        return error_set(error, STATUS_INVALID,
+                         "policy buddy: min and chunk are powers of two, chunk not below min");
+    struct buddy *self = host_alloc(context->host, sizeof *self);
+    if (!self)
+        return error_set(error, STATUS_HOST_MEMORY, "policy buddy: the host has no memory left");
+    self->base.ops = &buddy_policy;
+    self->least_bytes = values->least_bytes;
+    self->chunk_bytes = values->chunk_bytes;
+    self->limit_bytes = values->common.limit_bytes ? values->common.limit_bytes : UINT64_MAX;
+    heap_open(&self->heap, &self->base, context);
+    self->heap.keeps_apart = true;
+    *out = &self->base;
+    return STATUS_OK;
+}
+
+const struct policy_ops buddy_policy = {
+    .abi = POLICY_ABI,
+    .ops_bytes = sizeof(struct policy_ops),
+    .name = "buddy",
+    .summary = "the binary buddy system: powers of two, halved and joined again",
+    .reference = "Knowlton 1965; Knuth, The Art of Computer Programming, 2.5",
+    .capabilities = POLICY_WATCHES_HOLES,
+    .options = buddy_options,
+    .values_bytes = sizeof(struct buddy_values),
+    .create = buddy_create,
+    .destroy = buddy_destroy,
+    .alloc = buddy_alloc,
+    .free = buddy_free,
+    .stats = buddy_stats,
+    .walk = buddy_walk,
+    .validate = buddy_validate,
+    .servable = buddy_servable,
+    .trim = buddy_trim,
+};

@@ -1,0 +1,508 @@
+/* Two-level segregated fit (Masmano, Ripoll, Crespo, Real: "TLSF: a new dynamic memory
+ * allocator for real-time systems", 2004), deciding as mattconte/tlsf (2020) on 64 bits:
+ *
+ * 1. Sizes round up to 8 bytes, at least 24. Classes: 32 to a doubling from 256 bytes on, one
+ *    per 8 bytes below. Two levels of bitmaps find a class that holds a block.
+ * 2. A request looks from the next class up, so that any block found fits without a search
+ *    (good fit); the block freed last is taken first.
+ * 3. A block is cut where at least a smallest block with its header is left. A freed block
+ *    merges with both neighbours at once.
+ * 4. Every block has a header of 8 bytes before it, and a pool 16 bytes of them at its ends;
+ *    they are counted as overhead. Real device memory cannot hold headers: the places are the
+ *    same as if it did.
+ * 5. Memory comes in pools: `pool` bytes, or what the request needs. The reference takes one
+ *    pool given from outside and ends at blocks of 4 GiB; here pools are added on demand and
+ *    classes go on to 2^48 bytes.
+ *
+ * All operations take constant time. Waste of good fit: below 1/32 of a block. */
+#include "allocators/base/size.h"
+#include "allocators/base/span.h"
+#include "allocators/policy.h"
+
+#include <string.h>
+
+#define ALIGN_BYTES       UINT64_C(8)
+#define HEADER_BYTES      UINT64_C(8)
+#define POOL_HEADER_BYTES (2 * HEADER_BYTES) /* before the first block, and the end mark */
+#define LEAST_BYTES       UINT64_C(24)
+#define LEAST_BLOCK_BYTES (LEAST_BYTES + HEADER_BYTES)
+#define SMALL_BYTES       UINT64_C(256)
+#define SECOND_LOG2       5
+#define SECOND_COUNT      32u
+#define FIRST_SHIFT       8 /* sizes below 2^8 are all of first level 0 */
+#define FIRST_COUNT       41u
+
+struct tlsf_values {
+    struct policy_common common;
+    uint64_t pool_bytes;
+};
+
+struct tlsf_pool {
+    uint64_t address, bytes;
+    uint32_t first;
+};
+
+struct tlsf {
+    struct policy base;
+    struct backing *backing;
+    struct host *host;
+    uint64_t limit_bytes, pool_bytes;
+    struct spans spans; /* left: previous in the class's list, right: next; `owner`: the pool */
+    uint64_t first_map;
+    uint32_t second_map[FIRST_COUNT];
+    uint32_t heads[FIRST_COUNT][SECOND_COUNT];
+    struct tlsf_pool *pools; /* by address */
+    uint32_t pool_count, pool_room;
+    uint64_t splits, merges, failures;
+};
+
+struct class
+{
+    unsigned first, second;
+};
+
+static const struct option tlsf_options[] = {
+    POLICY_COMMON_OPTIONS,
+    {"pool", OPTION_BYTES, offsetof(struct tlsf_values, pool_bytes), "1GiB", 4096, 0x1p48, NULL,
+     "bytes of each pool; a larger request gets a pool of its size"},
+    {NULL, OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
+};
+
+static struct tlsf *tlsf_of(struct policy *base)
+{
+    return (struct tlsf *)base;
+}
+
+static struct class class_of(uint64_t bytes)
+{
+    if (bytes < SMALL_BYTES)
+        return (struct class){0, (unsigned)(bytes / (SMALL_BYTES / SECOND_COUNT))};
+    unsigned log = 63u - (unsigned)__builtin_clzll(bytes);
+    return (struct class){log - (FIRST_SHIFT - 1),
+                          (unsigned)(bytes >> (log - SECOND_LOG2)) ^ SECOND_COUNT};
+}
+
+/* Rounded up so that every block of the class that it falls into is large enough. */
+static uint64_t search_bytes(uint64_t bytes)
+{
+    if (bytes < SMALL_BYTES)
+        return bytes;
+    unsigned log = 63u - (unsigned)__builtin_clzll(bytes);
+    return bytes + (UINT64_C(1) << (log - SECOND_LOG2)) - 1;
+}
+
+static uint64_t releasable(const struct tlsf *self, const struct span *span)
+{
+    (void)self;
+    return span->previous || span->next ? 0 : span->bytes;
+}
+
+static void list_insert(struct tlsf *self, uint32_t block)
+{
+    struct span *span = &self->spans.at[block];
+    struct class c = class_of(span->bytes);
+    uint32_t head = self->heads[c.first][c.second];
+    span->used = 0;
+    span->left = 0;
+    span->right = head;
+    if (head)
+        self->spans.at[head].left = block;
+    self->heads[c.first][c.second] = block;
+    self->first_map |= UINT64_C(1) << c.first;
+    self->second_map[c.first] |= UINT32_C(1) << c.second;
+    self->base.totals.releasable_bytes += releasable(self, span);
+    policy_hole_added(&self->base, span->bytes);
+}
+
+static void list_remove(struct tlsf *self, uint32_t block)
+{
+    struct span *span = &self->spans.at[block];
+    struct class c = class_of(span->bytes);
+    if (span->right)
+        self->spans.at[span->right].left = span->left;
+    if (span->left)
+        self->spans.at[span->left].right = span->right;
+    else
+        self->heads[c.first][c.second] = span->right;
+    if (!self->heads[c.first][c.second]) {
+        self->second_map[c.first] &= ~(UINT32_C(1) << c.second);
+        if (!self->second_map[c.first])
+            self->first_map &= ~(UINT64_C(1) << c.first);
+    }
+    self->base.totals.releasable_bytes -= releasable(self, span);
+    policy_hole_removed(&self->base, span->bytes);
+    span->used = 1;
+}
+
+/* The head of the first class, from that of `bytes` on, that holds a block. 0: none. */
+static uint32_t find(const struct tlsf *self, uint64_t bytes)
+{
+    struct class c = class_of(search_bytes(bytes));
+    if (c.first >= FIRST_COUNT)
+        return 0;
+    uint32_t second = self->second_map[c.first] & (~UINT32_C(0) << c.second);
+    if (!second) {
+        uint64_t first = c.first + 1 < 64 ? self->first_map & (~UINT64_C(0) << (c.first + 1)) : 0;
+        if (!first)
+            return 0;
+        c.first = (unsigned)__builtin_ctzll(first);
+        second = self->second_map[c.first];
+    }
+    return self->heads[c.first][(unsigned)__builtin_ctz(second)];
+}
+
+/* Cuts `block` after `bytes`; what follows, less a header, is the new block. */
+static uint32_t cut(struct tlsf *self, uint32_t block, uint64_t bytes)
+{
+    uint32_t rest = spans_take(&self->spans);
+    struct span *head = &self->spans.at[block];
+    struct span *tail = &self->spans.at[rest];
+    tail->address = head->address + bytes + HEADER_BYTES;
+    tail->bytes = head->bytes - bytes - HEADER_BYTES;
+    tail->owner = head->owner;
+    tail->previous = block;
+    tail->next = head->next;
+    if (tail->next)
+        self->spans.at[tail->next].previous = rest;
+    head->next = rest;
+    head->bytes = bytes;
+    self->base.totals.overhead_bytes += HEADER_BYTES;
+    self->splits++;
+    return rest;
+}
+
+/* The right one of two neighbours, in no list, becomes part of the left one. */
+static void absorb(struct tlsf *self, uint32_t left, uint32_t right)
+{
+    struct span *at = self->spans.at;
+    at[left].bytes += at[right].bytes + HEADER_BYTES;
+    at[left].next = at[right].next;
+    if (at[left].next)
+        at[at[left].next].previous = left;
+    spans_drop(&self->spans, right);
+    self->base.totals.overhead_bytes -= HEADER_BYTES;
+    self->merges++;
+}
+
+/* The least block that a request finds: the bottom of the class that it looks from. */
+static uint64_t least_block(uint64_t bytes)
+{
+    if (bytes < SMALL_BYTES)
+        return bytes;
+    unsigned log = 63u - (unsigned)__builtin_clzll(search_bytes(bytes));
+    return size_round_down(search_bytes(bytes), UINT64_C(1) << (log - SECOND_LOG2));
+}
+
+/* A new pool with one free block for at least `bytes`. */
+static enum status add_pool(struct tlsf *self, uint64_t bytes)
+{
+    uint64_t least = least_block(bytes) + POOL_HEADER_BYTES;
+    uint64_t wanted = least > self->pool_bytes ? least : self->pool_bytes;
+    uint64_t room = self->limit_bytes - self->base.totals.reserved_bytes;
+    uint64_t address;
+    if (self->pool_count == self->pool_room) {
+        uint32_t more = self->pool_room + self->pool_room / 4 + 4;
+        struct tlsf_pool *grown =
+            host_grow(self->host, self->pools, self->pool_room, more, sizeof *grown);
+        if (!grown)
+            return STATUS_HOST_MEMORY;
+        self->pools = grown;
+        self->pool_room = more;
+    }
+    if (wanted > room)
+        wanted = size_round_down(room, ALIGN_BYTES);
+    if (wanted < least)
+        return STATUS_NO_MEMORY;
+    enum status status = backing_segment_alloc(self->backing, wanted, &address);
+    if (status == STATUS_REFUSED && wanted > least) {
+        wanted = least; /* a pool for this request alone is better than none */
+        status = backing_segment_alloc(self->backing, wanted, &address);
+    }
+    if (status != STATUS_OK)
+        return status == STATUS_REFUSED ? STATUS_NO_MEMORY : status;
+    uint32_t block = spans_take(&self->spans);
+    struct span *span = &self->spans.at[block];
+    span->address = address + HEADER_BYTES;
+    span->bytes = size_round_down(wanted - POOL_HEADER_BYTES, ALIGN_BYTES);
+    span->previous = 0;
+    span->next = 0;
+    uint32_t place = self->pool_count;
+    while (place > 0 && self->pools[place - 1].address > address)
+        place--;
+    memmove(self->pools + place + 1, self->pools + place,
+            (self->pool_count - place) * sizeof *self->pools);
+    self->pools[place] = (struct tlsf_pool){.address = address, .bytes = wanted, .first = block};
+    self->pool_count++;
+    self->base.totals.reserved_bytes += wanted;
+    self->base.totals.overhead_bytes += wanted - span->bytes;
+    list_insert(self, block);
+    return STATUS_OK;
+}
+
+/* What lies before the first aligned place in a block; 0 or enough for a block of its own. */
+static uint64_t leading_gap(uint64_t address, uint64_t alignment)
+{
+    uint64_t aligned = size_round_up(address, alignment);
+    uint64_t gap = aligned - address;
+    if (gap && gap < LEAST_BLOCK_BYTES) {
+        uint64_t rest = LEAST_BLOCK_BYTES - gap;
+        aligned = size_round_up(aligned + (rest > alignment ? rest : alignment), alignment);
+        gap = aligned - address;
+    }
+    return gap;
+}
+
+static enum status tlsf_alloc(struct policy *base, const struct policy_request *request,
+                              struct policy_block *out)
+{
+    struct tlsf *self = tlsf_of(base);
+    uint64_t alignment = request->alignment > ALIGN_BYTES ? request->alignment : 0;
+    uint64_t bytes = size_round_up(request->bytes, ALIGN_BYTES);
+    if (bytes < LEAST_BYTES)
+        bytes = LEAST_BYTES;
+    uint64_t wanted =
+        alignment ? size_round_up(bytes + alignment + LEAST_BLOCK_BYTES, alignment) : bytes;
+    if (self->spans.spare_count < 4 && !spans_reserve(&self->spans, self->host, 4))
+        return STATUS_HOST_MEMORY;
+    uint32_t block = find(self, wanted);
+    if (!block) {
+        enum status status = add_pool(self, wanted);
+        if (status != STATUS_OK) {
+            self->failures += status == STATUS_NO_MEMORY;
+            return status;
+        }
+        block = find(self, wanted);
+    }
+    list_remove(self, block);
+    uint64_t gap = alignment ? leading_gap(self->spans.at[block].address, alignment) : 0;
+    if (gap) {
+        uint32_t aligned = cut(self, block, gap - HEADER_BYTES);
+        self->spans.at[aligned].used = 1;
+        list_insert(self, block);
+        block = aligned;
+    }
+    struct span *span = &self->spans.at[block];
+    if (span->bytes >= bytes + LEAST_BLOCK_BYTES)
+        list_insert(self, cut(self, block, bytes));
+    span = &self->spans.at[block];
+    span->requested_bytes = request->bytes;
+    self->base.totals.live_bytes += request->bytes;
+    self->base.totals.granted_bytes += span->bytes;
+    self->base.totals.live_blocks++;
+    out->address = span->address;
+    out->granted_bytes = span->bytes;
+    out->cookie = block;
+    return STATUS_OK;
+}
+
+static enum status tlsf_free(struct policy *base, const struct policy_block *given, uint32_t stream)
+{
+    struct tlsf *self = tlsf_of(base);
+    uint32_t block = (uint32_t)given->cookie;
+    struct span *at = self->spans.at;
+    (void)stream;
+    self->base.totals.live_bytes -= at[block].requested_bytes;
+    self->base.totals.granted_bytes -= at[block].bytes;
+    self->base.totals.live_blocks--;
+    uint32_t previous = at[block].previous;
+    if (previous && !at[previous].used) {
+        list_remove(self, previous);
+        absorb(self, previous, block);
+        block = previous;
+    }
+    uint32_t next = at[block].next;
+    if (next && !at[next].used) {
+        list_remove(self, next);
+        absorb(self, block, next);
+    }
+    list_insert(self, block);
+    return STATUS_OK;
+}
+
+/* The largest request that good fit is sure to serve: the bottom of the highest class. */
+static uint64_t largest_servable(const struct tlsf *self)
+{
+    if (!self->first_map)
+        return 0;
+    unsigned first = 63u - (unsigned)__builtin_clzll(self->first_map);
+    unsigned second = 31u - (unsigned)__builtin_clz(self->second_map[first]);
+    if (first == 0)
+        return second * (SMALL_BYTES / SECOND_COUNT);
+    return (UINT64_C(32) + second) << (first + FIRST_SHIFT - 1 - SECOND_LOG2);
+}
+
+static void tlsf_stats(const struct policy *base, struct policy_stats *out)
+{
+    const struct tlsf *self = (const struct tlsf *)base;
+    *out = (struct policy_stats){.totals = self->base.totals};
+    out->largest_hole_bytes = largest_servable(self);
+    out->count.splits = self->splits;
+    out->count.merges = self->merges;
+    out->count.segments_made = self->pool_count;
+    out->count.failures = self->failures;
+}
+
+static bool visit_range(policy_visit *visit, void *argument, struct policy_range range,
+                        enum policy_range_state state, uint64_t bytes)
+{
+    range.state = state;
+    range.bytes = bytes;
+    return bytes == 0 || visit(argument, &range);
+}
+
+static void tlsf_walk(const struct policy *base, policy_visit *visit, void *argument)
+{
+    const struct tlsf *self = (const struct tlsf *)base;
+    for (uint32_t i = 0; i < self->pool_count; i++) {
+        const struct tlsf_pool *pool = &self->pools[i];
+        struct policy_range range = {.address = pool->address, .segment_address = pool->address};
+        for (uint32_t b = pool->first; b; b = self->spans.at[b].next) {
+            const struct span *span = &self->spans.at[b];
+            if (!visit_range(visit, argument, range, POLICY_RANGE_OVERHEAD, HEADER_BYTES))
+                return;
+            range.address = span->address;
+            range.requested_bytes = span->used ? span->requested_bytes : 0;
+            if (!visit_range(visit, argument, range,
+                             span->used ? POLICY_RANGE_USED : POLICY_RANGE_HOLE, span->bytes))
+                return;
+            range.address = span->address + span->bytes;
+            range.requested_bytes = 0;
+        }
+        if (!visit_range(visit, argument, range, POLICY_RANGE_OVERHEAD,
+                         pool->address + pool->bytes - range.address))
+            return;
+    }
+}
+
+struct sums {
+    uint64_t live_bytes, granted_bytes, live_blocks, releasable_bytes, overhead_bytes, holes;
+    uint64_t usable_bytes;
+};
+
+static bool in_list(const struct tlsf *self, uint32_t block)
+{
+    struct class c = class_of(self->spans.at[block].bytes);
+    for (uint32_t b = self->heads[c.first][c.second]; b; b = self->spans.at[b].right)
+        if (b == block)
+            return true;
+    return false;
+}
+
+static enum status check_pool(const struct tlsf *self, const struct tlsf_pool *pool,
+                              struct sums *sums, struct error *error)
+{
+    uint64_t address = pool->address + HEADER_BYTES;
+    for (uint32_t b = pool->first; b; b = self->spans.at[b].next) {
+        const struct span *span = &self->spans.at[b];
+        if (span->address != address || span->bytes < LEAST_BYTES || span->bytes % ALIGN_BYTES)
+            return error_set(error, STATUS_CORRUPT, "tlsf: a block of %llu bytes at %llu",
+                             (unsigned long long)span->bytes, (unsigned long long)span->address);
+        if (span->next && self->spans.at[span->next].previous != b)
+            return error_set(error, STATUS_CORRUPT, "tlsf: neighbours do not know each other");
+        if (span->next && !span->used && !self->spans.at[span->next].used)
+            return error_set(error, STATUS_CORRUPT, "tlsf: blocks should have merged");
+        sums->overhead_bytes += HEADER_BYTES;
+        address += span->bytes + HEADER_BYTES;
+        if (span->used) {
+            sums->live_bytes += span->requested_bytes;
+            sums->granted_bytes += span->bytes;
+            sums->live_blocks++;
+            continue;
+        }
+        if (!in_list(self, b))
+            return error_set(error, STATUS_CORRUPT, "tlsf: a free block is in no list");
+        sums->holes++;
+        sums->releasable_bytes += releasable(self, span);
+        if (self->base.watch)
+            sums->usable_bytes += span->bytes - span->bytes % self->base.watch->unit_bytes;
+    }
+    if (address > pool->address + pool->bytes)
+        return error_set(error, STATUS_CORRUPT, "tlsf: blocks lie past the end of a pool");
+    sums->overhead_bytes += pool->address + pool->bytes - (address - HEADER_BYTES);
+    return STATUS_OK;
+}
+
+static enum status check_lists(const struct tlsf *self, uint64_t holes, struct error *error)
+{
+    uint64_t listed = 0;
+    for (unsigned f = 0; f < FIRST_COUNT; f++) {
+        for (unsigned s = 0; s < SECOND_COUNT; s++) {
+            bool bit = self->second_map[f] >> s & 1u;
+            if (bit != (self->heads[f][s] != 0))
+                return error_set(error, STATUS_CORRUPT, "tlsf: a bit and its list differ");
+            for (uint32_t b = self->heads[f][s]; b; b = self->spans.at[b].right)
+                listed++;
+        }
+        if ((self->second_map[f] != 0) != (self->first_map >> f & 1u))
+            return error_set(error, STATUS_CORRUPT, "tlsf: the two bitmaps differ");
+    }
+    return listed == holes ? STATUS_OK
+                           : error_set(error, STATUS_CORRUPT,
+                                       "tlsf: the lists hold %llu blocks, the pools %llu",
+                                       (unsigned long long)listed, (unsigned long long)holes);
+}
+
+static enum status tlsf_validate(const struct policy *base, struct error *error)
+{
+    const struct tlsf *self = (const struct tlsf *)base;
+    const struct policy_totals *totals = &self->base.totals;
+    struct sums sums = {0};
+    for (uint32_t i = 0; i < self->pool_count; i++) {
+        enum status status = check_pool(self, &self->pools[i], &sums, error);
+        if (status != STATUS_OK)
+            return status;
+    }
+    if (sums.live_bytes != totals->live_bytes || sums.granted_bytes != totals->granted_bytes ||
+        sums.live_blocks != totals->live_blocks ||
+        sums.releasable_bytes != totals->releasable_bytes ||
+        sums.overhead_bytes != totals->overhead_bytes)
+        return error_set(error, STATUS_CORRUPT, "tlsf: the totals differ from the blocks");
+    if (self->base.watch && self->base.watch->usable_bytes != sums.usable_bytes)
+        return error_set(error, STATUS_CORRUPT, "tlsf: the hole watch is off");
+    return check_lists(self, sums.holes, error);
+}
+
+static void tlsf_destroy(struct policy *base)
+{
+    struct tlsf *self = tlsf_of(base);
+    for (uint32_t i = 0; i < self->pool_count; i++)
+        (void)backing_segment_free(self->backing, self->pools[i].address);
+    host_free(self->host, self->pools, self->pool_room * sizeof *self->pools);
+    spans_close(&self->spans, self->host);
+    host_free(self->host, self, sizeof *self);
+}
+
+static enum status tlsf_create(const struct policy_context *context, const void *given,
+                               struct policy **out, struct error *error)
+{
+    extern const struct policy_ops tlsf_policy;
+    const struct tlsf_values *values = given;
+    struct tlsf *self = host_alloc(context->host, sizeof *self);
+    if (!self)
+        return error_set(error, STATUS_HOST_MEMORY, "policy tlsf: the host has no memory left");
+    self->base.ops = &tlsf_policy;
+    self->backing = context->backing;
+    self->host = context->host;
+    self->pool_bytes = size_round_down(values->pool_bytes, ALIGN_BYTES);
+    self->limit_bytes = values->common.limit_bytes ? values->common.limit_bytes : UINT64_MAX;
+    *out = &self->base;
+    return STATUS_OK;
+}
+
+const struct policy_ops tlsf_policy = {
+    .abi = POLICY_ABI,
+    .ops_bytes = sizeof(struct policy_ops),
+    .name = "tlsf",
+    .summary = "two-level segregated fit: constant time, good fit, last freed first",
+    .reference = "mattconte/tlsf 2020, with pools added on demand",
+    .capabilities = POLICY_WATCHES_HOLES | POLICY_HONOURS_ALIGNMENT,
+    .options = tlsf_options,
+    .values_bytes = sizeof(struct tlsf_values),
+    .create = tlsf_create,
+    .destroy = tlsf_destroy,
+    .alloc = tlsf_alloc,
+    .free = tlsf_free,
+    .stats = tlsf_stats,
+    .walk = tlsf_walk,
+    .validate = tlsf_validate,
+};
