@@ -39,7 +39,7 @@ static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "How:"},
     {KEY_FREES, "frees", "MODE", "ordered (default), at-once or recorded"},
     {KEY_HOST, "host", "MODE", "none (default) or recorded: do host times pass"},
-    {KEY_METRICS, "metrics", "MODE", "exact (default): at every event; none: peaks only"},
+    {KEY_METRICS, "metrics", "MODE", "exact (default): all; none: what costs nothing"},
     {KEY_REPS, "reps", "N", "repetitions of each run"},
     {KEY_SEED, "seed", "N", "of policies that draw, and of the first draw"},
     {KEY_DRAWS, "draws", "N", "repeat with N seeds of addresses=random"},

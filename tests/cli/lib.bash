@@ -1,0 +1,56 @@
+# Sourced by the scripts here. They set `failed` through it and end with `finish`.
+# ALLOCRIG is the program under test, TEST_TMP an empty folder.
+failed=0
+out=$TEST_TMP/stdout
+err=$TEST_TMP/stderr
+
+# verdict NAME STATUS: prints the line that the runner counts
+verdict() {
+    if [ "$2" = 0 ]; then
+        echo "ok $1"
+    else
+        echo "not ok $1"
+        failed=1
+    fi
+}
+
+# check NAME COMMAND...: the command succeeds
+check() {
+    local name=$1
+    shift
+    "$@"
+    verdict "$name" $?
+}
+
+# run ARGUMENTS...: runs the program; its output is in $out and $err, its status in $status
+run() {
+    "$ALLOCRIG" "$@" >"$out" 2>"$err" </dev/null
+    status=$?
+}
+
+# quietly COMMAND...: without its standard output
+quietly() {
+    "$@" >/dev/null
+}
+
+# refuses NAME STATUS REGEX ARGUMENTS...: the program ends with that status, says nothing but one
+# line on standard error, and that line matches
+refuses() {
+    local name=$1 wanted=$2 pattern=$3 bad=0
+    shift 3
+    run "$@"
+    [ "$status" = "$wanted" ] || { echo "  status $status, wanted $wanted" && bad=1; }
+    [ ! -s "$out" ] || { echo "  said on standard output: $(head -n 1 "$out")" && bad=1; }
+    [ "$(wc -l <"$err")" = 1 ] || { echo "  said $(wc -l <"$err") lines" && bad=1; }
+    grep -qE -e "$pattern" "$err" || { echo "  wanted /$pattern/, said: $(cat "$err")" && bad=1; }
+    verdict "$name" $bad
+}
+
+# without_context FILE: a result without the part that tells of the machine
+without_context() {
+    awk '/^  "context": \{/ { inside = 1 } !inside { print } /^  \},/ { inside = 0 }' "$1"
+}
+
+finish() {
+    exit $failed
+}

@@ -1,0 +1,95 @@
+#!/bin/bash
+# Bad input ends with exit status 2 and one sentence that names the file and the line or event,
+# and leaves no result file behind.
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+tmp=$TEST_TMP
+
+# refuses_trace NAME REGEX FILE: as a workload; no result appears, whole or in part
+refuses_trace() {
+    refuses "$1" 2 "$2" run -p growth -w "$3" --json "$tmp/result.json" --output "$tmp/folder"
+    check "$1_leaves_nothing" [ -z "$(find "$tmp" -name 'result*' -o -path "$tmp/folder/*" -type f)" ]
+}
+# refuses_text NAME REGEX LINES...: as a text trace
+refuses_text() {
+    local name=$1 pattern=$2
+    shift 2
+    printf '%s\n' '# allocrig-trace 1' "$@" >"$tmp/$name.txt"
+    refuses_trace "$name" "$tmp/$name.txt:.*$pattern" "$tmp/$name.txt"
+}
+
+refuses_trace missing_file "$tmp/no_such.csv: .*No such file" "$tmp/no_such.csv"
+mkdir "$tmp/a_folder.csv"
+refuses_trace a_folder "$tmp/a_folder.csv: .*(folder|directory)" "$tmp/a_folder.csv"
+: >"$tmp/empty.csv"
+refuses_trace empty_file "$tmp/empty.csv: .*empty" "$tmp/empty.csv"
+
+refuses_text negative_size '2.*-5' 'a,0,-5'
+refuses_text enormous_size '2.*' 'a,0,99999999999999999999999999'
+refuses_text size_of_2_to_60 '2.*' 'a,0,1152921504606846976'
+refuses_text size_is_no_number '2.*many' 'a,0,many'
+refuses_text unknown_event '2.*' 'z,0,5'
+refuses_text free_of_unknown_id '3.*7' 'a,0,5' 'f,7'
+refuses_text double_free '4.*' 'a,0,5' 'f,0' 'f,0'
+refuses_text id_reused '4.*' 'a,0,5' 'f,0' 'a,0,5'
+printf 'event,op\n1,a\n' >"$tmp/odd.csv"
+refuses_trace unknown_content "$tmp/odd.csv" "$tmp/odd.csv"
+
+"$ALLOCRIG" gen random:events=1000 -o "$tmp/good.bin" >/dev/null
+check a_good_binary_trace quietly "$ALLOCRIG" inspect "$tmp/good.bin"
+bytes=$(stat -c %s "$tmp/good.bin")
+head -c $((bytes - 100)) "$tmp/good.bin" >"$tmp/cut.bin"
+refuses_trace truncated_binary "$tmp/cut.bin: " "$tmp/cut.bin"
+head -c 20 "$tmp/good.bin" >"$tmp/stump.bin"
+refuses_trace binary_cut_in_its_header "$tmp/stump.bin: " "$tmp/stump.bin"
+cp "$tmp/good.bin" "$tmp/corrupt.bin"
+printf '\377\377\377\377' | dd of="$tmp/corrupt.bin" bs=1 seek=$((bytes / 2 / 32 * 32)) conv=notrunc 2>/dev/null
+refuses_trace corrupt_binary "$tmp/corrupt.bin: " "$tmp/corrupt.bin"
+
+refuses policy_unknown 2 'no policy "grwth"; did you mean "growth"' run -p grwth -w order_flip
+refuses option_unknown 2 'growth.*"?framwork"?.*did you mean "?framework' run -p growth:framwork=tf -w order_flip
+refuses choice_unknown 2 'framework.*torch' run -p growth:framework=torch -w order_flip
+refuses workload_unknown 2 'order_flop.*did you mean "order_flip"' run -p growth -w order_flop
+refuses workload_option_unknown 2 'evnts.*did you mean "?events' run -p growth -w random:evnts=5
+refuses device_unknown 2 'sin' run -p growth -w order_flip -d sin
+refuses profile_unknown 2 'h10' run -p growth -w order_flip -d sim:profile=h10
+refuses capacity_impossible 2 'capacity' run -p growth -w order_flip -d sim:capacity=10000GiB
+refuses capacity_zero 2 'capacity' run -p growth -w order_flip -d sim:capacity=0
+refuses capacity_no_size 2 'capacity.*lots' run -p growth -w order_flip -d sim:capacity=lots
+refuses frees_unknown 2 'frees "late" is not known; it is ordered, at-once or recorded' run -p growth -w order_flip --frees late
+refuses reps_zero 2 'reps is 0; it must be between 1' run -p growth -w order_flip --reps 0
+refuses reps_no_number 2 'reps.*"x" is not a whole number' run -p growth -w order_flip --reps x
+refuses no_policy 2 'no policy given' run -w order_flip
+refuses no_workload 2 'no workload given' run -p growth
+refuses policy_twice 2 'policy "growth" is given twice' run -p growth -p growth -w order_flip
+refuses verify_without_a_card 2 '--verify' run -p growth -w order_flip --verify
+refuses address_file_missing 2 'no_such' run -p growth -w order_flip -d "sim:addresses=$tmp/no_such.csv"
+
+# -- results that cannot be written
+refuses json_in_no_folder 2 "$tmp/no/such/x.json: cannot be written" run -p growth -w order_flip --json "$tmp/no/such/x.json"
+refuses json_is_a_folder 2 'a_folder.csv: is a folder' run -p growth -w order_flip --json "$tmp/a_folder.csv"
+"$ALLOCRIG" run -p growth -w order_flip --json /dev/full >/dev/null 2>"$err"
+[ $? = 2 ] && [ "$(wc -l <"$err")" = 1 ] && grep -q '/dev/full: cannot be written: No space left' "$err"
+verdict full_disk $?
+# A limit on the size of files stands for the disk that fills up while several files are written.
+(
+    trap '' XFSZ
+    ulimit -f 8
+    "$ALLOCRIG" run -p growth -w workloads/data/tape_small.default.csv.gz --json "$tmp/small.json" --series "$tmp/large.csv" >/dev/null 2>"$err"
+)
+[ $? = 2 ] && [ "$(wc -l <"$err")" = 1 ] && grep -q "$tmp/large.csv: cannot be written: File too large" "$err"
+verdict disk_that_fills_up $?
+check disk_that_fills_up_leaves_nothing [ -z "$(find "$tmp" -name 'small*' -o -name 'large*')" ]
+(
+    trap '' XFSZ
+    ulimit -f 8
+    "$ALLOCRIG" gen random -o "$tmp/large.txt" >/dev/null 2>"$err"
+)
+[ $? = 2 ] && [ "$(wc -l <"$err")" = 1 ] && grep -q "$tmp/large.txt: " "$err"
+verdict gen_on_a_disk_that_fills_up $?
+check gen_on_a_disk_that_fills_up_leaves_nothing [ -z "$(find "$tmp" -name 'large*')" ]
+echo 'old' >"$tmp/kept.json"
+refuses old_result_stays 2 'no policy "grwth"' run -p grwth -w order_flip --json "$tmp/kept.json"
+check old_result_is_untouched [ "$(cat "$tmp/kept.json")" = old ]
+finish

@@ -1,0 +1,62 @@
+#!/bin/bash
+# The program's front door: commands, help, version, lists, and what it says to words it does not know.
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+
+says() { # NAME REGEX ARGUMENTS...: ends with 0 and prints a line that matches
+    local name=$1 pattern=$2
+    shift 2
+    run "$@"
+    [ "$status" = 0 ] && [ ! -s "$err" ] && grep -qE "$pattern" "$out"
+    verdict "$name" $?
+}
+
+says version '^allocrig [0-9]+\.[0-9]+\.[0-9]+$' --version
+says help_names_every_command '^  run ' help
+for command in run gen list; do
+    says "help_$command" "^Usage: allocrig $command" help "$command"
+    says "help_option_$command" "^Usage: allocrig $command" "$command" --help
+done
+refuses no_command 2 'no command given.*allocrig help'
+refuses unknown_command 2 'no command "rum"; did you mean "run"' rum
+refuses help_of_unknown_command 2 'no command "lst"; did you mean "list"' help lst
+refuses unknown_option 2 'run: there is no option --jsn; did you mean --json' run --jsn x
+refuses unknown_letter 2 'there is no option -q' run -q
+refuses value_missing 2 '--json needs a value: --json FILE' run --json
+refuses letter_value_missing 2 '-p needs a value: -p SPEC' run -w order_flip -p
+refuses value_too_many 2 '--time takes no value' run --time=yes
+refuses unclear_option 2 '--re may be several options' run --re 3
+says option_may_be_shortened '^1 ' run -pgrowth --workl=order_flip
+
+says list_policies '^growth +TensorFlow' list policies
+says list_policy_options '^framework +tf\|jax +tf ' list policies growth
+says list_policy_reference '^Reference: ' list policies growth
+says list_decorator '^n +count' list policies fault
+says list_workloads '^order_flip ' list workloads
+says list_workload_page 'workloads/gen/.*\.md' list workloads random
+says list_devices '^capacity +bytes' list devices
+says list_metrics '^peak_physical_bytes +bytes +lower +exact' list metrics
+says list_metric '^slowdown: time of the run' list metrics slowdown
+says list_formats '^text ' list formats
+says list_everything '^peak_physical_bytes ' list
+refuses unknown_list 2 'no list of "polices"; did you mean "policies"' list polices
+refuses unknown_policy 2 'no policy "grwth"; did you mean "growth"' list policies grwth
+refuses unknown_workload 2 'no workload "randm"; did you mean "random"' list workloads randm
+refuses unknown_metric 2 'no metric "slowdwn"; did you mean "slowdown"' list metrics slowdwn
+refuses unknown_format 2 'no format "tezt"; did you mean "text"' list formats tezt
+refuses one_name_too_many 2 'one name too many' list policies growth bfc
+
+# Every page named by a workload is there.
+missing=0
+for name in $("$ALLOCRIG" list workloads | awk 'NR > 1 && NF > 1 && $1 != "A" { print $1 }'); do
+    page=$("$ALLOCRIG" list workloads "$name" | sed -n 's/^Where its sizes come from: //p')
+    [ -z "$page" ] || [ -f "$page" ] || { echo "  $name: no file $page" && missing=1; }
+done
+verdict pages_are_there $missing
+
+# What cannot be printed is no success.
+"$ALLOCRIG" list >/dev/full 2>"$err"
+[ $? = 2 ] && grep -q 'standard output cannot be written' "$err"
+verdict full_standard_output $?
+finish

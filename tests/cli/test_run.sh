@@ -1,0 +1,101 @@
+#!/bin/bash
+# `run`: its table, its files, that they are the same each time, and its exit status.
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+tmp=$TEST_TMP
+tape=workloads/data/tape_small.default.csv.gz
+streams=workloads/data/side_streams.default.csv.gz
+
+# -- the table
+run run -p all -w order_flip -d sim:profile=bump
+check table_ends_well [ "$status" = 0 ]
+check table_ranks_first_fit_first grep -qE '^1 +first-fit +128\.0 +128\.0 +128\.0 +128\.0 +1\.000' "$out"
+check table_has_growth grep -qE '^[0-9]+ +growth +128\.0 +128\.0 +256\.0 +256\.0 +2\.000' "$out"
+check table_does_not_rank_null grep -qE '^- +null ' "$out"
+check table_is_narrow [ "$(awk 'length > 100' "$out" | wc -l)" = 0 ]
+run run -p growth -p first-fit -w "$tape"
+check recorded_table_is_narrow [ "$(awk 'length > 100' "$out" | wc -l)" = 0 ]
+check one_policy_a_row [ "$(grep -cE '^[0-9] +(growth|first-fit) ' "$out")" = 2 ]
+
+# -- a run that does not finish
+run run -p first-fit -p growth -w order_flip -d sim:capacity=200MiB
+check dnf_is_no_failure [ "$status" = 0 ]
+check dnf_names_event_and_cause grep -qE '^- +growth +DNF @ [0-9]+: (capacity|fragmentation), a request of' "$out"
+check dnf_is_below_the_ranked awk '/^1 +first-fit/ { seen = 1 } /DNF/ { exit !seen }' "$out"
+"$ALLOCRIG" run -p growth -w order_flip -d sim:capacity=200MiB --require-pass --json "$tmp/dnf.json" >"$out" 2>"$err"
+check require_pass_is_exit_1 [ $? = 1 ]
+check require_pass_says_which grep -qE '^allocrig: 1 of 1 runs did not finish, first order_flip with policy growth at event' "$err"
+check require_pass_writes_results grep -q '"passed": false' "$tmp/dnf.json"
+check require_pass_passes quietly "$ALLOCRIG" run -p first-fit -w order_flip --require-pass --json "$tmp/a.json" -d sim
+run run -p growth -w order_flip -d sim:capacity=200MiB --on-fail stop --csv -
+stopped=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "events") c = i } NR == 2 { print $c }' "$out")
+check on_fail_stop_ends_there [ "$stopped" -lt 24 ]
+
+# -- files
+"$ALLOCRIG" run -p growth -p best-fit -w order_flip -w "$tape" --json "$tmp/1.json" --csv "$tmp/1.csv" --jobs 1 >"$tmp/1.txt"
+"$ALLOCRIG" run -p growth -p best-fit -w order_flip -w "$tape" --json "$tmp/2.json" --csv "$tmp/2.csv" --jobs 2 >"$tmp/2.txt"
+without_context "$tmp/1.json" >"$tmp/1.bare"
+without_context "$tmp/2.json" >"$tmp/2.bare"
+check json_is_the_same_with_any_jobs cmp "$tmp/1.bare" "$tmp/2.bare"
+check csv_is_the_same_with_any_jobs cmp "$tmp/1.csv" "$tmp/2.csv"
+check context_was_taken_away [ "$(grep -c argv "$tmp/1.json")$(grep -c argv "$tmp/1.bare")" = 10 ]
+check table_is_the_same cmp <(grep -v ^wrote "$tmp/1.txt") <(grep -v ^wrote "$tmp/2.txt")
+check table_names_the_files grep -qx "wrote $tmp/1.json" "$tmp/1.txt"
+check json_names_its_schema grep -q '"schema": "allocrig.result/1"' "$tmp/1.json"
+check csv_has_a_row_a_run [ "$(wc -l <"$tmp/1.csv")" = 5 ]
+check csv_rows_are_as_long_as_the_header [ "$(awk -F, '{ print NF }' "$tmp/1.csv" | sort -u | wc -l)" = 1 ]
+metrics=$("$ALLOCRIG" list metrics | awk 'NR > 1' | wc -l)
+check csv_has_every_metric [ "$(head -n 1 "$tmp/1.csv" | tr , '\n' | wc -l)" = $((metrics + 16)) ]
+run run -p growth -w order_flip --json -
+check json_on_standard_output_stands_alone [ "$(head -c 1 "$out")$(grep -c '^1 ' "$out")" = '{0' ]
+
+"$ALLOCRIG" run -p growth -w "$tape" --placements "$tmp/p.csv" --series "$tmp/s.csv" --csv "$tmp/r.csv" >/dev/null
+check placements_header [ "$(head -n 1 "$tmp/p.csv")" = event,op,id,requested,granted,segment,offset,granted_total,reserved ]
+column() { # FILE NAME: of the first row
+    awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i } NR == 2 { print $c }' "$1"
+}
+check placements_have_each_request [ "$(awk -F, '$2 == "a" || $2 == "p"' "$tmp/p.csv" | wc -l)" = "$(column "$tmp/r.csv" allocs)" ]
+check placements_have_each_free [ "$(awk -F, '$2 == "f"' "$tmp/p.csv" | wc -l)" = "$(column "$tmp/r.csv" frees)" ]
+check series_has_each_event [ "$(($(wc -l <"$tmp/s.csv") - 1))" = "$(column "$tmp/r.csv" events)" ]
+peak() { # COLUMN: its maximum over the series
+    awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i } NR > 1 && $c > m { m = $c } END { printf "%.0f\n", m }' "$tmp/s.csv"
+}
+for name in live granted reserved physical; do
+    check "series_peaks_at_peak_$name" [ "$(peak ${name}_bytes)" = "$(column "$tmp/r.csv" peak_${name}_bytes)" ]
+done
+"$ALLOCRIG" run -p growth -w "$tape" --placements "$tmp/p2.csv" --series "$tmp/s2.csv" >/dev/null
+check placements_are_the_same cmp "$tmp/p.csv" "$tmp/p2.csv"
+check series_is_the_same cmp "$tmp/s.csv" "$tmp/s2.csv"
+refuses placements_of_two_policies 2 '--placements holds one run and this is 2' run -p growth -p bfc -w order_flip --placements "$tmp/x"
+refuses series_of_two_workloads 2 '--series holds one run and this is 2' run -p bfc -w order_flip -w random --series "$tmp/x"
+refuses series_of_repetitions 2 '--series holds one run and this is 3' run -p bfc -w order_flip --reps 3 --series "$tmp/x"
+refuses two_formats_on_one_stream 2 'only one file can be -' run -p bfc -w order_flip --json - --csv -
+
+# -- frees, repetitions, draws
+run run -p growth -w "$streams"
+check two_ways_to_free grep -qE 'frees at-once' "$out"
+check two_ways_to_free_both grep -qE 'frees recorded' "$out"
+run run -p growth -w "$streams" --frees recorded
+check one_way_if_asked_for [ "$(grep -c 'side_streams: ' "$out")" = 1 ]
+refuses placements_of_two_ways 2 'replayed in two ways; add --frees' run -p growth -w "$streams" --placements "$tmp/x"
+run run -p growth -w order_flip --reps 3 --csv -
+check repetitions_are_rows [ "$(cut -d, -f13 "$out" | paste -sd ' ')" = 'repetition 0 1 2' ]
+run run -p growth -w order_flip --reps 3
+check table_shows_one_repetition [ "$(grep -c growth "$out")" = 1 ]
+run run -p growth -p bfc -w random:events=2000 -d sim:addresses=random --draws 3
+check draws_have_a_spread grep -qE '^growth +3 of 3 ' "$out"
+refuses draws_need_drawn_addresses 2 'addresses=random' run -p growth -w order_flip --draws 3
+run run -p growth -w order_flip --time
+check time_shows_latency grep -q 'alloc p50' "$out"
+run run -p growth -w order_flip --metrics none --csv -
+check no_metrics_keeps_the_physical_peak [ "$(column "$out" peak_physical_bytes)" = 268435456 ]
+check no_metrics_has_no_mean [ -z "$(column "$out" external_fragmentation_mean)" ]
+
+# -- sizes
+run run -p growth:limit=64MiB -w order_flip
+check sizes_take_units grep -q 'DNF @' "$out"
+run run -p growth:limit=64M -w order_flip
+check short_units_mean_the_same grep -q 'DNF @' "$out"
+refuses bad_size 2 'limit.*"64Mx" is not a size' run -p growth:limit=64Mx -w order_flip
+finish
