@@ -37,7 +37,7 @@ printf 'event,op\n1,a\n' >"$tmp/odd.csv"
 refuses_trace unknown_content "$tmp/odd.csv" "$tmp/odd.csv"
 
 "$ALLOCRIG" gen random:events=1000 -o "$tmp/good.bin" >/dev/null
-check a_good_binary_trace quietly "$ALLOCRIG" inspect "$tmp/good.bin"
+check a_good_binary_trace quietly "$ALLOCRIG" run -p growth -w "$tmp/good.bin"
 bytes=$(stat -c %s "$tmp/good.bin")
 head -c $((bytes - 100)) "$tmp/good.bin" >"$tmp/cut.bin"
 refuses_trace truncated_binary "$tmp/cut.bin: " "$tmp/cut.bin"
