@@ -57,9 +57,20 @@ struct trace_attributes {
     uint32_t tenant;
     uint8_t space;    /* enum trace_space */
     uint8_t end;      /* enum trace_end */
-    uint16_t given;   /* bit per key in the order above, so that `align=0` survives a copy */
+    uint16_t given;   /* TRACE_GIVEN_x of the keys that were written, so that `pool=0`
+                         survives a copy */
     const char *rest; /* keys unknown to this version, kept as they were: "x=1,y=2"; or NULL */
 };
+
+/* Bits of `given`, in the order in which FORMAT.md lists the keys. */
+#define TRACE_GIVEN_TAG    0x01u
+#define TRACE_GIVEN_POOL   0x02u
+#define TRACE_GIVEN_ALIGN  0x04u
+#define TRACE_GIVEN_DEVICE 0x08u
+#define TRACE_GIVEN_THREAD 0x10u
+#define TRACE_GIVEN_TENANT 0x20u
+#define TRACE_GIVEN_SPACE  0x40u
+#define TRACE_GIVEN_END    0x80u
 
 /* What became of a request, for those who make requests that depend on it. */
 struct trace_served {

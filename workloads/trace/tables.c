@@ -307,3 +307,17 @@ enum status trace_tables_add_text(struct trace_tables *tables, const char *text,
     *index = at;
     return STATUS_OK;
 }
+
+enum status trace_tables_take(struct trace_tables *tables, struct trace_source *source,
+                              struct trace_event *event, const struct trace_attributes *attributes,
+                              struct error *error)
+{
+    if (!attributes && event->attributes)
+        attributes = trace_attributes_of(source, event->attributes);
+    enum status status = trace_tables_attributes(tables, attributes, &event->attributes, error);
+    if (status || (event->kind != TRACE_MARK && event->kind != TRACE_NOTE))
+        return status;
+    const char *text = trace_text_of(source, event->value);
+    return trace_tables_add_text(tables, text ? text : "", text ? strlen(text) : 0, &event->value,
+                                 error);
+}

@@ -3,7 +3,7 @@
 #ifndef WORKLOADS_TRACE_TABLES_H
 #define WORKLOADS_TRACE_TABLES_H
 
-#include "workloads/trace/event.h"
+#include "workloads/trace/source.h"
 #include "workloads/trace/texts.h"
 
 struct trace_tables {
@@ -26,6 +26,12 @@ enum status trace_tables_keys(struct trace_tables *tables, const char *text, siz
 enum status trace_tables_attributes(struct trace_tables *tables,
                                     const struct trace_attributes *attributes, uint32_t *index,
                                     struct error *error) STATUS_CHECKED;
+
+/* Puts the keys and the text of an event of `source` into these tables and their indexes into the
+ * event; `attributes` stands for the event's own keys where it is not NULL. */
+enum status trace_tables_take(struct trace_tables *tables, struct trace_source *source,
+                              struct trace_event *event, const struct trace_attributes *attributes,
+                              struct error *error) STATUS_CHECKED;
 
 /* The keys by index; valid until the tables are closed. 0 and what is out of range: none. */
 const struct trace_attributes *trace_tables_at(const struct trace_tables *tables, uint32_t index);

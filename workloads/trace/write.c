@@ -30,22 +30,6 @@ struct writer {
     struct trace_event batch[BATCH];
 };
 
-/* The event with its keys and texts by the writer's own tables. */
-static enum status take_over(struct writer *writer, struct trace_event *event, struct error *error)
-{
-    enum status status = STATUS_OK;
-    if (event->kind == TRACE_MARK || event->kind == TRACE_NOTE) {
-        const char *text = trace_text_of(writer->source, event->value);
-        status = trace_tables_add_text(&writer->tables, text ? text : "", text ? strlen(text) : 0,
-                                       &event->value, error);
-    }
-    if (!status && event->attributes)
-        status = trace_tables_attributes(&writer->tables,
-                                         trace_attributes_of(writer->source, event->attributes),
-                                         &event->attributes, error);
-    return status;
-}
-
 static enum status write_line(struct writer *writer, const struct trace_event *event,
                               uint32_t block_stream, struct error *error)
 {
@@ -77,7 +61,7 @@ static enum status take_event(struct writer *writer, const struct trace_event *g
                               struct error *error)
 {
     struct trace_event event = *given;
-    enum status status = take_over(writer, &event, error);
+    enum status status = trace_tables_take(&writer->tables, writer->source, &event, NULL, error);
     if (!status)
         status = trace_check_event(&writer->check, &event, error);
     if (status)

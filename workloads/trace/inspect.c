@@ -1,0 +1,219 @@
+/* What is in a trace: one pass with an entry per slot. */
+#include "workloads/trace/inspect.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct block {
+    uint64_t bytes, born; /* the number of requests before it */
+    bool live, pending;
+};
+
+struct pass {
+    struct inspect *out;
+    struct block *blocks;
+    size_t block_count, step_capacity;
+    uint64_t event, requests, live_bytes, live_blocks;
+    struct inspect_step step;
+};
+
+const char *inspect_key_name(unsigned index)
+{
+    static const char *const names[INSPECT_KEYS] = {"tag",    "pool",  "align", "device", "thread",
+                                                    "tenant", "space", "end",   "other"};
+    return index < INSPECT_KEYS ? names[index] : "";
+}
+
+static unsigned bin_of(uint64_t value)
+{
+    unsigned bin = 0;
+    for (; value; value >>= 1)
+        bin++;
+    return bin < INSPECT_BINS ? bin : INSPECT_BINS - 1;
+}
+
+uint64_t inspect_bin_from(unsigned bin)
+{
+    return bin ? UINT64_C(1) << (bin - 1) : 0;
+}
+
+void inspect_close(struct inspect *inspect)
+{
+    free(inspect->streams);
+    free(inspect->steps);
+    inspect->streams = NULL;
+    inspect->steps = NULL;
+}
+
+/* Grows a zeroed array so that `index` lies in it. */
+static bool reach(void **items, size_t *count, size_t index, size_t bytes)
+{
+    if (index < *count)
+        return true;
+    size_t more = index + index / 2 + 16;
+    char *grown = realloc(*items, more * bytes);
+    if (!grown)
+        return false;
+    memset(grown + *count * bytes, 0, (more - *count) * bytes);
+    *items = grown;
+    *count = more;
+    return true;
+}
+
+static enum status no_memory(struct error *error)
+{
+    return error_set(error, STATUS_HOST_MEMORY, "no host memory to describe a trace");
+}
+
+static struct inspect_stream *stream_at(struct inspect *out, uint32_t stream)
+{
+    size_t count = out->stream_count;
+    void *items = out->streams;
+    if (!reach(&items, &count, stream, sizeof *out->streams))
+        return NULL;
+    out->streams = items;
+    out->stream_count = (uint32_t)count;
+    return &out->streams[stream];
+}
+
+static enum status take_request(struct pass *pass, const struct trace_event *event,
+                                struct error *error)
+{
+    struct inspect *out = pass->out;
+    void *items = pass->blocks;
+    struct inspect_stream *stream = stream_at(out, event->stream);
+    if (!stream || !reach(&items, &pass->block_count, event->slot, sizeof *pass->blocks))
+        return no_memory(error);
+    pass->blocks = items;
+    struct block *block = &pass->blocks[event->slot];
+    if (block->pending)
+        out->pending_blocks++;
+    *block = (struct block){.bytes = event->value, .born = pass->requests++, .live = true};
+    struct inspect_bin *bin = &out->sizes[bin_of(event->value)];
+    bin->blocks++;
+    bin->bytes += event->value;
+    stream->blocks++;
+    stream->bytes += event->value;
+    pass->step.requests++;
+    pass->step.bytes += event->value;
+    pass->live_bytes += event->value;
+    if (event->value > out->largest_bytes)
+        out->largest_bytes = event->value;
+    if (pass->live_bytes > out->peak_live_bytes) {
+        out->peak_live_bytes = pass->live_bytes;
+        out->peak_event = pass->event;
+    }
+    if (++pass->live_blocks > out->peak_live_blocks)
+        out->peak_live_blocks = pass->live_blocks;
+    if (pass->live_bytes > pass->step.peak_live_bytes)
+        pass->step.peak_live_bytes = pass->live_bytes;
+    return STATUS_OK;
+}
+
+static void take_end(struct pass *pass, const struct trace_event *event)
+{
+    if (event->slot >= pass->block_count)
+        return;
+    struct block *block = &pass->blocks[event->slot];
+    if (block->live) {
+        struct inspect_bin *bin = &pass->out->lifetimes[bin_of(pass->requests - 1 - block->born)];
+        bin->blocks++;
+        bin->bytes += block->bytes;
+        pass->out->let_go_blocks++;
+        pass->live_bytes -= block->bytes;
+        pass->live_blocks--;
+    }
+    block->live = false;
+    block->pending = event->kind == TRACE_LET_GO;
+}
+
+static enum status end_step(struct pass *pass, struct error *error)
+{
+    void *items = pass->out->steps;
+    if (!reach(&items, &pass->step_capacity, pass->out->step_count, sizeof pass->step))
+        return no_memory(error);
+    pass->out->steps = items;
+    pass->step.events = pass->event + 1 - pass->step.first_event;
+    pass->step.live_bytes = pass->live_bytes;
+    pass->out->steps[pass->out->step_count++] = pass->step;
+    pass->step =
+        (struct inspect_step){.first_event = pass->event + 1, .peak_live_bytes = pass->live_bytes};
+    return STATUS_OK;
+}
+
+static void count_keys(struct inspect *out, const struct trace_attributes *keys)
+{
+    for (unsigned key = 0; key < INSPECT_KEYS - 1; key++)
+        out->keys[key] += keys->given >> key & 1u;
+    out->keys[INSPECT_KEYS - 1] += keys->rest != NULL;
+}
+
+static enum status take_event(struct pass *pass, const struct trace_event *event,
+                              struct error *error)
+{
+    struct inspect *out = pass->out;
+    struct inspect_stream *stream;
+    switch (event->kind) {
+    case TRACE_ALLOC:
+    case TRACE_PROBE:
+        return take_request(pass, event, error);
+    case TRACE_LET_GO:
+    case TRACE_FREE:
+        take_end(pass, event);
+        return STATUS_OK;
+    case TRACE_USE:
+    case TRACE_KERNEL:
+        stream = stream_at(out, event->stream);
+        if (!stream)
+            return no_memory(error);
+        stream->uses += event->kind == TRACE_USE;
+        stream->kernels += event->kind == TRACE_KERNEL;
+        stream->kernel_ns += event->kind == TRACE_KERNEL ? event->value : 0;
+        out->kernel_ns += event->kind == TRACE_KERNEL ? event->value : 0;
+        return STATUS_OK;
+    case TRACE_MARK:
+        return event->flags & TRACE_STEP ? end_step(pass, error) : STATUS_OK;
+    case TRACE_TIME:
+        out->duration_ns = event->value;
+        return STATUS_OK;
+    default:
+        return STATUS_OK;
+    }
+}
+
+static void finish(struct pass *pass, const struct trace_info *info)
+{
+    struct inspect *out = pass->out;
+    for (size_t i = 0; i < pass->block_count; i++) {
+        out->kept_blocks += pass->blocks[i].live;
+        out->kept_bytes += pass->blocks[i].live ? pass->blocks[i].bytes : 0;
+        out->pending_blocks += pass->blocks[i].pending;
+    }
+    if (out->stream_count > info->streams)
+        out->stream_count = info->streams;
+}
+
+enum status inspect_trace(struct trace_source *source, struct inspect *out, struct error *error)
+{
+    *out = (struct inspect){0};
+    struct pass pass = {.out = out};
+    const struct trace_event *events;
+    size_t count;
+    enum status status;
+    while (!(status = trace_next(source, &events, &count, error)) && count) {
+        for (size_t i = 0; i < count && !status; i++, pass.event++) {
+            out->by_kind[events[i].kind]++;
+            if (events[i].attributes)
+                count_keys(out, trace_attributes_of(source, events[i].attributes));
+            status = take_event(&pass, &events[i], error);
+        }
+        if (status)
+            break;
+    }
+    if (!status && !stream_at(out, source->info.streams ? source->info.streams - 1 : 0))
+        status = no_memory(error);
+    if (!status)
+        finish(&pass, &source->info);
+    free(pass.blocks);
+    return status;
+}

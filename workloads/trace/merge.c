@@ -1,0 +1,206 @@
+/* Several traces at the same time.
+ *
+ * What: one source whose events are those of several, each trace in its own order. How:
+ * 1. Where all have recorded times, the trace whose clock stands lowest goes next, ties by the
+ *    order given; else the one that has given the smallest share of its events.
+ * 2. Streams of a trace lie behind those of the traces before it; its event numbers are spread
+ *    (number × traces + trace), its blocks get new ids, its events the key tenant=trace.
+ * 3. Notes are left out: the result is not what any allocator saw. */
+#include "workloads/trace/filter.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "workloads/trace/rewrite.h"
+
+struct part {
+    struct trace_source *source;
+    const struct trace_event *events; /* the span in hand */
+    size_t at, count;
+    bool ended;
+    uint64_t given, time_ns;
+    uint32_t first_stream;
+    uint64_t *ids; /* the new id by the source's slot */
+    size_t id_count;
+};
+
+struct merge {
+    struct trace_rewrite base;
+    struct part *parts;
+    size_t part_count;
+    bool by_time;
+    uint64_t next_id, time_ns;
+};
+
+static enum status look_ahead(struct part *part, struct error *error)
+{
+    if (part->ended || part->at < part->count)
+        return STATUS_OK;
+    part->at = 0;
+    enum status status = trace_next(part->source, &part->events, &part->count, error);
+    part->ended = !status && !part->count;
+    return status;
+}
+
+/* Whether `a` goes before `b`, which stands later in the list. */
+static bool goes_first(const struct merge *merge, const struct part *a, const struct part *b)
+{
+    if (merge->by_time)
+        return a->time_ns <= b->time_ns;
+    double a_share = (double)a->given / (double)(a->source->info.events + 1);
+    double b_share = (double)b->given / (double)(b->source->info.events + 1);
+    return a_share <= b_share;
+}
+
+static enum status new_id(struct part *part, const struct trace_event *event, uint64_t **id,
+                          struct error *error)
+{
+    if (event->slot >= part->id_count) {
+        size_t count = event->slot + (size_t)event->slot / 2 + 64;
+        uint64_t *ids = realloc(part->ids, count * sizeof *ids);
+        if (!ids)
+            return error_set(error, STATUS_HOST_MEMORY, "no host memory for the blocks of a trace");
+        part->ids = ids;
+        part->id_count = count;
+    }
+    *id = &part->ids[event->slot];
+    return STATUS_OK;
+}
+
+static enum status emit_time(struct merge *merge, struct part *part, uint64_t time_ns,
+                             struct error *error)
+{
+    part->time_ns = time_ns;
+    if (!merge->by_time || time_ns <= merge->time_ns)
+        return STATUS_OK;
+    merge->time_ns = time_ns;
+    return trace_rewrite_emit(&merge->base, part->source,
+                              (struct trace_event){.kind = TRACE_TIME, .value = time_ns}, NULL,
+                              error);
+}
+
+static enum status emit_next(struct merge *merge, struct part *part, struct error *error)
+{
+    struct trace_event event = part->events[part->at++];
+    part->given++;
+    if (event.kind == TRACE_NOTE)
+        return STATUS_OK;
+    if (event.kind == TRACE_TIME)
+        return emit_time(merge, part, event.value, error);
+    if (trace_kind_has_block(event.kind)) {
+        uint64_t *id = NULL;
+        enum status status = new_id(part, &event, &id, error);
+        if (status)
+            return status;
+        if (event.kind == TRACE_ALLOC || event.kind == TRACE_PROBE)
+            *id = merge->next_id++;
+        event.id = *id;
+    }
+    if (event.kind <= TRACE_SYNC && event.stream != TRACE_NO_STREAM)
+        event.stream += part->first_stream;
+    size_t tenant = (size_t)(part - merge->parts);
+    if (event.kind == TRACE_RECORD || event.kind == TRACE_WAIT)
+        event.value = event.value * merge->part_count + tenant;
+    struct trace_attributes keys = *trace_attributes_of(part->source, event.attributes);
+    keys.tenant = (uint32_t)tenant;
+    keys.given = (uint16_t)(keys.given | TRACE_GIVEN_TENANT);
+    return trace_rewrite_emit(&merge->base, part->source, event, &keys, error);
+}
+
+static enum status merge_fill(struct trace_rewrite *self, struct error *error)
+{
+    struct merge *merge = (struct merge *)self;
+    while (self->count < 4096) {
+        struct part *next = NULL;
+        for (size_t i = 0; i < merge->part_count; i++) {
+            struct part *part = &merge->parts[i];
+            enum status status = look_ahead(part, error);
+            if (status)
+                return status;
+            if (!part->ended && (!next || !goes_first(merge, next, part)))
+                next = part;
+        }
+        if (!next)
+            return STATUS_OK;
+        enum status status = emit_next(merge, next, error);
+        if (status)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+static enum status merge_restart(struct trace_rewrite *self, struct error *error)
+{
+    struct merge *merge = (struct merge *)self;
+    merge->next_id = merge->time_ns = 0;
+    for (size_t i = 0; i < merge->part_count; i++) {
+        struct part *part = &merge->parts[i];
+        part->at = part->count = 0;
+        part->ended = false;
+        part->given = part->time_ns = 0;
+        enum status status = trace_rewind(part->source, error);
+        if (status)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+static void merge_close(struct trace_rewrite *self)
+{
+    struct merge *merge = (struct merge *)self;
+    for (size_t i = 0; i < merge->part_count; i++) {
+        trace_close(merge->parts[i].source);
+        free(merge->parts[i].ids);
+    }
+    free(merge->parts);
+}
+
+static const struct trace_rewrite_ops merge_ops = {
+    .fill = merge_fill, .restart = merge_restart, .close = merge_close};
+
+static void describe(struct merge *merge)
+{
+    struct trace_info *info = &merge->base.base.info;
+    uint32_t streams = 0;
+    info->complete = true;
+    merge->by_time = true;
+    for (size_t i = 0; i < merge->part_count; i++) {
+        const struct trace_info *from = &merge->parts[i].source->info;
+        size_t used = strlen(info->name);
+        (void)snprintf(info->name + used, sizeof info->name - used, "%s%s", i ? "+" : "",
+                       from->name);
+        merge->parts[i].first_stream = streams;
+        streams += from->streams;
+        info->complete &= from->complete;
+        merge->by_time &= from->has_times;
+    }
+    (void)snprintf(info->format, sizeof info->format, "%s", merge->parts[0].source->info.format);
+    (void)snprintf(info->card, sizeof info->card, "%s", merge->parts[0].source->info.card);
+    info->capacity_bytes = merge->parts[0].source->info.capacity_bytes;
+}
+
+enum status trace_merge(struct trace_source *const *sources, size_t count,
+                        struct trace_source **out, struct error *error)
+{
+    struct merge *merge = calloc(1, sizeof *merge);
+    struct part *parts = calloc(count + 1, sizeof *parts);
+    if (!merge || !parts || !count) {
+        for (size_t i = 0; i < count; i++)
+            trace_close(sources[i]);
+        free(merge);
+        free(parts);
+        return count ? error_set(error, STATUS_HOST_MEMORY, "no host memory for a merge")
+                     : error_set(error, STATUS_INVALID, "a merge of no traces");
+    }
+    merge->base.ops = &merge_ops;
+    merge->parts = parts;
+    merge->part_count = count;
+    for (size_t i = 0; i < count; i++)
+        parts[i].source = sources[i];
+    describe(merge);
+    enum status status = trace_rewrite_open(&merge->base, error);
+    if (!status)
+        *out = &merge->base.base;
+    return status;
+}

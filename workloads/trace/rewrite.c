@@ -1,0 +1,95 @@
+/* A source made from other sources: two passes as the text reader has them. The first checks and
+ * counts, later ones only give slots. */
+#include "workloads/trace/rewrite.h"
+
+#include <stdlib.h>
+
+enum status trace_rewrite_emit(struct trace_rewrite *self, struct trace_source *source,
+                               struct trace_event event, const struct trace_attributes *attributes,
+                               struct error *error)
+{
+    if (self->count == self->capacity) {
+        size_t capacity = self->capacity ? self->capacity * 2 : 4096;
+        struct trace_event *span = realloc(self->span, capacity * sizeof *span);
+        if (!span)
+            return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu events", capacity);
+        self->span = span;
+        self->capacity = capacity;
+    }
+    enum status status = trace_tables_take(&self->tables, source, &event, attributes, error);
+    if (!status)
+        status = trace_check_event(&self->check, &event, error);
+    if (status)
+        return error_prefix(error, status, "%s: event %llu", self->base.info.name,
+                            (unsigned long long)self->check.counts.events);
+    self->span[self->count++] = event;
+    return STATUS_OK;
+}
+
+static enum status rewrite_next(struct trace_source *source, const struct trace_event **events,
+                                size_t *count, struct error *error)
+{
+    struct trace_rewrite *self = (struct trace_rewrite *)source;
+    self->count = 0;
+    enum status status = self->ops->fill(self, error);
+    *events = self->span;
+    *count = self->count;
+    return status;
+}
+
+static enum status rewrite_rewind(struct trace_source *source, struct error *error)
+{
+    struct trace_rewrite *self = (struct trace_rewrite *)source;
+    trace_check_close(&self->check);
+    trace_check_start(&self->check, &self->tables, false, self->let_go_final);
+    self->check.hash_off = self->opened;
+    return self->ops->restart(self, error);
+}
+
+static const struct trace_attributes *rewrite_attributes(struct trace_source *source,
+                                                         uint32_t index)
+{
+    return trace_tables_at(&((struct trace_rewrite *)source)->tables, index);
+}
+
+static const char *rewrite_text(struct trace_source *source, uint64_t index)
+{
+    return trace_tables_text(&((struct trace_rewrite *)source)->tables, index);
+}
+
+static void rewrite_close(struct trace_source *source)
+{
+    struct trace_rewrite *self = (struct trace_rewrite *)source;
+    self->ops->close(self);
+    trace_check_close(&self->check);
+    trace_tables_close(&self->tables);
+    free(self->span);
+    free(self);
+}
+
+static const struct trace_source_ops rewrite_ops = {
+    .next = rewrite_next,
+    .rewind = rewrite_rewind,
+    .attributes = rewrite_attributes,
+    .text = rewrite_text,
+    .close = rewrite_close,
+};
+
+enum status trace_rewrite_open(struct trace_rewrite *self, struct error *error)
+{
+    self->base.ops = &rewrite_ops;
+    const struct trace_event *events;
+    size_t count = 1;
+    enum status status = rewrite_rewind(&self->base, error);
+    while (!status && count)
+        status = rewrite_next(&self->base, &events, &count, error);
+    if (!status) {
+        trace_check_finish(&self->check, &self->base.info);
+        self->let_go_final = self->check.let_gos && !self->base.info.has_split_frees;
+        self->opened = true;
+        status = rewrite_rewind(&self->base, error);
+    }
+    if (status)
+        rewrite_close(&self->base);
+    return status;
+}

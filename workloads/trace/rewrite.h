@@ -1,0 +1,41 @@
+/* What filters and merges share: a source whose events are made from those of other sources. It
+ * keeps its own keys and texts, gives slots, and has pulled everything once when it is opened,
+ * so that it knows its counts; memory is that of the blocks live at once. */
+#ifndef WORKLOADS_TRACE_REWRITE_H
+#define WORKLOADS_TRACE_REWRITE_H
+
+#include "workloads/trace/check.h"
+
+struct trace_rewrite;
+
+struct trace_rewrite_ops {
+    /* Emits the next events; none at the end. */
+    enum status (*fill)(struct trace_rewrite *self, struct error *error);
+    /* Back to the first event. */
+    enum status (*restart)(struct trace_rewrite *self, struct error *error);
+    /* Closes what it has beside the base. */
+    void (*close)(struct trace_rewrite *self);
+};
+
+/* The first member of its own struct, which was made by malloc. */
+struct trace_rewrite {
+    struct trace_source base;
+    const struct trace_rewrite_ops *ops;
+    struct trace_tables tables;
+    struct trace_check check;
+    bool let_go_final, opened;
+    struct trace_event *span;
+    size_t count, capacity;
+};
+
+/* Emits an event whose id is that of the new trace; keys and texts are those of `source`, or
+ * `attributes` where it is not NULL. */
+enum status trace_rewrite_emit(struct trace_rewrite *self, struct trace_source *source,
+                               struct trace_event event, const struct trace_attributes *attributes,
+                               struct error *error) STATUS_CHECKED;
+
+/* The first pass, after which the source stands at its first event. `self` has its ops and the
+ * fields of info that are not counted. A failure closes it. */
+enum status trace_rewrite_open(struct trace_rewrite *self, struct error *error) STATUS_CHECKED;
+
+#endif
