@@ -7,6 +7,9 @@
  * has passed are taken together: a poll of any of them then tells of all of them. */
 #define MARKS_MOST 4096u
 
+/* How many events there are at least before any is forgotten. */
+#define EVENTS_LEAST 1024u
+
 struct sim_event {
     struct range range; /* start is the event's number */
     struct sim_moment moment;
@@ -16,6 +19,7 @@ void sim_clock_open(struct sim_clock *self, uint32_t launch_queue)
 {
     memset(self, 0, sizeof *self);
     self->launch_queue = launch_queue;
+    self->events_bound = EVENTS_LEAST;
 }
 
 /* Forgets the first `count` fences. */
@@ -129,6 +133,26 @@ static bool clock_moment(const struct sim_stream *stream, uint32_t ordinal, stru
     return true;
 }
 
+/* Forgets the events that the host has found past. What they came after is known too: it
+ * became known with them, or with later work of the same stream. */
+static void events_bound(struct sim_clock *self)
+{
+    if (self->events.count < self->events_bound)
+        return;
+    struct range *range = ranges_from(&self->events, 0);
+    while (range) {
+        struct sim_event *event = (struct sim_event *)range;
+        range = ranges_from(&self->events, range->end);
+        if (event->moment.time_ns <= self->now_ns &&
+            sim_clock_known(self, event->moment.stream, event->moment.sequence)) {
+            ranges_remove(&self->events, &event->range);
+            free(event->moment.clock);
+            free(event);
+        }
+    }
+    self->events_bound = EVENTS_LEAST + 2 * self->events.count;
+}
+
 void sim_clock_event_record(struct sim_clock *self, uint64_t number, uint32_t ordinal)
 {
     struct sim_stream *stream = clock_stream(self, ordinal);
@@ -136,6 +160,7 @@ void sim_clock_event_record(struct sim_clock *self, uint64_t number, uint32_t or
         return;
     struct sim_event *event = (struct sim_event *)ranges_find(&self->events, number);
     if (!event) {
+        events_bound(self);
         event = calloc(1, sizeof *event);
         if (!event) {
             self->failed = true;

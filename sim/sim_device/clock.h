@@ -8,7 +8,9 @@
  *    the highest sequence that all its future work comes after (Fidge and Mattern, 1988): an
  *    event carries the recording stream's clock, a wait takes the higher of both. Streams have
  *    none until they wait for another, so that one stream alone pays nothing.
- * 4. `known` is the sequence up to which the host has found a stream done: by a wait, a
+ * 4. An event that the host has found past orders nothing any more: it is forgotten, so that a
+ *    trace with a number for each record does not fill the memory.
+ * 5. `known` is the sequence up to which the host has found a stream done: by a wait, a
  *    synchronisation or a poll that said yes. Time that merely passed does not count: what
  *    is right then is right at any speed of the device. */
 #ifndef SIM_SIM_DEVICE_CLOCK_H
@@ -50,7 +52,8 @@ struct sim_clock {
     uint32_t stream_count;
     uint32_t launch_queue;
     struct ranges events;
-    bool failed; /* a stream could not be made: no memory, or an ordinal beyond the most */
+    size_t events_bound; /* at so many events those that no longer matter are forgotten */
+    bool failed;         /* a stream could not be made: no memory, or an ordinal beyond the most */
 };
 
 void sim_clock_open(struct sim_clock *self, uint32_t launch_queue);

@@ -14,36 +14,32 @@ static uint32_t slots_of(const struct small_pages *self, uint64_t bytes)
     return (uint32_t)((bytes + self->granule_bytes - 1) / self->granule_bytes);
 }
 
-static bool slot_taken(const struct small_page *page, uint32_t slot)
-{
-    return page->taken[slot / 64] >> (slot % 64) & 1;
-}
-
 /* The first free run of at least `wanted` slots; its start, or the number of slots. With
  * `wanted` 0 the whole page is looked at, for its longest run. */
 static uint32_t page_scan(const struct small_page *page, uint32_t slots, uint32_t wanted,
                           uint32_t *longest)
 {
-    uint32_t run = 0;
+    uint32_t run = 0; /* free slots in a row up to here */
     *longest = 0;
-    for (uint32_t slot = 0; slot < slots;) {
-        if (slot % 64 == 0 && page->taken[slot / 64] == UINT64_MAX) {
-            run = 0;
-            slot += 64;
-            continue;
+    for (uint32_t word = 0; word * 64 < slots; word++) {
+        uint64_t free_bits = ~page->taken[word];
+        for (uint32_t at = 0; at < 64;) {
+            uint64_t rest = free_bits >> at;
+            uint32_t length = 64 - at;
+            if (rest & 1) {
+                uint32_t ones = ~rest ? (uint32_t)__builtin_ctzll(~rest) : 64;
+                length = ones < length ? ones : length;
+                run += length;
+            } else {
+                length = rest ? (uint32_t)__builtin_ctzll(rest) : length;
+                run = 0;
+            }
+            at += length;
+            if (run > *longest)
+                *longest = run;
+            if (wanted && run >= wanted)
+                return word * 64 + at - run;
         }
-        bool empty_word = slot % 64 == 0 && page->taken[slot / 64] == 0 && slot + 64 <= slots;
-        if (empty_word) {
-            run += 64;
-            slot += 64;
-        } else {
-            run = slot_taken(page, slot) ? 0 : run + 1;
-            slot++;
-        }
-        if (run > *longest)
-            *longest = run;
-        if (wanted && run >= wanted)
-            return slot - run;
     }
     return slots;
 }
@@ -96,6 +92,8 @@ struct small_page *small_pages_add(struct small_pages *self, uint64_t address)
         return NULL;
     page->range.start = address;
     page->range.end = address + self->page_bytes;
+    if (page_slots(self) < 64) /* the rest of the only word is not there */
+        page->taken[0] = UINT64_MAX << page_slots(self);
     ranges_insert(&self->pages, &page->range);
     list_insert(self, page);
     return page;
@@ -107,12 +105,16 @@ static void page_mark(struct small_pages *self, struct small_page *page, uint64_
     uint32_t first = (uint32_t)((address - page->range.start) / self->granule_bytes);
     uint32_t count = slots_of(self, bytes);
     list_remove(self, page);
-    for (uint32_t slot = first; slot < first + count; slot++) {
-        uint64_t bit = UINT64_C(1) << slot % 64;
+    for (uint32_t slot = first; slot < first + count;) {
+        uint32_t length = 64 - slot % 64;
+        if (length > first + count - slot)
+            length = first + count - slot;
+        uint64_t bits = (UINT64_MAX >> (64 - length)) << slot % 64;
         if (taken)
-            page->taken[slot / 64] |= bit;
+            page->taken[slot / 64] |= bits;
         else
-            page->taken[slot / 64] &= ~bit;
+            page->taken[slot / 64] &= ~bits;
+        slot += length;
     }
     page->used = taken ? page->used + count : page->used - count;
     list_insert(self, page);

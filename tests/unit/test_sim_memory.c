@@ -178,6 +178,7 @@ static void whole_card(void **state)
     struct device *device = sim_test_open("sim");
     uint64_t free_bytes, total_bytes, address;
     backing_memory(device->backing, &free_bytes, &total_bytes);
+    assert_int_equal(total_bytes, UINT64_C(85017493504));
     assert_int_equal(device->props.total_bytes, UINT64_C(85017493504));
     assert_int_equal(device->props.capacity_bytes, UINT64_C(84470000000));
     address = sim_test_alloc(device, free_bytes);

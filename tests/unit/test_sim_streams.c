@@ -75,6 +75,33 @@ static void events_order_streams(void **state)
     device_close(device);
 }
 
+/* A number for each record; of those that the host has found past none has to be kept. */
+static void many_events(void **state)
+{
+    (void)state;
+    struct device *device = sim_test_open("sim");
+    const struct device_ops *ops = device->ops;
+    uint64_t address = sim_test_alloc(device, MIB), pending = 0;
+    for (uint64_t event = 1; event < 50000; event++) {
+        ops->kernel(device, A, 10);
+        ops->event_record(device, event, A);
+        if (event % 100 == 0)
+            ops->sync(device, A);
+    }
+    ops->kernel(device, A, 1000);
+    ops->used(device, address, MIB, A, 1);
+    ops->event_record(device, pending, A);
+    for (uint64_t event = 50000; event < 60000; event++)
+        ops->event_record(device, event, B);
+    ops->stream_wait(device, C, 49999); /* long past */
+    ops->handed_out(device, address, KIB, C, false, 2);
+    assert_int_equal(device->counters.races, 1);
+    ops->stream_wait(device, C, pending); /* still there */
+    ops->handed_out(device, address + KIB, KIB, C, false, 3);
+    assert_int_equal(device->counters.races, 1);
+    device_close(device);
+}
+
 static void fences_are_polled_and_waited_for(void **state)
 {
     (void)state;
@@ -344,6 +371,7 @@ int main(void)
         cmocka_unit_test(kernels_follow_each_other),
         cmocka_unit_test(the_launch_queue_holds_the_host),
         cmocka_unit_test(events_order_streams),
+        cmocka_unit_test(many_events),
         cmocka_unit_test(fences_are_polled_and_waited_for),
         cmocka_unit_test(many_fences_that_nobody_polls),
         cmocka_unit_test(a_race_is_caught),
