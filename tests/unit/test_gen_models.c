@@ -244,6 +244,44 @@ static void tape_lists(void **state)
     gen_rig_refused("embedding:sparse='2'", sentence, sizeof sentence);
 }
 
+/* Whatever the options, every block is let go in the end but the libraries' workspaces. */
+static void tape_leaves_only_workspaces(void **state)
+{
+    (void)state;
+    static const char *const activations[] = {"none", "relu", "gelu"};
+    static const char *const biases[] = {"separate", "fused", "none"};
+    static const char *const types[] = {"float32", "float16", "bfloat16", "int8"};
+    for (unsigned i = 0; i < 3 * 3 * 4 * 2 * 4; i++) {
+        char text[256];
+        unsigned bias = i / 3 % 3;
+        snprintf(text, sizeof text,
+                 "gradient_tape:layers=5,width=64,batches='3',lengths='8-32',steps=3,accumulate=2,"
+                 "activation=%s,bias=%s,dtype=%s,persistent=%u,recompute=%u",
+                 activations[i % 3], biases[bias], types[i / 9 % 4], i / 36 % 2, i / 72);
+        pull(text, &sums);
+        assert_int_equal(sums.live_bytes,
+                         2 * EAGER_WORKSPACE_BYTES + (bias == 1 ? EAGER_FUSED_WORKSPACE_BYTES : 0));
+        assert_int_equal(sums.steps, 3);
+    }
+}
+
+static void embedding_leaves_only_workspaces(void **state)
+{
+    (void)state;
+    static const char *const optimizers[] = {"none", "sgd", "momentum", "adagrad", "adam"};
+    static const char *const types[] = {"float32", "float16", "bfloat16", "int8"};
+    for (unsigned i = 0; i < 5 * 4 * 3; i++) {
+        char text[256];
+        snprintf(text, sizeof text,
+                 "embedding:steps=9,first=2,every=3,rows='100-5000',start=64,batches='16-400',"
+                 "optimizer=%s,dtype=%s,growth=%s,sparse='0-1'",
+                 optimizers[i % 5], types[i / 5 % 4], (const char *[]){"0", "1.5", "2"}[i / 20]);
+        pull(text, &sums);
+        assert_int_equal(sums.live_bytes, 2 * EAGER_WORKSPACE_BYTES + EAGER_FUSED_WORKSPACE_BYTES);
+        assert_int_equal(sums.steps, 9);
+    }
+}
+
 /* ---- matmul_cache ---- */
 
 /* Two shapes of which one comes again: two kernels are loaded, each after three probes,
@@ -290,6 +328,8 @@ int main(void)
         cmocka_unit_test(tape_accumulation),
         cmocka_unit_test(tape_optimizers_and_types),
         cmocka_unit_test(tape_lists),
+        cmocka_unit_test(tape_leaves_only_workspaces),
+        cmocka_unit_test(embedding_leaves_only_workspaces),
         cmocka_unit_test(matmul_first_uses),
         cmocka_unit_test(matmul_peak),
     };
