@@ -193,9 +193,10 @@ format:
 bench:
 	@.ci/deps bench || true
 	@+$(SUB) all
+	@rm -rf $(RESULTS)/data $(RESULTS)/figures; mkdir -p $(B); touch $(B)/bench-began
 	./allocrig run $(SUITE)
 	@+$(SUB) figures
-	@echo "files written:"; find $(RESULTS) -type f | sort | sed 's/^/  /'
+	@echo "files written:"; find $(RESULTS) -type f -newer $(B)/bench-began | sort | sed 's/^/  /'
 
 ## figures: draw results/latest/figures/ (SVG and PNG) from results/latest/data/
 figures:

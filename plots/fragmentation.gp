@@ -40,6 +40,6 @@ do for [p = 1:4] {
     # For each policy and workload one point: the values of the column in the order of the file.
     plot for [i = 1:N] for [w = 1:W] rows2(word(WORKLOADS, w), word(POLICIES, i)) using (place(w, i)):(column(COLUMN[p])) \
             with points pt point(i) ps 0.75 lc rgb colour(i) notitle, \
-         for [i = 1:N] NaN with points pt point(i) ps 0.9 lc rgb colour(i) title word(POLICIES, i)
+         for [i = 1:N] NaN with points pt point(i) ps 0.9 lc rgb colour(i) title name_if_in_file(i)
 }
 unset multiplot

@@ -25,5 +25,5 @@ do for [w = 1:W] {
          for [i = 1:N] frees(word(POLICIES, i), workload) using 1:(at_least_1($2)) with linespoints lw 1.1 dt 2 pt point(i) ps 0.4 lc rgb colour(i) notitle
 }
 eval key_only
-plot for [i = 1:N] NaN with linespoints lw 1.6 dt 1 pt point(i) ps 0.8 lc rgb colour(i) title word(POLICIES, i)
+plot for [i = 1:N] NaN with linespoints lw 1.6 dt 1 pt point(i) ps 0.8 lc rgb colour(i) title name_if_in_file(i)
 unset multiplot

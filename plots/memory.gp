@@ -2,6 +2,7 @@
 # has reserved (above) and what the device charges for it (below). Policies that hold more than four
 # times the peak of live bytes all along would flatten the rest: they are named, not drawn.
 HEIGHT = 640
+policy_column = 1
 load 'plots/style.gp'
 
 thin(policy, column) = sprintf("< awk -v policy='%s' -v by=%d -v buckets=700 -f plots/thin.awk '%s' '%s'", policy, column, IN, IN)
@@ -45,6 +46,6 @@ do for [p = 1:2] {
     plot thin(first_policy, 4) using x:($4 / unit) with fillsteps lc rgb GREY title 'live', \
          for [i = 1:N] (has(list, word(POLICIES, i)) ? thin(word(POLICIES, i), column) : '/dev/null') \
             using x:(column(column) / unit) with steps lw 1.6 dt dash(i) lc rgb colour(i) notitle, \
-         for [i = 1:N] NaN with lines lw 2.5 dt dash(i) lc rgb colour(i) title word(POLICIES, i)
+         for [i = 1:N] NaN with lines lw 2.5 dt dash(i) lc rgb colour(i) title name_if_in_file(i)
 }
 unset multiplot

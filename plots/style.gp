@@ -42,3 +42,9 @@ MIB = 1024.0 ** 2
 # The rows of IN in which the first column, or the first two, hold a value.
 rows1(value) = sprintf("< awk -F, '$1 == \"%s\"' '%s'", value, IN)
 rows2(first, second) = sprintf("< awk -F, '$1 == \"%s\" && $2 == \"%s\"' '%s'", first, second, IN)
+
+# The name of policy i where column `policy_column` of IN holds it; nothing, and so no entry in the
+# key, where this figure has no number for it.
+if (!exists("policy_column")) policy_column = 2
+IN_FILE = ' '.system(sprintf("awk -F, -v c=%d 'NR > 1 && !seen[$c]++ { printf \"%%s \", $c }' '%s'", policy_column, IN))
+name_if_in_file(i) = strstrt(IN_FILE, ' '.word(POLICIES, i).' ') > 0 ? word(POLICIES, i) : ''
