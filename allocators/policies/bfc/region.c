@@ -73,7 +73,7 @@ static enum status obtain(struct backing *backing, uint64_t least, uint64_t *byt
         if (status == STATUS_OK)
             return STATUS_OK;
         if (status != STATUS_REFUSED)
-            return STATUS_CORRUPT;
+            return status == STATUS_HOST_MEMORY ? status : STATUS_CORRUPT;
         uint64_t smaller = size_round_up((uint64_t)((float)*bytes * 0.9f), BFC_ROUNDING_BYTES);
         if (smaller >= *bytes) /* rounding up can undo the step at small sizes */
             smaller = *bytes - BFC_ROUNDING_BYTES;

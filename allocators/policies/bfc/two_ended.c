@@ -58,10 +58,10 @@ static uint32_t find_hole(struct bfc *self, struct bfc_index *index, enum bfc_en
         const struct bfc_chunk *chunk = &chunks[*place.link];
         if (fits(chunk, end, bytes, alignment))
             return *place.link;
-        from_bytes = chunk->bytes;
-        from_address = (chunk->address ^ index->address_flip) + 1;
-        if (from_address == 0) /* it was the last of its size */
-            from_bytes += BFC_ROUNDING_BYTES;
+        uint64_t flipped = chunk->address ^ index->address_flip;
+        bool last_of_its_size = flipped == UINT64_MAX;
+        from_bytes = chunk->bytes + (last_of_its_size ? BFC_ROUNDING_BYTES : 0);
+        from_address = last_of_its_size ? 0 : flipped + 1;
     }
     return 0;
 }
