@@ -1,5 +1,7 @@
 #include "sim/session.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,6 +62,34 @@ enum status session_plan(struct session *session, struct trace_source *trace,
         error_set(error, status, "%s: policy %s could not plan its %zu requests: %s",
                   trace->info.name, ops->name, count, status_meaning(status));
     return status;
+}
+
+enum status session_device_with(struct session_device *out, const struct spec *device,
+                                uint64_t capacity_bytes, struct error *error)
+{
+    const struct spec_link *link = &device->links[device->link_count - 1];
+    *out = (struct session_device){.spec = *device, .link = *link};
+    out->pairs = calloc(link->pair_count + 1, sizeof *out->pairs);
+    if (!out->pairs)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a device's spec");
+    size_t count = 0;
+    for (size_t i = 0; i < link->pair_count; i++)
+        if (strcmp(link->pairs[i].key, "capacity") != 0)
+            out->pairs[count++] = link->pairs[i];
+    snprintf(out->text, sizeof out->text, "%" PRIu64, capacity_bytes);
+    if (capacity_bytes)
+        out->pairs[count++] = (struct spec_pair){.key = "capacity", .value = out->text};
+    out->link.pairs = out->pairs;
+    out->link.pair_count = count;
+    out->spec.links = &out->link;
+    out->spec.link_count = 1;
+    return STATUS_OK;
+}
+
+void session_device_end(struct session_device *device)
+{
+    free(device->pairs);
+    device->pairs = NULL;
 }
 
 /* A source that hands on another one's events and keeps them. */

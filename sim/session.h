@@ -24,6 +24,20 @@ void session_close(struct session *session);
 enum status session_plan(struct session *session, struct trace_source *trace,
                          enum replay_frees frees, struct error *error) STATUS_CHECKED;
 
+/* A device's spec with another capacity: what it points into is in `text` and `pairs`, the rest
+ * stays the original's. */
+struct session_device {
+    struct spec spec;
+    struct spec_link link;
+    struct spec_pair *pairs;
+    char text[24];
+};
+
+/* With `capacity_bytes` 0 the device has all that the card has, whatever `device` says. */
+enum status session_device_with(struct session_device *out, const struct spec *device,
+                                uint64_t capacity_bytes, struct error *error) STATUS_CHECKED;
+void session_device_end(struct session_device *device);
+
 /* An adaptive source, played once with the policy, as a trace in memory: what later passes
  * replay. The caller closes it. The pass stops at the first failure if `experiment` does. */
 enum status session_write_down(const struct experiment *experiment, struct trace_source **out,

@@ -1,0 +1,50 @@
+#include "tests/support/experiment_rig.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "workloads/workload.h"
+
+void experiment_rig_over(struct experiment_rig *rig, const char *policy, const char *device,
+                         struct trace_source *source)
+{
+    memset(rig, 0, sizeof *rig);
+    rig->source = source;
+    if (spec_parse(policy, &rig->policy, &rig->error) ||
+        spec_parse(device, &rig->device, &rig->error))
+        fail_msg("%s", rig->error.text);
+    rig->experiment = (struct experiment){
+        .policy = &rig->policy,
+        .device = &rig->device,
+        .source = source,
+        .measure = REPLAY_METRICS_EXACT,
+        .seed = 1,
+    };
+}
+
+void experiment_rig_open(struct experiment_rig *rig, const char *policy, const char *device,
+                         const char *workload)
+{
+    struct trace_source *source;
+    struct error error;
+    if (workload_open(workload, &source, &error))
+        fail_msg("%s", error.text);
+    experiment_rig_over(rig, policy, device, source);
+}
+
+void experiment_rig_run(struct experiment_rig *rig)
+{
+    if (experiment_run(&rig->experiment, &rig->result, &rig->props, &rig->error))
+        fail_msg("%s", rig->error.text);
+}
+
+void experiment_rig_close(struct experiment_rig *rig)
+{
+    replay_result_close(&rig->result);
+    trace_close(rig->source);
+    spec_close(&rig->policy);
+    spec_close(&rig->device);
+}

@@ -1,0 +1,27 @@
+/* Experiments from texts: a policy, a device, a workload; what tests of the engine's outer
+ * parts share. */
+#ifndef TESTS_SUPPORT_EXPERIMENT_RIG_H
+#define TESTS_SUPPORT_EXPERIMENT_RIG_H
+
+#include "sim/replay.h"
+
+struct experiment_rig {
+    struct spec policy, device;
+    struct trace_source *source;
+    struct experiment experiment; /* change it before the run; metrics are exact */
+    struct replay_result result;
+    struct device_props props;
+    struct error error;
+};
+
+/* `workload` as workload_open reads it. Fails the test where a text is wrong. */
+void experiment_rig_open(struct experiment_rig *rig, const char *policy, const char *device,
+                         const char *workload);
+/* The same over a source, which the rig closes. */
+void experiment_rig_over(struct experiment_rig *rig, const char *policy, const char *device,
+                         struct trace_source *source);
+/* The experiment must be OK. */
+void experiment_rig_run(struct experiment_rig *rig);
+void experiment_rig_close(struct experiment_rig *rig);
+
+#endif
