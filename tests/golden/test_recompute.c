@@ -1,0 +1,365 @@
+/* Every figure of the exact class against a slow, independent recomputation from the series.
+ *
+ * For each policy and each of several workloads: one experiment as users run it; then a replay
+ * that is watched, with a sample after every event. The sample is held against a walk of the
+ * policy, and the metrics are computed again from the samples, in the plainest way. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/session.h"
+#include "tests/support/experiment_rig.h"
+
+#define WALK_ALWAYS 256 /* blocks live up to which every event is followed by a walk */
+#define WALK_EVERY  97
+
+struct series {
+    struct session session;
+    uint64_t unit_bytes;
+    struct replay_sample *at;
+    size_t count, room;
+};
+
+struct walked {
+    uint64_t unit_bytes, ranges;
+    uint64_t used_bytes, requested_bytes, pending_bytes, hole_bytes, largest_bytes, usable_bytes;
+};
+
+static bool walk_range(void *argument, const struct policy_range *range)
+{
+    struct walked *walked = argument;
+    walked->ranges++;
+    if (range->state == POLICY_RANGE_USED) {
+        walked->used_bytes += range->bytes;
+        walked->requested_bytes += range->requested_bytes;
+    } else if (range->state == POLICY_RANGE_PENDING) {
+        walked->pending_bytes += range->bytes;
+    } else if (range->state == POLICY_RANGE_HOLE) {
+        walked->hole_bytes += range->bytes;
+        if (range->bytes > walked->largest_bytes)
+            walked->largest_bytes = range->bytes;
+        walked->usable_bytes += range->bytes / walked->unit_bytes * walked->unit_bytes;
+    }
+    return true;
+}
+
+static bool takes_any_hole(const char *policy)
+{
+    static const char *const names[] = {"first-fit", "best-fit", "direct",
+                                        "greedy",    "growth",   "bfc"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(policy, names[i]))
+            return true;
+    return false;
+}
+
+static void check_by_walk(const struct series *series, const struct replay_sample *sample)
+{
+    const struct policy *policy = series->session.policy;
+    struct walked walked = {.unit_bytes = series->unit_bytes};
+    policy_walk(policy, walk_range, &walked);
+    assert_int_equal(sample->live_bytes, walked.requested_bytes);
+    assert_int_equal(sample->granted_bytes, walked.used_bytes);
+    assert_int_equal(sample->pending_bytes, walked.pending_bytes);
+    assert_int_equal(sample->free_bytes, walked.hole_bytes);
+    /* The headers of tlsf lie between its blocks and are neither in them nor free. */
+    uint64_t headers_bytes = strcmp(policy->ops->name, "tlsf") ? 0 : walked.ranges * 24 + 24;
+    uint64_t all_bytes = walked.used_bytes + walked.pending_bytes + walked.hole_bytes;
+    assert_in_range(sample->reserved_bytes, all_bytes, all_bytes + headers_bytes);
+    /* A policy with pools or classes may not be able to hand all of a hole out at once. */
+    assert_true(sample->largest_hole_bytes <= walked.largest_bytes);
+    if (takes_any_hole(policy->ops->name))
+        assert_int_equal(sample->largest_hole_bytes, walked.largest_bytes);
+    assert_int_equal(sample->usable_bytes, walked.usable_bytes);
+    assert_true(sample->stranded_bytes <= sample->free_bytes);
+    for (int price = 0; price < POLICY_PRICE_COUNT; price++)
+        assert_int_equal(sample->servable_bytes[price],
+                         policy_servable(policy, (enum policy_price)price));
+}
+
+static enum status keep(void *argument, const struct replay_sample *sample, struct error *error)
+{
+    struct series *series = argument;
+    const struct policy *policy = series->session.policy;
+    (void)error;
+    if (series->count == series->room) {
+        series->room = series->room ? series->room * 2 : 4096;
+        series->at = realloc(series->at, series->room * sizeof *series->at);
+        assert_non_null(series->at);
+    }
+    series->at[series->count++] = *sample;
+    bool hidden = policy->ops->capabilities & (POLICY_OVERLAPS | POLICY_OPAQUE);
+    if (!hidden && (policy->totals.live_blocks <= WALK_ALWAYS || sample->event % WALK_EVERY == 0))
+        check_by_walk(series, sample);
+    return STATUS_OK;
+}
+
+static int by_size(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* Half of all bytes asked for come in requests of at most this size. */
+static uint64_t plain_median(struct trace_source *source)
+{
+    const struct trace_event *events;
+    uint64_t *sizes = NULL, all_bytes = 0, seen_bytes = 0, median = 0;
+    size_t count, sized = 0;
+    assert_int_equal(trace_rewind(source, NULL), STATUS_OK);
+    while (!trace_next(source, &events, &count, NULL) && count) {
+        sizes = realloc(sizes, (sized + count) * sizeof *sizes);
+        for (size_t i = 0; i < count; i++)
+            if (events[i].kind == TRACE_ALLOC || events[i].kind == TRACE_PROBE) {
+                sizes[sized++] = events[i].value;
+                all_bytes += events[i].value;
+            }
+    }
+    qsort(sizes, sized, sizeof *sizes, by_size);
+    for (size_t i = 0; i < sized && 2 * seen_bytes < all_bytes; i++) {
+        median = sizes[i];
+        seen_bytes += sizes[i];
+    }
+    free(sizes);
+    return median;
+}
+
+static long double lacking(uint64_t part, uint64_t whole)
+{
+    return part > whole ? 0 : 1 - (long double)part / (long double)whole;
+}
+
+/* One figure of a sample, or -1 where there are no bytes behind it. */
+typedef long double figure(const struct replay_sample *sample);
+
+static long double internal(const struct replay_sample *sample)
+{
+    return sample->granted_bytes ? lacking(sample->live_bytes, sample->granted_bytes) : -1;
+}
+
+static long double external(const struct replay_sample *sample, enum policy_price price)
+{
+    return sample->free_bytes ? lacking(sample->servable_bytes[price], sample->free_bytes) : -1;
+}
+
+static long double external_none(const struct replay_sample *sample)
+{
+    return external(sample, POLICY_PRICE_NONE);
+}
+
+static long double external_map(const struct replay_sample *sample)
+{
+    return external(sample, POLICY_PRICE_MAP);
+}
+
+static long double external_wait(const struct replay_sample *sample)
+{
+    return external(sample, POLICY_PRICE_WAIT);
+}
+
+static long double external_trim(const struct replay_sample *sample)
+{
+    return external(sample, POLICY_PRICE_TRIM);
+}
+
+static long double unusable(const struct replay_sample *sample)
+{
+    return sample->free_bytes ? lacking(sample->usable_bytes, sample->free_bytes) : -1;
+}
+
+static long double stranded(const struct replay_sample *sample)
+{
+    return (long double)sample->stranded_bytes;
+}
+
+static long double stranded_by_stream(const struct replay_sample *sample)
+{
+    return (long double)sample->stranded_by_stream_bytes;
+}
+
+static void same(const struct metric_values *metrics, enum metric metric, long double expected)
+{
+    double got = metric_number(metrics, metric, -1);
+    long double off = fabsl((long double)got - expected);
+    if (off > 1e-12L * fmaxl(1, fabsl(expected)))
+        fail_msg("%s: %.17g, recomputed %.17Lg", metric_info(metric)->name, got, expected);
+}
+
+static long double mean(const struct series *series, figure *of)
+{
+    static const struct replay_sample nothing = {0};
+    long double sum = 0, weight = 0;
+    for (size_t i = 0; i < series->count; i++) {
+        long double value = of(i ? &series->at[i - 1] : &nothing);
+        if (value < 0)
+            continue;
+        sum += value * (long double)series->at[i].weight;
+        weight += (long double)series->at[i].weight;
+    }
+    return weight > 0 ? sum / weight : -1;
+}
+
+static void check_fragmentation(const struct series *series, const struct metric_values *metrics,
+                                const struct replay_sample *peak, bool opaque)
+{
+    static const struct {
+        enum metric at_peak, mean;
+        figure *of;
+    } figures[] = {
+        {METRIC_internal_fragmentation_at_peak, METRIC_internal_fragmentation_mean, internal},
+        {METRIC_external_fragmentation_at_peak, METRIC_external_fragmentation_mean, external_none},
+        {METRIC_external_fragmentation_map_at_peak, METRIC_external_fragmentation_map_mean,
+         external_map},
+        {METRIC_external_fragmentation_wait_at_peak, METRIC_external_fragmentation_wait_mean,
+         external_wait},
+        {METRIC_external_fragmentation_trim_at_peak, METRIC_external_fragmentation_trim_mean,
+         external_trim},
+        {METRIC_unusable_free_index_at_peak, METRIC_unusable_free_index_mean, unusable},
+        {METRIC_stranded_bytes_at_peak, METRIC_stranded_bytes_mean, stranded},
+        {METRIC_stranded_by_stream_bytes_at_peak, METRIC_stranded_by_stream_bytes_mean,
+         stranded_by_stream},
+    };
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
+        bool null = opaque && i > 0;
+        same(metrics, figures[i].at_peak, null || !peak->live_bytes ? -1 : figures[i].of(peak));
+        same(metrics, figures[i].mean, null ? -1 : mean(series, figures[i].of));
+    }
+}
+
+static void check_all(const struct series *series, const struct metric_values *metrics)
+{
+    const struct replay_sample *last = &series->at[series->count - 1], *peak = &series->at[0];
+    uint64_t granted_bytes = 0, reserved_bytes = 0, physical_bytes = 0;
+    for (size_t i = 0; i < series->count; i++) {
+        const struct replay_sample *sample = &series->at[i];
+        if (sample->live_bytes > peak->live_bytes)
+            peak = sample;
+        granted_bytes =
+            granted_bytes > sample->granted_bytes ? granted_bytes : sample->granted_bytes;
+        reserved_bytes =
+            reserved_bytes > sample->reserved_bytes ? reserved_bytes : sample->reserved_bytes;
+        physical_bytes =
+            physical_bytes > sample->physical_bytes ? physical_bytes : sample->physical_bytes;
+    }
+    same(metrics, METRIC_peak_live_bytes, (long double)peak->live_bytes);
+    same(metrics, METRIC_peak_granted_bytes, (long double)granted_bytes);
+    same(metrics, METRIC_peak_reserved_bytes, (long double)reserved_bytes);
+    same(metrics, METRIC_end_reserved_bytes, (long double)last->reserved_bytes);
+    same(metrics, METRIC_median_request_bytes, (long double)series->unit_bytes);
+    /* Within one request more pages may be held than before and after it. */
+    double peak_physical = metric_number(metrics, METRIC_peak_physical_bytes, -1);
+    assert_true(peak_physical >= (double)physical_bytes);
+    same(metrics, METRIC_overhead,
+         peak->live_bytes ? peak_physical / (long double)peak->live_bytes : -1);
+    same(metrics, METRIC_utilisation,
+         reserved_bytes ? (long double)granted_bytes / (long double)reserved_bytes : -1);
+    check_fragmentation(series, metrics, peak,
+                        series->session.policy->ops->capabilities & POLICY_OPAQUE);
+}
+
+static void watch(const struct experiment_rig *rig, struct series *series,
+                  struct replay_result *result)
+{
+    const struct experiment *experiment = &rig->experiment;
+    struct error error;
+    series->unit_bytes = plain_median(rig->source);
+    assert_int_equal(session_open(&series->session, experiment->policy, experiment->device,
+                                  experiment->seed, &error),
+                     STATUS_OK);
+    const struct replay_config config = {
+        .policy = series->session.policy,
+        .device = series->session.device,
+        .source = rig->source,
+        .frees = experiment->frees,
+        .measure = REPLAY_METRICS_EXACT,
+        .unit_bytes = series->unit_bytes,
+        .policy_host = &series->session.host,
+        .sample = keep,
+        .argument = series,
+    };
+    assert_int_equal(trace_rewind(rig->source, &error), STATUS_OK);
+    if (replay_run(&config, result, &error))
+        fail_msg("%s", error.text);
+}
+
+static void recompute(const char *policy, const char *device, const char *workload,
+                      enum replay_frees frees)
+{
+    struct experiment_rig rig;
+    struct series series = {0};
+    struct replay_result watched;
+    experiment_rig_open(&rig, policy, device, workload);
+    rig.experiment.frees = frees;
+    experiment_rig_run(&rig);
+    watch(&rig, &series, &watched);
+    check_all(&series, &rig.result.metrics);
+    /* Watching changes nothing. */
+    for (int i = 0; i < METRIC_COUNT; i++) {
+        enum metric metric = (enum metric)i;
+        if (metric == METRIC_slowdown || metric == METRIC_steady_slowdown)
+            continue;
+        same(&watched.metrics, metric, metric_number(&rig.result.metrics, metric, -1));
+    }
+    replay_result_close(&watched);
+    session_close(&series.session);
+    free(series.at);
+    experiment_rig_close(&rig);
+}
+
+static void every_policy(const char *device, const char *workload, enum replay_frees frees)
+{
+    for (size_t i = 0; registry_policy(i); i++) {
+        const struct policy_ops *ops = registry_policy(i);
+        if (ops->capabilities & POLICY_OFFLINE)
+            continue;
+        print_message("%s, %s\n", ops->name, workload);
+        recompute(ops->name, device, workload, frees);
+    }
+}
+
+static void random_requests(void **state)
+{
+    (void)state;
+    every_policy("sim:capacity=8GiB", "random:events=3000,target=256MiB,min=100,max=24MiB,seed=5",
+                 REPLAY_ORDERED);
+}
+
+static void requests_that_fail(void **state)
+{
+    (void)state;
+    every_policy("sim:capacity=200MiB", "random:events=3000,target=256MiB,min=100,max=24MiB,seed=6",
+                 REPLAY_ORDERED);
+}
+
+static void holes_of_one_size(void **state)
+{
+    (void)state;
+    every_policy("sim:capacity=8GiB", "checkerboard", REPLAY_ORDERED);
+}
+
+static void a_recorded_tape(void **state)
+{
+    (void)state;
+    every_policy("sim", "workloads/data/tape_small.default.csv.gz", REPLAY_AT_ONCE);
+}
+
+static void recorded_streams(void **state)
+{
+    (void)state;
+    every_policy("sim", "workloads/data/streams_prefetch.default.csv.gz", REPLAY_ORDERED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_requests),   cmocka_unit_test(requests_that_fail),
+        cmocka_unit_test(holes_of_one_size), cmocka_unit_test(a_recorded_tape),
+        cmocka_unit_test(recorded_streams),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
