@@ -1,0 +1,164 @@
+/* The search for capacities against brute force: every multiple of 2 MiB tried. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <stdio.h>
+
+#include "allocators/base/size.h"
+#include "sim/capacity.h"
+#include "tests/support/experiment_rig.h"
+
+#define UNIT   (2 * MIB)
+#define POINTS 512
+
+/* Of the multiples of 2 MiB from `start_bytes` to four times it, which ones pass. */
+static size_t brute_force(const char *policy, const char *workload, uint64_t start_bytes,
+                          bool *passes)
+{
+    size_t count = 0;
+    for (uint64_t at = start_bytes; at <= 4 * start_bytes; at += UNIT) {
+        char device[64];
+        struct experiment_rig rig;
+        snprintf(device, sizeof device, "sim:capacity=%llu", (unsigned long long)at);
+        experiment_rig_open(&rig, policy, device, workload);
+        rig.experiment.measure = REPLAY_METRICS_NONE;
+        experiment_rig_run(&rig);
+        assert_true(count < POINTS);
+        passes[count++] = rig.result.passed;
+        experiment_rig_close(&rig);
+    }
+    return count;
+}
+
+/* Small workloads, where the grid itself has steps of 2 MiB: the answers must be the same. */
+static size_t compare(const char *policy, const char *workload)
+{
+    bool passes[POINTS];
+    struct experiment_rig rig;
+    struct capacity_result found;
+    experiment_rig_open(&rig, policy, "sim:capacity=4GiB", workload);
+    assert_int_equal(capacity_find(&rig.experiment, 2, &found, &rig.error), STATUS_OK);
+    uint64_t start_bytes = size_round_up(found.live_peak_bytes, UNIT);
+    assert_true(start_bytes <= 40 * MIB);
+    size_t count = brute_force(policy, workload, start_bytes, passes);
+    uint64_t first_bytes = 0, safe_bytes = 0;
+    size_t gaps = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t at = start_bytes + i * UNIT;
+        if (passes[i] && !first_bytes)
+            first_bytes = at;
+        if (passes[i] && (i == 0 || !passes[i - 1]))
+            safe_bytes = at;
+        if (!passes[i] && first_bytes) {
+            safe_bytes = 0;
+            if (passes[i - 1])
+                assert_int_equal(found.gaps[gaps].from_bytes, at);
+            if (i + 1 == count || passes[i + 1])
+                assert_int_equal(found.gaps[gaps++].to_bytes, at);
+        }
+    }
+    assert_int_equal(found.first_pass_bytes, first_bytes);
+    assert_int_equal(found.safe_bytes, safe_bytes);
+    assert_int_equal(found.gap_count, gaps);
+    capacity_result_close(&found);
+    experiment_rig_close(&rig);
+    return gaps;
+}
+
+static void the_search_finds_what_brute_force_finds(void **state)
+{
+    (void)state;
+    static const char *const policies[] = {"growth:framework=jax", "first-fit", "direct", "torch",
+                                           "cupy"};
+    size_t gaps = 0;
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
+        for (int seed = 1; seed <= 8; seed++) {
+            char workload[128];
+            snprintf(workload, sizeof workload,
+                     "random:events=600,target=30MiB,min=64KiB,max=16MiB,seed=%d", seed);
+            gaps += compare(policies[i], workload);
+        }
+    print_message("%zu gaps\n", gaps);
+    assert_true(gaps > 0); /* passing is not monotone, and the test has seen it */
+}
+
+static void capacity_of(const char *policy, const char *workload, unsigned jobs,
+                        struct capacity_result *found)
+{
+    struct experiment_rig rig;
+    experiment_rig_open(&rig, policy, "sim", workload);
+    if (capacity_find(&rig.experiment, jobs, found, &rig.error))
+        fail_msg("%s", rig.error.text);
+    experiment_rig_close(&rig);
+}
+
+static void the_number_of_workers_changes_nothing(void **state)
+{
+    (void)state;
+    struct capacity_result one, many;
+    const char *workload = "random:events=400,target=700MiB,min=1MiB,max=200MiB,seed=3";
+    capacity_of("growth", workload, 1, &one);
+    capacity_of("growth", workload, 5, &many);
+    assert_int_equal(one.live_peak_bytes, many.live_peak_bytes);
+    assert_int_equal(one.first_pass_bytes, many.first_pass_bytes);
+    assert_int_equal(one.safe_bytes, many.safe_bytes);
+    assert_int_equal(one.runs, many.runs);
+    assert_int_equal(one.gap_count, many.gap_count);
+    for (size_t i = 0; i < one.gap_count; i++) {
+        assert_int_equal(one.gaps[i].from_bytes, many.gaps[i].from_bytes);
+        assert_int_equal(one.gaps[i].to_bytes, many.gaps[i].to_bytes);
+    }
+    capacity_result_close(&one);
+    capacity_result_close(&many);
+}
+
+/* Edges between coarse points are found to 2 MiB. */
+static void edges_are_refined(void **state)
+{
+    (void)state;
+    struct capacity_result found;
+    capacity_of("direct", "linear_ramp:live=1", 2, &found);
+    assert_int_equal(found.live_peak_bytes, 640 * MIB);
+    assert_int_equal(found.first_pass_bytes, 640 * MIB);
+    assert_int_equal(found.safe_bytes, 640 * MIB);
+    assert_int_equal(found.gap_count, 0);
+    capacity_result_close(&found);
+    /* 512 MiB of 8 MiB blocks, every second freed, then 16 MiB: nothing fits between. */
+    capacity_of("first-fit", "checkerboard", 2, &found);
+    assert_int_equal(found.safe_bytes, 528 * MIB);
+    capacity_result_close(&found);
+}
+
+static void an_adaptive_workload_is_written_down_once(void **state)
+{
+    (void)state;
+    struct capacity_result found;
+    capacity_of("direct", "robson", 2, &found);
+    assert_true(found.safe_bytes >= found.live_peak_bytes);
+    assert_true(found.runs > 1);
+    capacity_result_close(&found);
+}
+
+static void a_policy_within_its_own_limit_may_never_pass(void **state)
+{
+    (void)state;
+    struct capacity_result found;
+    capacity_of("growth:limit=100MiB", "linear_ramp:live=1", 1, &found);
+    assert_int_equal(found.first_pass_bytes, 0);
+    assert_int_equal(found.safe_bytes, 0);
+    assert_int_equal(found.gap_count, 0);
+    capacity_result_close(&found);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_search_finds_what_brute_force_finds),
+        cmocka_unit_test(the_number_of_workers_changes_nothing),
+        cmocka_unit_test(edges_are_refined),
+        cmocka_unit_test(an_adaptive_workload_is_written_down_once),
+        cmocka_unit_test(a_policy_within_its_own_limit_may_never_pass),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
