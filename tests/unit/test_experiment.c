@@ -1,0 +1,193 @@
+/* Experiments: the passes around a run, and what they find beforehand. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <stdlib.h>
+
+#include "sim/survey.h"
+#include "tests/support/experiment_rig.h"
+#include "tests/support/tiny_trace.h"
+
+static double figure(const struct experiment_rig *rig, enum metric metric)
+{
+    return metric_number(&rig->result.metrics, metric, -1);
+}
+
+static void the_median_is_weighted_by_bytes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *events;
+        uint64_t median_bytes;
+    } cases[] = {
+        {"a,0,100", 100},
+        {"m,x", 0},
+        {"a,0,0 a,1,7", 7},
+        {"a,0,10 a,1,10 a,2,20 f,0 a,3,40", 20}, /* 10 10 20 make half of 80 */
+        {"a,0,10 a,1,10 a,2,20 f,0 a,3,41", 41},
+        {"a,0,1000000001 a,1,1000000002 a,2,1000000003", 1000000002}, /* one bucket of sizes */
+        {"a,0,8,0,space=pinned a,1,3", 3},
+        {"a,0,1152921504606846975 p,1,1", UINT64_C(1152921504606846975)},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct trace_source *source = tiny_trace(cases[i].events);
+        uint64_t bytes;
+        assert_int_equal(survey_median(source, &bytes, NULL), STATUS_OK);
+        assert_true(bytes == cases[i].median_bytes);
+        trace_close(source);
+    }
+}
+
+static void live_bytes_end_at_the_let_go(void **state)
+{
+    (void)state;
+    struct trace_source *source =
+        tiny_trace("a,0,10 a,1,20 r,0 a,2,5 f,0 p,3,4 u,3,1 f,1 a,4,100,0,space=pinned f,2");
+    uint64_t bytes;
+    assert_int_equal(survey_peak_live(source, &bytes, NULL), STATUS_OK);
+    assert_int_equal(bytes, 30);
+    trace_close(source);
+}
+
+static void lifetimes_end_as_the_mode_says(void **state)
+{
+    (void)state;
+    for (int recorded = 0; recorded < 2; recorded++) {
+        struct trace_source *source = tiny_trace("a,0,10 a,1,0 r,0 a,2,5 f,0 f,2 a,3,7 m,x");
+        struct policy_lifetime *lives;
+        size_t count;
+        assert_int_equal(survey_lifetimes(source, recorded ? REPLAY_RECORDED : REPLAY_ORDERED,
+                                          &lives, &count, NULL),
+                         STATUS_OK);
+        const struct policy_lifetime expected[] = {{10, 0, recorded ? 4 : 2}, {5, 3, 5}, {7, 6, 8}};
+        assert_int_equal(count, 3);
+        assert_memory_equal(lives, expected, sizeof expected);
+        free(lives);
+        trace_close(source);
+    }
+}
+
+static void slowdown_is_held_against_an_allocator_that_costs_nothing(void **state)
+{
+    (void)state;
+    struct experiment_rig rig;
+    const char *events = "k,0,50000000 m,step a,0,67108864 k,0,50000000 f,0 m,step";
+    experiment_rig_over(&rig, "null", "sim", tiny_trace(events));
+    experiment_rig_run(&rig);
+    assert_true(figure(&rig, METRIC_slowdown) == 1);
+    assert_true(figure(&rig, METRIC_steady_slowdown) == 1);
+    experiment_rig_close(&rig);
+    experiment_rig_over(&rig, "direct", "sim", tiny_trace(events));
+    experiment_rig_run(&rig);
+    assert_true(figure(&rig, METRIC_device_time_ns) > 100000000);
+    assert_true(figure(&rig, METRIC_slowdown) == figure(&rig, METRIC_device_time_ns) / 100000000);
+    assert_true(figure(&rig, METRIC_steady_slowdown) > 1);
+    assert_true(figure(&rig, METRIC_first_driver_calls) == 0);
+    assert_true(figure(&rig, METRIC_steady_driver_calls) == 2);
+    experiment_rig_close(&rig);
+    experiment_rig_over(&rig, "direct", "sim", tiny_trace("a,0,64 f,0"));
+    experiment_rig_run(&rig);
+    assert_int_equal(rig.result.metrics.at[METRIC_slowdown].kind, METRIC_NULL);
+    assert_int_equal(rig.result.metrics.at[METRIC_steps_per_s].kind, METRIC_NULL);
+    experiment_rig_close(&rig);
+}
+
+static void the_cause_knows_the_limit_of_the_spec(void **state)
+{
+    (void)state;
+    struct experiment_rig rig;
+    experiment_rig_over(&rig, "direct:limit=100MiB", "sim:capacity=1GiB",
+                        tiny_trace("a,0,83886080 a,1,83886080"));
+    rig.experiment.stop_on_failure = true;
+    experiment_rig_run(&rig);
+    assert_false(rig.result.passed);
+    assert_int_equal(rig.result.cause, REPLAY_CAUSE_CAPACITY);
+    experiment_rig_close(&rig);
+    experiment_rig_over(&rig, "direct", "sim:capacity=100MiB,others=60MiB",
+                        tiny_trace("a,0,83886080"));
+    experiment_rig_run(&rig);
+    assert_int_equal(rig.result.cause, REPLAY_CAUSE_TENANT);
+    experiment_rig_close(&rig);
+}
+
+static enum status count_row(void *argument, const struct replay_row *row, struct error *error)
+{
+    (void)row;
+    (void)error;
+    ++*(uint64_t *)argument;
+    return STATUS_OK;
+}
+
+/* Robson's program asks where its blocks went; the passes replay what it asked for. */
+static void an_adaptive_workload_is_written_down(void **state)
+{
+    (void)state;
+    struct experiment_rig rig;
+    uint64_t rows = 0;
+    experiment_rig_open(&rig, "first-fit", "sim:profile=bump", "robson");
+    assert_non_null(rig.source->ops->served);
+    rig.experiment.row = count_row;
+    rig.experiment.argument = &rows;
+    experiment_rig_run(&rig);
+    assert_true(figure(&rig, METRIC_allocs) + figure(&rig, METRIC_frees) == (double)rows);
+    assert_true(figure(&rig, METRIC_peak_reserved_bytes) > figure(&rig, METRIC_peak_live_bytes));
+    assert_true(figure(&rig, METRIC_median_request_bytes) > 0);
+    experiment_rig_close(&rig);
+}
+
+static void the_same_run_gives_the_same_figures(void **state)
+{
+    (void)state;
+    struct experiment_rig rig;
+    struct metric_values first;
+    const char *workload = "random:events=2000,target=64MiB,max=8MiB,seed=9";
+    experiment_rig_open(&rig, "growth", "sim:capacity=1GiB", workload);
+    experiment_rig_run(&rig);
+    first = rig.result.metrics;
+    replay_result_close(&rig.result);
+    experiment_rig_run(&rig);
+    assert_memory_equal(&first, &rig.result.metrics, sizeof first);
+    experiment_rig_close(&rig);
+}
+
+static void host_times_are_measured_only_if_asked_for(void **state)
+{
+    (void)state;
+    static const enum metric timed[] = {METRIC_alloc_ns_p50, METRIC_free_ns_p999,
+                                        METRIC_alloc_total_ns_max, METRIC_clock_ns,
+                                        METRIC_ops_per_s};
+    for (int asked = 0; asked < 2; asked++) {
+        struct experiment_rig rig;
+        experiment_rig_open(&rig, "growth", "sim:capacity=1GiB",
+                            "random:events=2000,target=64MiB,max=8MiB");
+        rig.experiment.measure_time = asked;
+        experiment_rig_run(&rig);
+        for (size_t i = 0; i < sizeof timed / sizeof *timed; i++) {
+            bool null = rig.result.metrics.at[timed[i]].kind == METRIC_NULL;
+            assert_int_equal(null, !asked);
+        }
+        if (asked) {
+            assert_true(figure(&rig, METRIC_ops_per_s) > 1000);
+            assert_true(figure(&rig, METRIC_alloc_ns_p50) <= figure(&rig, METRIC_alloc_ns_max));
+            /* The first requests are driver calls of some 100 microseconds. */
+            assert_true(figure(&rig, METRIC_alloc_total_ns_max) > 10000);
+        }
+        experiment_rig_close(&rig);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_median_is_weighted_by_bytes),
+        cmocka_unit_test(live_bytes_end_at_the_let_go),
+        cmocka_unit_test(lifetimes_end_as_the_mode_says),
+        cmocka_unit_test(slowdown_is_held_against_an_allocator_that_costs_nothing),
+        cmocka_unit_test(the_cause_knows_the_limit_of_the_spec),
+        cmocka_unit_test(an_adaptive_workload_is_written_down),
+        cmocka_unit_test(the_same_run_gives_the_same_figures),
+        cmocka_unit_test(host_times_are_measured_only_if_asked_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
