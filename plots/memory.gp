@@ -5,7 +5,6 @@ HEIGHT = 640
 policy_column = 1
 load 'plots/style.gp'
 
-thin(policy, column) = sprintf("< awk -v policy='%s' -v by=%d -v buckets=700 -f plots/thin.awk '%s' '%s'", policy, column, IN, IN)
 first_policy = system(sprintf("awk -F, 'NR == 2 { print $1 }' '%s'", IN))
 # Is there a time in the recording?
 timed = int(system(sprintf("awk -F, 'NR > 1 && $3 + 0 > 0 { print 1; found = 1; exit } END { if (!found) print 0 }' '%s'", IN)))
@@ -22,6 +21,7 @@ has(list, name) = strstrt(' '.list.' ', ' '.name.' ') > 0
 
 # The end of the time axis is the end of the data.
 end_x = system(sprintf("awk -F, -v c=%d 'NR > 1 && $c + 0 > m { m = $c } END { print m + 0 }' '%s'", x, IN)) + 0.0
+thin(policy, column) = sprintf("< awk -v policy='%s' -v by=%d -v x=%d -v end=%.9g -v buckets=500 -f plots/thin.awk '%s'", policy, column, x, end_x, IN)
 set xrange [0:end_x > 0 ? end_x : 1]
 set yrange [0:*]
 set offsets 0,0,graph 0.06,0

@@ -13,7 +13,9 @@ most = system(sprintf("awk -F, 'NR > 1 && $4 + 0 > m { m = $4 } END { print m + 
 
 LOW = 0.001
 lost(slowdown) = slowdown - 1 > LOW / 100 ? 100 * (slowdown - 1) : LOW
-decades = ceil(log10(lost(most) / LOW))
+decades = int(ceil(log10(lost(most) / LOW)))
+if (decades < 1) { decades = 1 }
+if (decades > 8) { decades = 8 }
 # All panels have one scale, with room above it for the crosses.
 room = 0.3 + 0.045 * N * decades
 top = LOW * 10 ** (decades + room)
@@ -21,7 +23,8 @@ place(i) = LOW * 10 ** (decades + room * (1 - i / (N + 1.0)))
 
 set logscale y
 set yrange [LOW / 1.5:top]
-set ytics ('0.001 %%' 0.001, '0.01 %%' 0.01, '0.1 %%' 0.1, '1 %%' 1, '10 %%' 10, '100 %%' 100, '1000 %%' 1000, '10000 %%' 1e4, '100000 %%' 1e5)
+# All panels have the same scale: its labels stand on the left only, and none beside the crosses.
+array TICK[9] = ['0.001 %%', '0.01 %%', '0.1 %%', '1 %%', '10 %%', '100 %%', '1000 %%', '10000 %%', '100000 %%']
 set xrange [0.96:2.04]
 set xtics 1,0.25,2 format '%.2f'
 unset key
@@ -31,6 +34,8 @@ do for [w = 1:W] {
     set title workload
     if (lowest(w)) { set xlabel 'capacity / peak of live bytes' } else { unset xlabel }
     if (leftmost(w)) { set ylabel 'time lost' } else { unset ylabel }
+    set ytics ('' LOW)
+    do for [d = 0:decades] { set ytics add ((leftmost(w) ? TICK[d + 1] : '') LOW * 10 ** d) }
     plot for [i = 1:N] passed(word(POLICIES, i), workload) using 3:(lost($4)) with linespoints lw 1.6 dt dash(i) pt point(i) ps 0.6 lc rgb colour(i) notitle, \
          for [i = 1:N] failed(word(POLICIES, i), workload) using 3:(place(i)) with points pt 2 ps 0.6 lw 1.4 lc rgb colour(i) notitle
 }

@@ -1,31 +1,47 @@
-# Of a long series keeps what a picture can show: of each of `buckets` runs of rows the first row,
-# and those with the least and the most in column `by`; of equal values behind each other the first,
-# and the last of all, which is the same curve in steps. Peaks survive. Rows of other policies than
-# `policy` are left out. Reads the file twice: awk -f thin.awk FILE FILE.
+# Of a long series keeps what a picture can show. The axis (column `x`, up to `end`) is cut into
+# `buckets` of equal length, about a pixel each; of each are kept the first and the last row and those
+# with the least and the most in column `by`, in their order; of equal values behind each other the
+# first, which is the same curve in steps. Peaks survive, and what lasts long keeps its length. Rows of
+# other policies than `policy` are left out.
 BEGIN { FS = OFS = "," }
 $1 != policy { next }
-NR == FNR { total++; next }
 {
-    bucket = int(seen++ * buckets / total)
-    if (bucket != last || seen == 1) { flush(); last = bucket; first = low = high = $0; least = most = $by + 0; low_is_later = 0 }
-    else {
-        if ($by + 0 < least) { least = $by + 0; low = $0; low_is_later = 1 }
-        if ($by + 0 > most) { most = $by + 0; high = $0; low_is_later = 0 }
-    }
-    end = $0
+    bucket = end > 0 ? int($x * buckets / end) : 0
+    if (rows == 0 || bucket != current) { flush(); current = bucket; low = high = 1; rows = 0 }
+    row[++rows] = $0
+    value[rows] = $by + 0
+    if (value[rows] < value[low]) low = rows
+    if (value[rows] > value[high]) high = rows
+    # More than four need not be held: the last is written over unless it is the least or the most.
+    if (rows > 4) compact()
 }
-END { flush(); if (end != "" && end != shown) print end }
-function flush() {
-    if (first == "") return
-    show(first)
-    # In the order in which they came.
-    show(low_is_later ? high : low)
-    show(low_is_later ? low : high)
+END { flush(); if (final != "" && final != shown) print final }
+
+# Five rows: first, two that may be low and high, the last one before, the last. Drops the fourth or
+# the one that is neither.
+function compact(    i, kept) {
+    kept = 1
+    for (i = 2; i < rows; i++)
+        if (i == low || i == high) {
+            kept++
+            row[kept] = row[i]; value[kept] = value[i]
+            if (low == i) low = kept
+            if (high == i) high = kept
+        }
+    kept++
+    row[kept] = row[rows]; value[kept] = value[rows]
+    if (low == rows) low = kept
+    if (high == rows) high = kept
+    rows = kept
 }
-function show(row,    fields) {
-    split(row, fields, FS)
-    if (row == shown || (shown != "" && fields[by] == value)) return
-    print row
-    shown = row
-    value = fields[by]
+function flush(    i) {
+    if (rows > 1) compact()
+    for (i = 1; i <= rows; i++) show(row[i], value[i])
+    if (rows > 0) final = row[rows]
+}
+function show(text, number) {
+    if (shown != "" && number == last) return
+    print text
+    shown = text
+    last = number
 }
