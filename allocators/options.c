@@ -116,7 +116,7 @@ static enum status read_bool(const char *text, bool *out, struct error *error)
 {
     static const char *const words[] = {"false", "true", "no", "yes", "off", "on", "0", "1"};
     char lower[8] = "";
-    for (size_t i = 0; text[i] && i < sizeof lower - 1; i++)
+    for (size_t i = 0; i < sizeof lower - 1 && text[i]; i++)
         lower[i] = (char)tolower((unsigned char)text[i]);
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (strlen(text) == strlen(words[i]) && strcmp(lower, words[i]) == 0) {
