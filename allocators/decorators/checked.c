@@ -88,7 +88,7 @@ static size_t place(const struct checked *self, uint64_t address)
 /* Rule 4: what the walk shows, against the record. */
 struct compare {
     const struct checked *self;
-    uint64_t used_bytes, free_bytes, pending_bytes;
+    uint64_t used_bytes, free_bytes, pending_bytes, overhead_bytes;
     uint64_t end;
     size_t seen; /* live blocks met so far */
     char problem[200];
@@ -109,6 +109,8 @@ static bool compare_range(void *argument, const struct policy_range *range)
         compare->free_bytes += range->bytes;
     if (range->state == POLICY_RANGE_PENDING)
         compare->pending_bytes += range->bytes;
+    if (range->state == POLICY_RANGE_OVERHEAD)
+        compare->overhead_bytes += range->bytes;
     if (range->state != POLICY_RANGE_USED)
         return true;
     compare->used_bytes += range->bytes;
@@ -139,12 +141,14 @@ static enum status check_walk(struct checked *self)
                            " bytes, the live blocks are %zu of %" PRIu64,
                            compare.seen, compare.used_bytes, self->count, self->granted_bytes);
         if (compare.free_bytes != policy_free_bytes(totals) ||
-            compare.pending_bytes != totals->pending_bytes)
+            compare.pending_bytes != totals->pending_bytes ||
+            compare.overhead_bytes != totals->overhead_bytes)
             return corrupt(self,
-                           "the walk shows %" PRIu64 " free and %" PRIu64
-                           " pending bytes, the totals %" PRIu64 " and %" PRIu64,
-                           compare.free_bytes, compare.pending_bytes, policy_free_bytes(totals),
-                           totals->pending_bytes);
+                           "the walk shows %" PRIu64 " free, %" PRIu64 " pending and %" PRIu64
+                           " header bytes, the totals %" PRIu64 ", %" PRIu64 " and %" PRIu64,
+                           compare.free_bytes, compare.pending_bytes, compare.overhead_bytes,
+                           policy_free_bytes(totals), totals->pending_bytes,
+                           totals->overhead_bytes);
     }
     struct error error = {""};
     enum status status = policy_validate(inner, &error);
@@ -170,8 +174,10 @@ static enum status check_totals(struct checked *self)
     if (!between(totals->live_blocks, self->count, self->retired_count))
         return corrupt(self, "%" PRIu64 " blocks are counted, %zu are live", totals->live_blocks,
                        self->count);
-    if (totals->granted_bytes + totals->pending_bytes > totals->reserved_bytes)
-        return corrupt(self, "more bytes are granted and pending than the %" PRIu64 " reserved",
+    if (totals->granted_bytes + totals->pending_bytes + totals->overhead_bytes >
+        totals->reserved_bytes)
+        return corrupt(self,
+                       "more bytes are granted, pending and headers than the %" PRIu64 " reserved",
                        totals->reserved_bytes);
     bool due = self->calls % self->every == 0 || self->count <= self->small;
     return due ? check_walk(self) : STATUS_OK;

@@ -116,7 +116,8 @@ static void books(struct bench *b)
     policy_stats(policy, &stats);
     assert_memory_equal(&stats.totals, totals, sizeof *totals);
     assert_true(totals->live_bytes <= totals->granted_bytes);
-    assert_true(totals->granted_bytes + totals->pending_bytes <= totals->reserved_bytes);
+    assert_true(totals->granted_bytes + totals->pending_bytes + totals->overhead_bytes <=
+                totals->reserved_bytes);
     assert_true(totals->releasable_bytes <= policy_free_bytes(totals));
     assert_true(policy_servable(policy, POLICY_PRICE_NONE) <= policy_free_bytes(totals));
     for (int price = 0; price + 1 < POLICY_PRICE_COUNT; price++)
@@ -131,6 +132,7 @@ static void books(struct bench *b)
     assert_int_equal(sums.requested_bytes, totals->live_bytes);
     assert_int_equal(sums.bytes[POLICY_RANGE_USED], totals->granted_bytes);
     assert_int_equal(sums.bytes[POLICY_RANGE_PENDING], totals->pending_bytes);
+    assert_int_equal(sums.bytes[POLICY_RANGE_OVERHEAD], totals->overhead_bytes);
     assert_int_equal(sums.bytes[POLICY_RANGE_HOLE], policy_free_bytes(totals));
     /* One that serves only smaller requests from its largest hole says so. */
     assert_true(stats.largest_hole_bytes <= sums.largest_hole_bytes);

@@ -27,8 +27,8 @@ enum status policy_rig_free(struct policy_rig *rig, const struct policy_block *b
 
 /* The bytes of all ranges of a walk, by state, and what is wrong with the walk itself. */
 struct policy_walk_sums {
-    uint64_t bytes[4]; /* by enum policy_range_state */
-    uint64_t ranges[4];
+    uint64_t bytes[5]; /* by enum policy_range_state */
+    uint64_t ranges[5];
     uint64_t requested_bytes;
     uint64_t largest_hole_bytes;
     uint64_t end;      /* of the last range */
