@@ -199,9 +199,14 @@ static enum status read_tables(struct binary_trace *trace, struct error *error)
     if (trace->tables.keys.count != h->key_count || trace->tables.texts.count != h->text_count ||
         h->records_at != (at + BINARY_ALIGN - 1) / BINARY_ALIGN * BINARY_ALIGN)
         return damaged(trace, "its tables are not as long as its header says", error);
-    char padding[BINARY_ALIGN];
+    char padding[BINARY_ALIGN] = {0};
+    static const char zeros[BINARY_ALIGN];
     size_t got;
-    return read_whole(trace->input, padding, (size_t)(h->records_at - at), &got, error);
+    enum status status =
+        read_whole(trace->input, padding, (size_t)(h->records_at - at), &got, error);
+    if (!status && memcmp(padding, zeros, sizeof zeros) != 0)
+        return damaged(trace, "bytes stand where nothing should", error);
+    return status;
 }
 
 /* Maps a plain file; a file that is too short is found here, before a record is touched. */

@@ -26,11 +26,12 @@ void trace_name_from_path(const char *path, char *name, size_t room)
     static const char *const endings[] = {".gz",  ".zst",   ".csv",    ".txt",
                                           ".bin", ".trace", ".default"};
     const char *slash = strrchr(path, '/');
+    memset(name, 0, room);
     (void)snprintf(name, room, "%s", slash ? slash + 1 : path);
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
         size_t length = strlen(name), cut = strlen(endings[i]);
         if (length > cut && !strcmp(name + length - cut, endings[i]))
-            name[length - cut] = 0;
+            memset(name + length - cut, 0, cut); /* two infos of the same are the same bytes */
     }
     for (char *at = name; *at; at++)
         if ((unsigned char)*at < 0x20 || *at == 0x7f)

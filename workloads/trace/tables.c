@@ -223,12 +223,17 @@ static enum status intern(struct trace_tables *tables, const struct trace_attrib
     return status;
 }
 
-static bool has_control(const char *text, size_t length)
+/* Whether a text can stand in a line. */
+static enum status check_text(const char *text, size_t length, const char *what,
+                              struct error *error)
 {
+    if (length > TRACE_TEXT_LIMIT)
+        return error_set(error, STATUS_INVALID, "%s has more than %u bytes", what,
+                         TRACE_TEXT_LIMIT);
     for (size_t i = 0; i < length; i++)
         if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
-            return true;
-    return false;
+            return error_set(error, STATUS_INVALID, "%s holds a control byte", what);
+    return STATUS_OK;
 }
 
 enum status trace_tables_keys(struct trace_tables *tables, const char *text, size_t length,
@@ -241,15 +246,16 @@ enum status trace_tables_keys(struct trace_tables *tables, const char *text, siz
         *index += 1;
         return STATUS_OK;
     }
-    if (has_control(text, length))
-        return error_set(error, STATUS_INVALID, "the keys hold a control byte");
+    enum status status = check_text(text, length, "the set of keys", error);
+    if (status)
+        return status;
     char *copy = malloc(2 * (length + 1));
     if (!copy)
         return no_memory(error);
     memcpy(copy, text, length);
     copy[length] = 0;
     struct trace_attributes parsed;
-    enum status status = take_apart(copy, copy + length + 1, &parsed, error);
+    status = take_apart(copy, copy + length + 1, &parsed, error);
     if (!status)
         status = intern(tables, &parsed, index, error);
     free(copy);
@@ -298,9 +304,9 @@ enum status trace_tables_add_text(struct trace_tables *tables, const char *text,
 {
     uint32_t at;
     if (!texts_find(&tables->texts, text, length, &at)) {
-        if (has_control(text, length))
-            return error_set(error, STATUS_INVALID, "a label or note holds a control byte");
-        enum status status = texts_intern(&tables->texts, text, length, &at, error);
+        enum status status = check_text(text, length, "a label or note", error);
+        if (!status)
+            status = texts_intern(&tables->texts, text, length, &at, error);
         if (status)
             return status;
     }

@@ -6,6 +6,9 @@
 #include "workloads/trace/source.h"
 #include "workloads/trace/texts.h"
 
+#define TRACE_TEXT_LIMIT                                                                           \
+    65000u /* bytes of a label, a note or a set of keys: a line has room for it */
+
 struct trace_tables {
     struct texts keys;    /* each set of keys in canonical form; item 0 belongs to index 1 */
     struct texts strings; /* what tags and unknown keys point to */

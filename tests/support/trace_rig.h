@@ -1,0 +1,29 @@
+/* What tests of traces share: small files in a folder of their own, whole files in memory. */
+#ifndef TESTS_SUPPORT_TRACE_RIG_H
+#define TESTS_SUPPORT_TRACE_RIG_H
+
+#include <stddef.h>
+
+#include "workloads/trace/trace.h"
+
+struct trace_rig {
+    char folder[64];
+    char path[4][96]; /* folder/0 to folder/3, which need not exist */
+};
+
+/* A new empty folder; a failure stops the test. */
+void trace_rig_open(struct trace_rig *rig);
+void trace_rig_close(struct trace_rig *rig);         /* removes it and what is in it */
+size_t trace_rig_files(const struct trace_rig *rig); /* how many files lie in it */
+
+void trace_rig_write(const char *path, const void *bytes, size_t count);
+char *trace_rig_read(const char *path, size_t *count); /* the caller frees it; ends with a NUL */
+
+/* Opens `text` as a file in path[0]. */
+enum status trace_rig_text(struct trace_rig *rig, const char *text, struct trace_source **out,
+                           struct error *error);
+
+/* The trace as canonical text, by way of a file in path[3]. The caller frees it. */
+char *trace_rig_print(struct trace_rig *rig, struct trace_source *source);
+
+#endif

@@ -1,0 +1,270 @@
+/* Binary traces: the same trace in either form, damage, and files that appear whole or not at
+ * all. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+
+#include "tests/support/trace_rig.h"
+#include "workloads/trace/sha256.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+static const char *const recordings[] = {
+    "workloads/data/dlrm_embedding.default.csv.gz",
+    "workloads/data/gpt2_train.default.csv.gz",
+    "workloads/data/graphs.default.csv.gz",
+    "workloads/data/lora_recompute.limit5.csv.gz",
+    "workloads/data/resnet50_train.expandable.csv.gz",
+    "workloads/data/side_streams.default.csv.gz",
+    "workloads/data/streams_prefetch.default.csv.gz",
+    "workloads/data/tape_small.default.csv.gz",
+};
+
+static struct trace_source *opened(const char *path)
+{
+    struct trace_source *source = NULL;
+    struct error error = {""};
+    if (trace_open(path, &source, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    return source;
+}
+
+static void written(struct trace_source *source, const char *path, enum trace_format format,
+                    bool compress)
+{
+    const struct trace_write_options options = {.format = format, .compress = compress};
+    struct error error;
+    if (trace_write(source, path, &options, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+}
+
+static void assert_same_file(const char *left, const char *right)
+{
+    size_t left_count, right_count;
+    char *left_bytes = trace_rig_read(left, &left_count);
+    char *right_bytes = trace_rig_read(right, &right_count);
+    assert_int_equal(left_count, right_count);
+    assert_memory_equal(left_bytes, right_bytes, left_count);
+    free(left_bytes);
+    free(right_bytes);
+}
+
+/* recording -> text -> binary -> packed binary -> text: the same bytes, the same hash. */
+static void recordings_survive_both_forms(void **state)
+{
+    struct trace_rig *rig = *state;
+    for (size_t i = 0; i < COUNT(recordings); i++) {
+        struct trace_source *source = opened(recordings[i]);
+        struct trace_info first = source->info;
+        written(source, rig->path[0], TRACE_FORMAT_TEXT, false);
+        trace_close(source);
+        const struct {
+            const char *from, *to;
+            enum trace_format format;
+            bool compress;
+        } ways[] = {
+            {rig->path[0], rig->path[1], TRACE_FORMAT_BINARY, false},
+            {rig->path[1], rig->path[2], TRACE_FORMAT_BINARY, true},
+            {rig->path[2], rig->path[3], TRACE_FORMAT_TEXT, false},
+        };
+        for (size_t way = 0; way < COUNT(ways); way++) {
+            source = opened(ways[way].from);
+            assert_memory_equal(source->info.sha256, first.sha256, 32);
+            written(source, ways[way].to, ways[way].format, ways[way].compress);
+            (void)strcpy(source->info.format, first.format);
+            assert_memory_equal(&source->info, &first, sizeof first);
+            trace_close(source);
+        }
+        assert_same_file(rig->path[0], rig->path[3]);
+    }
+}
+
+static const char small[] = "# allocrig-trace 1\n# name: small\n# conf: a,b\n"
+                            "!,segment,0,4096,0\na,0,512,1,pool=3\nt,5\nk,0,7\nm,step\nr,0\n"
+                            "p,1,0\ne,2,1\nw,0,2\nf,0\no,9\ns\nc\nm,end\nu,1,2\n";
+
+/* The events come as they were, in spans that a mapped file and an unpacked one both give. */
+static void events_are_the_same_in_each_form(void **state)
+{
+    struct trace_rig *rig = *state;
+    struct trace_source *text, *packed, *plain;
+    struct error error;
+    assert_int_equal(trace_rig_text(rig, small, &text, &error), STATUS_OK);
+    written(text, rig->path[1], TRACE_FORMAT_BINARY, false);
+    written(text, rig->path[2], TRACE_FORMAT_BINARY, true);
+    assert_int_equal(trace_rewind(text, &error), STATUS_OK);
+    plain = opened(rig->path[1]);
+    packed = opened(rig->path[2]);
+    for (int round = 0; round < 2; round++) {
+        const struct trace_event *a, *b, *c;
+        size_t counts[3];
+        assert_int_equal(trace_next(text, &a, &counts[0], &error), STATUS_OK);
+        assert_int_equal(trace_next(plain, &b, &counts[1], &error), STATUS_OK);
+        assert_int_equal(trace_next(packed, &c, &counts[2], &error), STATUS_OK);
+        assert_int_equal(counts[0], 15);
+        assert_int_equal(counts[1], 15);
+        assert_int_equal(counts[2], 15);
+        assert_memory_equal(a, b, 15 * sizeof *a);
+        assert_memory_equal(a, c, 15 * sizeof *a);
+        assert_string_equal(trace_text_of(plain, b[0].value), "segment,0,4096,0");
+        assert_int_equal(trace_attributes_of(plain, b[1].attributes)->pool, 3);
+        assert_int_equal(trace_rewind(text, &error), STATUS_OK);
+        assert_int_equal(trace_rewind(plain, &error), STATUS_OK);
+        assert_int_equal(trace_rewind(packed, &error), STATUS_OK);
+    }
+    trace_close(text);
+    trace_close(plain);
+    trace_close(packed);
+}
+
+/* Whichever bit of a file flips, wherever it is cut off: it is refused, with its name. */
+static void all_damage_is_found(void **state)
+{
+    struct trace_rig *rig = *state;
+    struct trace_source *source;
+    struct error error;
+    assert_int_equal(trace_rig_text(rig, small, &source, &error), STATUS_OK);
+    written(source, rig->path[1], TRACE_FORMAT_BINARY, false);
+    trace_close(source);
+    size_t count;
+    char *bytes = trace_rig_read(rig->path[1], &count);
+    assert_true(count > 256 + 15 * 32);
+    for (size_t bit = 0; bit < count * 8; bit += 1 + bit % 3) {
+        bytes[bit / 8] = (char)(bytes[bit / 8] ^ 1 << bit % 8);
+        trace_rig_write(rig->path[2], bytes, count);
+        bytes[bit / 8] = (char)(bytes[bit / 8] ^ 1 << bit % 8);
+        if (trace_open(rig->path[2], &source, &error) == STATUS_OK)
+            fail_msg("bit %zu of byte %zu may flip", bit % 8, bit / 8);
+        assert_non_null(strstr(error.text, rig->path[2]));
+    }
+    for (size_t cut = 0; cut < count; cut++) {
+        trace_rig_write(rig->path[2], bytes, cut);
+        assert_int_equal(trace_open(rig->path[2], &source, &error), STATUS_FORMAT);
+    }
+    free(bytes);
+}
+
+static void damage_is_named(void **state)
+{
+    struct trace_rig *rig = *state;
+    struct trace_source *source;
+    struct error error;
+    assert_int_equal(trace_rig_text(rig, small, &source, &error), STATUS_OK);
+    written(source, rig->path[1], TRACE_FORMAT_BINARY, false);
+    trace_close(source);
+    size_t count;
+    char *bytes = trace_rig_read(rig->path[1], &count);
+    trace_rig_write(rig->path[2], bytes, count - 33);
+    assert_int_equal(trace_open(rig->path[2], &source, &error), STATUS_FORMAT);
+    assert_non_null(strstr(error.text, "it ends at event 13 of 15; the file is cut off"));
+    bytes[count - 3 * 32] = 77;
+    trace_rig_write(rig->path[2], bytes, count);
+    assert_int_equal(trace_open(rig->path[2], &source, &error), STATUS_FORMAT);
+    assert_non_null(strstr(error.text, "event 12: there is no event of kind 77; the file is"));
+    free(bytes);
+}
+
+static void files_appear_whole_or_not_at_all(void **state)
+{
+    struct trace_rig *rig = *state;
+    const struct trace_write_options options = {.format = TRACE_FORMAT_TEXT};
+    struct error error;
+    struct trace_source *source = opened(recordings[0]);
+    struct rlimit old, low;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    low = old;
+    low.rlim_cur = 200000; /* as a full disk would, in the middle */
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    trace_rig_close(rig);
+    trace_rig_open(rig);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
+    enum status status = trace_write(source, rig->path[1], &options, &error);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    (void)signal(SIGXFSZ, handler);
+    assert_int_equal(status, STATUS_IO);
+    assert_non_null(strstr(error.text, "nothing was written"));
+    assert_int_equal(trace_rig_files(rig), 0);
+    assert_int_equal(trace_write(source, "/dev/full", &options, &error), STATUS_IO);
+    assert_non_null(strstr(error.text, "No space left"));
+    assert_int_equal(trace_write(source, rig->folder, &options, &error), STATUS_INVALID);
+    assert_int_equal(trace_write(source, "/nowhere/at/all", &options, &error), STATUS_IO);
+    /* One that was there stays as it was until the new one is whole. */
+    trace_rig_write(rig->path[1], "old", 3);
+    assert_int_equal(trace_write(source, rig->path[1], &options, &error), STATUS_OK);
+    assert_int_equal(trace_rig_files(rig), 1);
+    trace_close(source);
+}
+
+/* FIPS 180-4's own examples, and a length at each edge of a block. */
+static void sha256_is_that_of_the_standard(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *hex;
+    } cases[] = {
+        {"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+        {"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct sha256 hash;
+        uint8_t digest[32];
+        char hex[65];
+        sha256_start(&hash);
+        sha256_add(&hash, cases[i].text, strlen(cases[i].text));
+        sha256_end(&hash, digest);
+        for (int byte = 0; byte < 32; byte++)
+            (void)snprintf(hex + 2 * byte, 3, "%02x", digest[byte]);
+        assert_string_equal(hex, cases[i].hex);
+    }
+    uint8_t bytes[200], whole[32], parts[32];
+    memset(bytes, 'x', sizeof bytes);
+    for (size_t length = 0; length <= sizeof bytes; length++) {
+        struct sha256 hash;
+        sha256_start(&hash);
+        sha256_add(&hash, bytes, length);
+        sha256_end(&hash, whole);
+        sha256_start(&hash);
+        for (size_t at = 0; at < length; at++)
+            sha256_add(&hash, bytes + at, 1);
+        sha256_end(&hash, parts);
+        assert_memory_equal(whole, parts, 32);
+    }
+}
+
+static int setup(void **state)
+{
+    static struct trace_rig rig;
+    trace_rig_open(&rig);
+    *state = &rig;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    trace_rig_close(*state);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(recordings_survive_both_forms),
+        cmocka_unit_test(events_are_the_same_in_each_form),
+        cmocka_unit_test(all_damage_is_found),
+        cmocka_unit_test(damage_is_named),
+        cmocka_unit_test(files_appear_whole_or_not_at_all),
+        cmocka_unit_test(sha256_is_that_of_the_standard),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
