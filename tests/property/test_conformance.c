@@ -134,10 +134,11 @@ static void books(struct bench *b)
     assert_int_equal(sums.bytes[POLICY_RANGE_PENDING], totals->pending_bytes);
     assert_int_equal(sums.bytes[POLICY_RANGE_OVERHEAD], totals->overhead_bytes);
     assert_int_equal(sums.bytes[POLICY_RANGE_HOLE], policy_free_bytes(totals));
-    /* One that serves only smaller requests from its largest hole says so. */
+    /* The largest that could be handed out of it: less than the hole where requests are rounded
+     * up in the search, but of its order. servable_is_served asks for just that much. */
     assert_true(stats.largest_hole_bytes <= sums.largest_hole_bytes);
     if (!policy->ops->servable)
-        assert_int_equal(stats.largest_hole_bytes, sums.largest_hole_bytes);
+        assert_true(stats.largest_hole_bytes >= sums.largest_hole_bytes / 2);
 }
 
 static void lives_and_dies(struct bench *b)
