@@ -30,3 +30,5 @@ for test in conformance random; do
         echo "skip skeleton_passes_$test: $tests/test_$test is not built"
     fi
 done
+check skeleton_runs "$ALLOCRIG" run -p "checked+$object:least=4KiB" -w order_flip -d sim
+check it_is_in_the_table grep -q "checked+$object" "$TEST_TMP/skeleton_runs.log"
