@@ -132,8 +132,9 @@ $(LIB): $(call obj,$(LIB_SRC)) $(B)/build_info.o $(B)/objects
 	$(Q)ar rcs $@ $(filter %.o,$^)
 
 # -rdynamic: policies in shared objects use the program's own base functions.
+# --whole-archive: also those of them that the program itself does not call.
 $(B)/allocrig: $(call obj,$(CLI_SRC)) $(LIB)
-	$(Q)$(CC) $(ALL_CFLAGS) -rdynamic -o $@ $(filter %.o,$^) $(LIB) $(LIBS)
+	$(Q)$(CC) $(ALL_CFLAGS) -rdynamic -o $@ $(filter %.o,$^) -Wl,--whole-archive $(LIB) -Wl,--no-whole-archive $(LIBS)
 
 ## tests: build the test programs without running them
 tests: $(if $(filter 1,$(HAVE_CMOCKA)),$(TESTS)) $(FUZZERS)
@@ -232,7 +233,7 @@ deps:
 POLICY_HEADERS = allocators/policy.h allocators/backing.h allocators/options.h allocators/spec.h \
                  $(wildcard allocators/base/*.h)
 ## install: copy the program and the headers for writing policies to PREFIX (/usr/local)
-install: all
+install: program
 	install -D -m 755 $(B)/allocrig $(DESTDIR)$(PREFIX)/bin/allocrig
 	@for h in $(POLICY_HEADERS); do \
 	    install -D -m 644 $$h $(DESTDIR)$(PREFIX)/include/allocrig/$$h || exit 1; done
