@@ -21,8 +21,11 @@ void trace_rig_open(struct trace_rig *rig)
     (void)snprintf(rig->folder, sizeof rig->folder, "%.30s/allocrig-test-XXXXXX",
                    base && *base ? base : "/tmp");
     must(mkdtemp(rig->folder) != NULL, rig->folder);
-    for (int i = 0; i < 4; i++)
-        (void)snprintf(rig->path[i], sizeof rig->path[i], "%s/%d", rig->folder, i);
+    for (int i = 0; i < 4; i++) {
+        size_t length = strlen(rig->folder);
+        memcpy(rig->path[i], rig->folder, length);
+        memcpy(rig->path[i] + length, (const char[]){'/', (char)('0' + i), 0}, 3);
+    }
 }
 
 static size_t each_file(const struct trace_rig *rig, int remove_it)

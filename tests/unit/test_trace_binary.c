@@ -80,7 +80,7 @@ static void recordings_survive_both_forms(void **state)
             source = opened(ways[way].from);
             assert_memory_equal(source->info.sha256, first.sha256, 32);
             written(source, ways[way].to, ways[way].format, ways[way].compress);
-            (void)strcpy(source->info.format, first.format);
+            memcpy(source->info.format, first.format, sizeof first.format);
             assert_memory_equal(&source->info, &first, sizeof first);
             trace_close(source);
         }
