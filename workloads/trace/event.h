@@ -9,20 +9,20 @@
 #include <stdint.h>
 
 enum trace_kind {
-    TRACE_ALLOC = 1,  /* a,ID,BYTES[,STREAM] */
-    TRACE_PROBE = 2,  /* p,ID,BYTES[,STREAM]: may fail */
-    TRACE_LET_GO = 3, /* r,ID[,STREAM] */
-    TRACE_FREE = 4,   /* f,ID: complete; TRACE_WHOLE: let go and complete at once */
-    TRACE_USE = 5,    /* u,ID,STREAM */
-    TRACE_KERNEL = 6, /* k,STREAM,NANOSECONDS: in value */
-    TRACE_RECORD = 7, /* e,EVENT,STREAM: the event's number in value */
-    TRACE_WAIT = 8,   /* w,STREAM,EVENT */
-    TRACE_SYNC = 9,   /* s[,STREAM]: stream TRACE_NO_STREAM for the whole device */
-    TRACE_TRIM = 10,  /* c */
+    TRACE_ALLOC = 1,    /* a,ID,BYTES[,STREAM] */
+    TRACE_PROBE = 2,    /* p,ID,BYTES[,STREAM]: may fail */
+    TRACE_LET_GO = 3,   /* r,ID[,STREAM] */
+    TRACE_FREE = 4,     /* f,ID: complete; TRACE_WHOLE: let go and complete at once */
+    TRACE_USE = 5,      /* u,ID,STREAM */
+    TRACE_KERNEL = 6,   /* k,STREAM,NANOSECONDS: in value */
+    TRACE_RECORD = 7,   /* e,EVENT,STREAM: the event's number in value */
+    TRACE_WAIT = 8,     /* w,STREAM,EVENT */
+    TRACE_SYNC = 9,     /* s[,STREAM]: stream TRACE_NO_STREAM for the whole device */
+    TRACE_TRIM = 10,    /* c */
     TRACE_OUTSIDE = 11, /* o,BYTES: in value */
-    TRACE_MARK = 12,  /* m,LABEL: the label's text index in value; TRACE_STEP where it is "step" */
-    TRACE_TIME = 13,  /* t,NANOSECONDS: in value */
-    TRACE_NOTE = 14,  /* !,...: what the recorded allocator did; text index in value */
+    TRACE_MARK = 12, /* m,LABEL: the label's text index in value; TRACE_STEP where it is "step" */
+    TRACE_TIME = 13, /* t,NANOSECONDS: in value */
+    TRACE_NOTE = 14, /* !,...: what the recorded allocator did; text index in value */
 };
 #define TRACE_KIND_LAST TRACE_NOTE
 
@@ -30,18 +30,18 @@ enum trace_kind {
 #define TRACE_WHOLE 0x01u /* TRACE_FREE without a let-go before it */
 #define TRACE_STEP  0x02u /* TRACE_MARK "step": a step ends */
 
-#define TRACE_NO_STREAM UINT32_MAX
+#define TRACE_NO_STREAM   UINT32_MAX
 #define TRACE_BYTES_LIMIT (UINT64_C(1) << 60) /* requests of this much or more are bad input */
 
 struct trace_event {
     uint8_t kind;
     uint8_t flags;
     uint16_t zero;
-    uint32_t stream; /* dense ordinals from 0; on a let-go, the stream of the free */
-    uint32_t slot;   /* of the block, for the kinds that have one; else 0 */
+    uint32_t stream;     /* dense ordinals from 0; on a let-go, the stream of the free */
+    uint32_t slot;       /* of the block, for the kinds that have one; else 0 */
     uint32_t attributes; /* index of the keys after the fields; 0: none */
-    uint64_t value;  /* bytes, nanoseconds, a number or a text index: see the kind */
-    uint64_t id;     /* of the block, for the kinds that have one; else 0 */
+    uint64_t value;      /* bytes, nanoseconds, a number or a text index: see the kind */
+    uint64_t id;         /* of the block, for the kinds that have one; else 0 */
 };
 
 enum trace_space { TRACE_SPACE_DEVICE, TRACE_SPACE_PINNED };
@@ -49,9 +49,9 @@ enum trace_end { TRACE_END_UNSAID, TRACE_END_LOWER, TRACE_END_UPPER };
 
 /* The keys after the fields; what is absent has its default. */
 struct trace_attributes {
-    const char *tag;  /* NULL: none */
-    uint64_t align;   /* 0: none */
-    uint32_t pool;    /* 0: the common pool */
+    const char *tag; /* NULL: none */
+    uint64_t align;  /* 0: none */
+    uint32_t pool;   /* 0: the common pool */
     uint32_t device;
     uint32_t thread;
     uint32_t tenant;

@@ -17,22 +17,22 @@ struct trace_info {
     char recorder[64]; /* all: "" where nobody recorded it */
     char conf[512];    /* all: the settings of the recorded allocator, its own syntax */
     char card[128];
-    char format[16];   /* all: text binary csv oracle generator */
+    char format[16];         /* all: text binary csv oracle generator */
     uint64_t limit_bytes;    /* of the recorded allocator; 0: none */
     uint64_t capacity_bytes; /* of the recorded card; 0: not said */
-    bool complete;     /* all: false where the program died */
+    bool complete;           /* all: false where the program died */
     bool counted;
     uint64_t events, allocs, probes, frees, steps, kernels;
     uint64_t zero_allocs;
     uint64_t peak_live_bytes; /* requested bytes, from request to let-go */
     uint64_t allocated_bytes; /* the sum of all requests */
-    uint32_t slots;    /* all: the most blocks live at once; a generator gives a bound, or 0:
+    uint32_t slots;           /* all: the most blocks live at once; a generator gives a bound, or 0:
                           not known, the user's array must grow */
-    uint32_t streams;  /* all: 1 + the highest stream ordinal */
-    bool has_uses;     /* u events */
-    bool has_split_frees; /* let-go and completion apart */
-    bool has_times;    /* all: t events, or recorded times */
-    uint8_t sha256[32]; /* of the records, labels and keys: the same for text and binary */
+    uint32_t streams;         /* all: 1 + the highest stream ordinal */
+    bool has_uses;            /* u events */
+    bool has_split_frees;     /* let-go and completion apart */
+    bool has_times;           /* all: t events, or recorded times */
+    uint8_t sha256[32];       /* of the records, labels and keys: the same for text and binary */
 };
 
 struct trace_source;
@@ -40,8 +40,8 @@ struct trace_source;
 struct trace_source_ops {
     /* The next span: `*count` events at `*events`, valid until the next call. OK with count
      * 0 is the end. Errors name file and line or event. */
-    enum status (*next)(struct trace_source *self, const struct trace_event **events,
-                        size_t *count, struct error *error);
+    enum status (*next)(struct trace_source *self, const struct trace_event **events, size_t *count,
+                        struct error *error);
     /* Optional: only for adaptive sources, which give spans of one event. Called after
      * each ALLOC and PROBE with what became of it. */
     void (*served)(struct trace_source *self, const struct trace_event *event,
