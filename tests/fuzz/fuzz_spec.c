@@ -1,0 +1,50 @@
+/* Policy specs as people write them: read or refused with a sentence; what is read makes a
+ * policy or is refused with a sentence, and leaves nothing behind. Shared objects are left out:
+ * an input is not to load whatever file it names. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/registry.h"
+#include "sim/device.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+static void make(const struct spec *spec)
+{
+    struct host host = {0};
+    struct device *device = NULL;
+    struct policy *policy = NULL;
+    struct error error = {""};
+    if (device_open_text("sim:profile=bump,capacity=1GiB", &device, &error))
+        abort();
+    const struct policy_context context = {.backing = device->backing, .host = &host};
+    enum status status = registry_create(spec, &context, &policy, &error);
+    if (status == STATUS_OK)
+        policy_destroy(policy);
+    if ((status == STATUS_OK) == (error.text[0] != '\0') || host.now_bytes ||
+        device->counters.physical_bytes)
+        abort();
+    device_close(device);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    char text[256];
+    struct spec spec;
+    struct error error = {""};
+    if (bytes >= sizeof text)
+        return 0;
+    memcpy(text, data, bytes);
+    text[bytes] = '\0';
+    enum status status = spec_parse(text, &spec, &error);
+    if (status != STATUS_OK) {
+        if (!error.text[0] || spec.storage)
+            abort();
+        return 0;
+    }
+    if (!strchr(text, '/') && !strstr(text, ".so"))
+        make(&spec);
+    spec_close(&spec);
+    return 0;
+}
