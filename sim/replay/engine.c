@@ -11,11 +11,12 @@
  *    the completion the block is freed. `ordered` and `at-once`: freed at the let-go, the
  *    completion only ends the slot. A trace may hold let-gos without completions: then the
  *    let-go is all that was recorded, in every mode.
- * 4. Streams. In `ordered`, where a workload has several streams, the device is told which
+ * 4. Streams. In `ordered`, where blocks live on several streams, the device is told which
  *    streams may still use a block when it is let go, and who gets its bytes next. For a policy
  *    that is not stream-ordered the new owner's stream then waits (stall); one that is, is
- *    trusted, and a use that it overtakes is a race. `recorded` and `at-once` say themselves
- *    when a block is free: nothing is ordered there and no races are looked for.
+ *    trusted, and a use that it overtakes is a race. Where all blocks live on one stream nothing
+ *    can be overtaken. `recorded` and `at-once` say themselves when a block is free: nothing is
+ *    ordered there and no races are looked for.
  * 5. Host time `recorded`: a gap between two recorded times passes whole; the time that the
  *    recorded allocator took is part of it. */
 #include "sim/replay.h"
@@ -220,7 +221,7 @@ static enum status begin(struct replay *run, const struct replay_config *config,
         .by_time = info->has_times,
         .stream_ordered = config->policy->ops->capabilities & POLICY_STREAM_ORDERED,
         .let_go_ends = info->counted && !info->has_split_frees,
-        .hazards = config->frees == REPLAY_ORDERED && info->streams > 1,
+        .hazards = config->frees == REPLAY_ORDERED && info->streams > 1 && !info->one_block_stream,
     };
     exact_begin(&run->exact, config->policy, config->unit_bytes);
     if (info->slots) {

@@ -163,6 +163,9 @@ static enum status check_alloc(struct trace_check *check, struct trace_event *ev
         .id = event->id, .bytes = event->value, .stream = event->stream, .state = BLOCK_LIVE};
     if (!check->by_slot)
         check->buckets[bucket_of(check, event->id)] = event->slot + 1;
+    if (counts->allocs + counts->probes == 0)
+        check->first_stream = event->stream;
+    check->several_streams |= event->stream != check->first_stream;
     counts->allocs += event->kind == TRACE_ALLOC;
     counts->probes += event->kind == TRACE_PROBE;
     counts->zero_allocs += event->value == 0;
@@ -219,9 +222,11 @@ static enum status check_block_event(struct trace_check *check, struct trace_eve
                          (unsigned long long)event->id);
     if (event->kind == TRACE_USE) {
         check->counts.has_uses = true;
+        check->several_streams |= event->stream != check->first_stream;
     } else if (event->kind == TRACE_LET_GO) {
         if (event->stream == TRACE_NO_STREAM)
             event->stream = block->stream;
+        check->several_streams |= event->stream != check->first_stream;
         count_let_go(check, block);
         check->let_gos++;
         block->state = BLOCK_LET_GO;
@@ -422,6 +427,7 @@ void trace_check_finish(struct trace_check *check, struct trace_info *info)
         (uint32_t)(counts->has_split_frees ? check->peak_held_blocks : check->peak_live_blocks);
     info->streams = counts->streams ? counts->streams : 1;
     info->has_uses = counts->has_uses;
+    info->one_block_stream = !check->several_streams;
     info->has_split_frees = counts->has_split_frees;
     info->has_times = counts->has_times;
 }

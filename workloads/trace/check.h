@@ -27,6 +27,8 @@ struct trace_check {
     size_t bucket_count;
     uint8_t *recorded; /* a bit per event number */
     uint64_t time_ns;
+    uint32_t first_stream; /* that owned a block */
+    bool several_streams;  /* others own, use or let go blocks, too */
     uint32_t block_stream; /* of the block that the event taken last names */
     uint64_t live_blocks, held_blocks, peak_live_blocks, peak_held_blocks;
     uint64_t live_bytes, let_gos;

@@ -30,6 +30,7 @@ struct trace_info {
                           not known, the user's array must grow */
     uint32_t streams;         /* all: 1 + the highest stream ordinal */
     bool has_uses;            /* u events */
+    bool one_block_stream;    /* counted: all blocks are owned, used and let go on one stream */
     bool has_split_frees;     /* let-go and completion apart */
     bool has_times;           /* all: t events, or recorded times */
     uint8_t sha256[32];       /* of the records, labels and keys: the same for text and binary */
