@@ -33,14 +33,22 @@ struct merge {
     uint64_t next_id, time_ns;
 };
 
+/* Makes sure that the part's next event is in hand; times are taken off on the way. */
 static enum status look_ahead(struct part *part, struct error *error)
 {
-    if (part->ended || part->at < part->count)
-        return STATUS_OK;
-    part->at = 0;
-    enum status status = trace_next(part->source, &part->events, &part->count, error);
-    part->ended = !status && !part->count;
-    return status;
+    while (!part->ended) {
+        for (; part->at < part->count; part->at++, part->given++) {
+            if (part->events[part->at].kind != TRACE_TIME)
+                return STATUS_OK;
+            part->time_ns = part->events[part->at].value;
+        }
+        part->at = 0;
+        enum status status = trace_next(part->source, &part->events, &part->count, error);
+        if (status)
+            return status;
+        part->ended = !part->count;
+    }
+    return STATUS_OK;
 }
 
 /* Whether `a` goes before `b`, which stands later in the list. */
@@ -68,16 +76,13 @@ static enum status new_id(struct part *part, const struct trace_event *event, ui
     return STATUS_OK;
 }
 
-static enum status emit_time(struct merge *merge, struct part *part, uint64_t time_ns,
-                             struct error *error)
+static enum status emit_time(struct merge *merge, struct part *part, struct error *error)
 {
-    part->time_ns = time_ns;
-    if (!merge->by_time || time_ns <= merge->time_ns)
+    if (!merge->by_time || part->time_ns <= merge->time_ns)
         return STATUS_OK;
-    merge->time_ns = time_ns;
-    return trace_rewrite_emit(&merge->base, part->source,
-                              (struct trace_event){.kind = TRACE_TIME, .value = time_ns}, NULL,
-                              error);
+    merge->time_ns = part->time_ns;
+    const struct trace_event event = {.kind = TRACE_TIME, .value = part->time_ns};
+    return trace_rewrite_emit(&merge->base, part->source, event, NULL, error);
 }
 
 static enum status emit_next(struct merge *merge, struct part *part, struct error *error)
@@ -86,11 +91,12 @@ static enum status emit_next(struct merge *merge, struct part *part, struct erro
     part->given++;
     if (event.kind == TRACE_NOTE)
         return STATUS_OK;
-    if (event.kind == TRACE_TIME)
-        return emit_time(merge, part, event.value, error);
+    enum status status = emit_time(merge, part, error);
+    if (status)
+        return status;
     if (trace_kind_has_block(event.kind)) {
         uint64_t *id = NULL;
-        enum status status = new_id(part, &event, &id, error);
+        status = new_id(part, &event, &id, error);
         if (status)
             return status;
         if (event.kind == TRACE_ALLOC || event.kind == TRACE_PROBE)
@@ -108,6 +114,16 @@ static enum status emit_next(struct merge *merge, struct part *part, struct erro
     return trace_rewrite_emit(&merge->base, part->source, event, &keys, error);
 }
 
+/* The time at the end of the trace that ends last. */
+static enum status emit_end(struct merge *merge, struct error *error)
+{
+    struct part *last = &merge->parts[0];
+    for (size_t i = 1; i < merge->part_count; i++)
+        if (merge->parts[i].time_ns > last->time_ns)
+            last = &merge->parts[i];
+    return emit_time(merge, last, error);
+}
+
 static enum status merge_fill(struct trace_rewrite *self, struct error *error)
 {
     struct merge *merge = (struct merge *)self;
@@ -122,7 +138,7 @@ static enum status merge_fill(struct trace_rewrite *self, struct error *error)
                 next = part;
         }
         if (!next)
-            return STATUS_OK;
+            return emit_end(merge, error);
         enum status status = emit_next(merge, next, error);
         if (status)
             return status;

@@ -1,0 +1,317 @@
+/* Recorded CSVs: the shipped recordings against their own statistics, and small made-up ones. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include <jansson.h>
+
+#include "tests/support/trace_rig.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+static const char *const recordings[] = {
+    "dlrm_embedding.default",
+    "dlrm_embedding.expandable",
+    "gpt2_train.default",
+    "gpt2_train.expandable",
+    "graphs.default",
+    "lora_recompute.default",
+    "lora_recompute.limit5",
+    "resnet50_train.default",
+    "resnet50_train.expandable",
+    "side_streams.default",
+    "streams_prefetch.default",
+    "streams_prefetch.expandable",
+    "tape_small.default",
+    "tape_small.expandable",
+};
+
+static uint64_t number(const json_t *object, const char *key)
+{
+    return (uint64_t)json_integer_value(json_object_get(object, key));
+}
+
+/* What a pass finds beside the counts of info. */
+struct tally {
+    uint64_t let_gos, completions, whole, kernel_ns, places, segments, segment_notes;
+};
+
+static struct tally tally_of(struct trace_source *source)
+{
+    struct tally tally = {0};
+    const struct trace_event *events;
+    struct error error;
+    size_t count;
+    while (trace_next(source, &events, &count, &error) == STATUS_OK && count)
+        for (size_t i = 0; i < count; i++) {
+            const struct trace_event *event = &events[i];
+            const char *text = event->kind == TRACE_NOTE ? trace_text_of(source, event->value) : "";
+            tally.let_gos += event->kind == TRACE_LET_GO;
+            tally.completions += event->kind == TRACE_FREE && !(event->flags & TRACE_WHOLE);
+            tally.whole += event->kind == TRACE_FREE && event->flags & TRACE_WHOLE;
+            tally.kernel_ns += event->kind == TRACE_KERNEL ? event->value : 0;
+            tally.places += !strncmp(text, "alloc,", 6);
+            tally.segment_notes += !strncmp(text, "segment_", 8);
+            tally.segments +=
+                !strncmp(text, "segment_alloc,", 14) || !strncmp(text, "segment_map,", 12);
+        }
+    return tally;
+}
+
+static void check_recording(const char *name)
+{
+    char path[128];
+    struct error error;
+    struct trace_source *source;
+    (void)snprintf(path, sizeof path, "workloads/data/%s.json", name);
+    json_t *json = json_load_file(path, 0, NULL);
+    assert_non_null(json);
+    const json_t *stats = json_object_get(json, "stats");
+    (void)snprintf(path, sizeof path, "workloads/data/%s.csv.gz", name);
+    if (trace_open(path, &source, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    const struct trace_info *info = &source->info;
+    struct tally tally = tally_of(source);
+    assert_int_equal(info->allocs, number(stats, "allocation.all.allocated"));
+    assert_int_equal(info->frees, number(stats, "allocation.all.freed"));
+    assert_int_equal(tally.places, info->allocs);
+    assert_int_equal(tally.segments, number(stats, "num_device_alloc"));
+    assert_int_equal(info->allocs + info->frees + tally.whole + tally.completions +
+                         tally.segment_notes,
+                     number(json, "events"));
+    assert_int_equal(tally.whole + tally.let_gos, info->frees);
+    assert_int_equal(info->kernels, number(json, "kernels"));
+    assert_int_equal(tally.kernel_ns, number(json, "kernel_ns"));
+    assert_int_equal(info->steps, number(json, "steps"));
+    assert_int_equal(info->limit_bytes, number(json, "limit"));
+    assert_string_equal(info->conf, json_string_value(json_object_get(json, "conf")));
+    assert_string_equal(info->recorder, "torch 2.11.0+cu130");
+    assert_string_equal(info->card, "NVIDIA H100 80GB HBM3");
+    assert_true(info->complete && info->has_times);
+    /* The allocator's own count is of blocks, which are a little larger than what was asked. */
+    uint64_t granted = number(stats, "allocated_bytes.all.peak");
+    assert_in_range(info->peak_live_bytes, granted / 100 * 99, granted);
+    trace_close(source);
+    json_decref(json);
+}
+
+static void recordings_agree_with_their_statistics(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(recordings); i++)
+        check_recording(recordings[i]);
+}
+
+static void names_come_from_files(void **state)
+{
+    (void)state;
+    struct trace_source *source;
+    struct error error;
+    assert_int_equal(trace_open("workloads/data/graphs.default.csv.gz", &source, &error),
+                     STATUS_OK);
+    assert_string_equal(source->info.name, "graphs");
+    trace_close(source);
+    assert_int_equal(trace_open("workloads/data/tape_small.expandable.csv.gz", &source, &error),
+                     STATUS_OK);
+    assert_string_equal(source->info.name, "tape_small.expandable");
+    trace_close(source);
+}
+
+static uint32_t streams_of(const char *path)
+{
+    struct trace_source *source;
+    struct error error;
+    assert_int_equal(trace_open(path, &source, &error), STATUS_OK);
+    uint32_t streams = source->info.streams;
+    trace_close(source);
+    return streams;
+}
+
+/* Streams of kernels are the allocator's where the .json says so; the others come behind them:
+ * gpt2_train has one of its own and kernels on three. */
+static void kernel_streams_are_mapped(void **state)
+{
+    (void)state;
+    assert_int_equal(streams_of("workloads/data/tape_small.default.csv.gz"), 1);
+    assert_int_equal(streams_of("workloads/data/gpt2_train.default.csv.gz"), 3);
+    assert_int_equal(streams_of("workloads/data/side_streams.default.csv.gz"), 4);
+    assert_int_equal(streams_of("workloads/data/streams_prefetch.default.csv.gz"), 2);
+}
+
+static uint64_t requests_in_pool(struct trace_source *source, uint32_t pool)
+{
+    const struct trace_event *events;
+    struct error error;
+    size_t count;
+    uint64_t found = 0;
+    while (trace_next(source, &events, &count, &error) == STATUS_OK && count)
+        for (size_t i = 0; i < count; i++)
+            found += events[i].kind == TRACE_ALLOC &&
+                     trace_attributes_of(source, events[i].attributes)->pool == pool;
+    return found;
+}
+
+/* graphs: one stream captures all graphs into one private pool; what the captures ask for is
+ * in it, the rest is not. */
+static void private_pools_are_known(void **state)
+{
+    (void)state;
+    struct trace_source *source;
+    struct error error;
+    assert_int_equal(trace_open("workloads/data/graphs.default.csv.gz", &source, &error),
+                     STATUS_OK);
+    uint64_t in_pool = requests_in_pool(source, 1);
+    assert_int_equal(trace_rewind(source, &error), STATUS_OK);
+    assert_int_equal(in_pool + requests_in_pool(source, 0), source->info.allocs);
+    assert_int_equal(in_pool, 32);
+    trace_close(source);
+}
+
+#define HEAD "action,addr,size,stream,time_us\n"
+
+static void converts_to(struct trace_rig *rig, const char *rows, const char *wanted)
+{
+    char text[1024], full[1024];
+    struct trace_source *source;
+    struct error error;
+    (void)snprintf(text, sizeof text, HEAD "%s", rows);
+    if (trace_rig_text(rig, text, &source, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    char *got = trace_rig_print(rig, source);
+    (void)snprintf(full, sizeof full, "# allocrig-trace 1\n# name: 0\n# recorder: torch\n%s",
+                   wanted);
+    assert_string_equal(got, full);
+    free(got);
+    trace_close(source);
+}
+
+static void rows_become_events(void **state)
+{
+    struct trace_rig *rig = *state;
+    converts_to(rig,
+                "segment_alloc,4096,2097152,0,10\n"
+                "alloc,4096,512,0,11\n"
+                "kernel,0,100,7,11\n"
+                "alloc,8192,256,77,13\n"
+                "free_requested,4096,512,0,14\n" /* completed later: a free came in between */
+                "free_requested,8192,256,77,15\n"
+                "kernel,0,9,7,15\n" /* does not count as in between */
+                "mark,0,1,0,16\n"
+                "free_completed,8192,256,77,16\n"
+                "free_completed,4096,512,0,17\n"
+                "segment_free,4096,2097152,0,18\n",
+                "t,0\n!,segment_alloc,4096,2097152,0\nt,1000\na,0,512\n!,alloc,4096\nk,2,100\n"
+                "t,3000\na,1,256,1\n!,alloc,8192\nt,4000\nr,0\nt,5000\nf,1\nk,2,9\nt,6000\n"
+                "m,step\nt,7000\nf,0\nt,8000\n!,segment_free,4096,2097152,0\n");
+}
+
+static void requests_that_failed(void **state)
+{
+    struct trace_rig *rig = *state;
+    converts_to(rig,
+                "oom,1000,99999,0,5\nalloc,8192,512,0,5\noom,2000,88888,0,5\n"
+                "free_requested,8192,512,0,5\nfree_completed,8192,512,0,5\n",
+                "# let-go: final\nt,0\np,0,99999\n!,oom,1000\nr,0\na,1,512\n!,alloc,8192\n"
+                "a,2,88888\n!,oom,2000\nr,2\nf,1\n");
+}
+
+static void recordings_that_begin_in_the_middle(void **state)
+{
+    struct trace_rig *rig = *state;
+    converts_to(rig,
+                "free_requested,4096,512,5,10\nfree_completed,4096,512,5,10\n"
+                "free_completed,8192,256,0,12\nalloc,4096,1,0,12\n",
+                "a,0,512,1,initial=yes\n!,alloc,4096\na,1,256,initial=yes\n!,alloc,8192\nr,1\n"
+                "t,0\nf,0\nt,2000\nf,1\na,2,1\n!,alloc,4096\n");
+}
+
+static void bad_rows_are_refused(void **state)
+{
+    struct trace_rig *rig = *state;
+    static const struct {
+        const char *rows, *part;
+    } cases[] = {
+        {"", ": the recording holds no rows"},
+        {"alloc,4096,1,0\n", ":2: the column time_us is missing"},
+        {"alloc,4096,1,0,1,1\n", ":2: there are more than five columns"},
+        {"alloc,4096,-1,0,1\n", ":2: size"},
+        {"realloc,1,1,1,1\n", ":2: the action \"realloc\" is not known"},
+        {"alloc,1,1,0,1\nalloc,1,1,0,1\n", ":3: address 1 is given out while it is in use"},
+        {"alloc,1,1,0,1\nfree_requested,1,1,0,1\nfree_requested,1,1,0,1\n",
+         ":4: the free of address 1 is requested twice"},
+        {"alloc,1,1152921504606846976,0,1\n", ":2: a block of 1152921504606846976 bytes"},
+        {"alloc,1,1,0,9\nalloc,2,1,0,1\n", ":3: time_us 1 lies before"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[512];
+        struct trace_source *source;
+        struct error error;
+        (void)snprintf(text, sizeof text, HEAD "%s", cases[i].rows);
+        assert_int_not_equal(trace_rig_text(rig, text, &source, &error), STATUS_OK);
+        size_t length = strlen(rig->path[0]);
+        if (strncmp(error.text + length, cases[i].part, strlen(cases[i].part)) != 0)
+            fail_msg("\"%s\" begins not with \"%s\"", error.text, cases[i].part);
+    }
+}
+
+static void sidecars_are_checked(void **state)
+{
+    struct trace_rig *rig = *state;
+    struct trace_source *source;
+    struct error error;
+    char csv[128], json[128];
+    (void)snprintf(csv, sizeof csv, "%s/x.csv", rig->folder);
+    (void)snprintf(json, sizeof json, "%s/x.json", rig->folder);
+    trace_rig_write(csv, HEAD "alloc,1,1,0,1\n", strlen(HEAD) + 14);
+    trace_rig_write(json, "{\"torch\": \"9\", \"failed\": \"why\", \"limit\": 5}", 43);
+    assert_int_equal(trace_open(csv, &source, &error), STATUS_OK);
+    assert_string_equal(source->info.recorder, "torch 9");
+    assert_string_equal(source->info.name, "x");
+    assert_int_equal(source->info.limit_bytes, 5);
+    assert_false(source->info.complete);
+    trace_close(source);
+    static const char *const bad[] = {"", "[]", "{\"limit\": -1}", "{\"conf\": 3}",
+                                      "{\"kernel_stream_of_stream\": {\"x\": 1}}"};
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        trace_rig_write(json, bad[i], strlen(bad[i]));
+        assert_int_equal(trace_open(csv, &source, &error), STATUS_FORMAT);
+        assert_non_null(strstr(error.text, "x.json (beside "));
+    }
+}
+
+static int setup(void **state)
+{
+    static struct trace_rig rig;
+    trace_rig_open(&rig);
+    *state = &rig;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    trace_rig_close(*state);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(recordings_agree_with_their_statistics),
+        cmocka_unit_test(names_come_from_files),
+        cmocka_unit_test(kernel_streams_are_mapped),
+        cmocka_unit_test(private_pools_are_known),
+        cmocka_unit_test(rows_become_events),
+        cmocka_unit_test(requests_that_failed),
+        cmocka_unit_test(recordings_that_begin_in_the_middle),
+        cmocka_unit_test(bad_rows_are_refused),
+        cmocka_unit_test(sidecars_are_checked),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

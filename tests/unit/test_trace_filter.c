@@ -1,0 +1,246 @@
+/* Parts of a trace, several as one, and what is in a trace. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "tests/support/trace_rig.h"
+#include "workloads/trace/filter.h"
+#include "workloads/trace/inspect.h"
+
+#define HEAD "# allocrig-trace 1\n# name: x\n"
+
+/* Two steps: 0 lives through, 1 in the first, 2 from the first into the second, 3 in the second. */
+static const char steps[] = HEAD "a,0,100,tag=w\n!,alloc,4096\na,1,200,1\nt,10\nk,0,5\nk,1,6\nr,1\n"
+                                 "a,2,300\nf,1\nt,20\nm,step\na,3,400,1\nt,35\nf,2\nu,3,0\nr,3\n"
+                                 "f,3\nm,step\nt,50\nc\n";
+
+static void filtered_to(struct trace_rig *rig, const char *text,
+                        const struct trace_filter_options *options, const char *wanted)
+{
+    struct trace_source *source, *filter;
+    struct error error;
+    if (trace_rig_text(rig, text, &source, &error) != STATUS_OK ||
+        trace_filter(source, options, &filter, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    char *got = trace_rig_print(rig, filter);
+    assert_string_equal(got, wanted);
+    free(got);
+    trace_close(filter);
+}
+
+static void nothing_asked_for_changes_nothing(void **state)
+{
+    filtered_to(*state, steps, &(struct trace_filter_options){0}, steps);
+}
+
+static void steps_begin_with_what_is_live(void **state)
+{
+    filtered_to(*state, steps, &(struct trace_filter_options){.first_step = 2, .last_step = 2},
+                HEAD "a,0,100,tag=w,initial=yes\na,1,300,initial=yes\na,2,400,1\nt,15\nf,1\n"
+                     "u,2,0\nr,2\nf,2\nm,step\n");
+    filtered_to(*state, steps, &(struct trace_filter_options){.first_step = 1, .last_step = 1},
+                HEAD "a,0,100,tag=w\na,1,200,1\nt,10\nk,0,5\nk,1,6\nr,1\na,2,300\nf,1\nt,20\n"
+                     "m,step\n");
+}
+
+static void streams_sizes_and_kinds(void **state)
+{
+    const uint32_t one = 1;
+    filtered_to(*state, steps, &(struct trace_filter_options){.streams = &one, .stream_count = 1},
+                HEAD "a,0,200,1\nt,10\nk,1,6\nr,0\nf,0\nt,20\nm,step\na,1,400,1\nt,35\nr,1\nf,1\n"
+                     "m,step\nt,50\nc\n");
+    filtered_to(*state, steps, &(struct trace_filter_options){.min_bytes = 300},
+                HEAD "t,10\nk,0,5\nk,1,6\na,0,300\nt,20\nm,step\na,1,400,1\nt,35\nf,0\nu,1,0\nr,1\n"
+                     "f,1\nm,step\nt,50\nc\n");
+    struct trace_filter_options options = {0};
+    struct error error;
+    assert_int_equal(trace_filter_kinds("a,f", &options.kinds, &error), STATUS_OK);
+    filtered_to(*state, steps, &options,
+                HEAD "a,0,100,tag=w\na,1,200,1\na,2,300\nf,1\na,3,400,1\nf,2\nf,3\n");
+    assert_int_equal(trace_filter_kinds("a,z", &options.kinds, &error), STATUS_INVALID);
+    assert_non_null(strstr(error.text, "\"z\""));
+}
+
+static void frees_at_once(void **state)
+{
+    struct trace_filter_options options = {.at_once = true};
+    struct error error;
+    assert_int_equal(trace_filter_kinds("af", &options.kinds, &error), STATUS_OK);
+    filtered_to(*state, steps, &options,
+                HEAD "a,0,100,tag=w\na,1,200,1\nf,1\na,2,300\na,3,400,1\nf,2\nf,3\n");
+}
+
+static void waits_need_their_events(void **state)
+{
+    const uint32_t zero = 0;
+    filtered_to(*state, HEAD "e,1,0\nw,1,1\nw,0,1\ne,2,1\nw,0,2\ns\ns,1\n",
+                &(struct trace_filter_options){.streams = &zero, .stream_count = 1},
+                HEAD "e,1,0\nw,0,1\ns\n");
+}
+
+static void repeats_end_with_nothing_left(void **state)
+{
+    filtered_to(*state, HEAD "a,0,1\nt,5\na,1,2\nf,0\nm,step\n",
+                &(struct trace_filter_options){.repeat = 2},
+                HEAD "a,0,1\nt,5\na,1,2\nf,0\nm,step\nf,1\na,2,1\nt,10\na,3,2\nf,2\nm,step\n");
+    /* Where the trace knows only let-gos, none is completed in between. */
+    filtered_to(*state, HEAD "# let-go: final\na,0,1\nr,0\na,1,2\n",
+                &(struct trace_filter_options){.repeat = 2},
+                HEAD "# let-go: final\na,0,1\nr,0\na,1,2\nf,1\na,2,1\nr,2\na,3,2\n");
+}
+
+static void steps_as_written(void **state)
+{
+    (void)state;
+    struct trace_filter_options o;
+    assert_int_equal(trace_filter_steps("3-5", &o, NULL), STATUS_OK);
+    assert_true(o.first_step == 3 && o.last_step == 5);
+    assert_int_equal(trace_filter_steps("7", &o, NULL), STATUS_OK);
+    assert_true(o.first_step == 7 && o.last_step == 7);
+    assert_int_equal(trace_filter_steps("2-", &o, NULL), STATUS_OK);
+    assert_true(o.first_step == 2 && o.last_step == UINT64_MAX);
+    static const char *const bad[] = {"", "-", "0", "5-3", "-2", "a-b", "1-2-3", "1 - 2"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_int_equal(trace_filter_steps(bad[i], &o, NULL), STATUS_INVALID);
+}
+
+static void what_leaves_nothing_is_refused(void **state)
+{
+    struct trace_source *source, *filter;
+    struct error error;
+    assert_int_equal(trace_rig_text(*state, steps, &source, &error), STATUS_OK);
+    assert_int_equal(trace_filter(source,
+                                  &(struct trace_filter_options){.first_step = 9, .last_step = 9},
+                                  &filter, &error),
+                     STATUS_INVALID);
+    assert_non_null(strstr(error.text, "x: nothing is left after the filter: it has 2 steps"));
+}
+
+static void merged_to(struct trace_rig *rig, const char *left, const char *right,
+                      const char *wanted)
+{
+    struct trace_source *sources[2], *merge;
+    struct error error;
+    trace_rig_write(rig->path[1], left, strlen(left));
+    trace_rig_write(rig->path[2], right, strlen(right));
+    if (trace_open(rig->path[1], &sources[0], &error) != STATUS_OK ||
+        trace_open(rig->path[2], &sources[1], &error) != STATUS_OK ||
+        trace_merge(sources, 2, &merge, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    char *got = trace_rig_print(rig, merge);
+    assert_string_equal(got, wanted);
+    free(got);
+    trace_close(merge);
+}
+
+static void merges_go_by_time_or_share(void **state)
+{
+    merged_to(*state, HEAD "a,0,1\nt,10\ne,3,1\nf,0\nt,30\nm,step\n",
+              HEAD "a,0,2\nt,20\nk,0,7\nf,0\nt,30\nm,step\n",
+              "# allocrig-trace 1\n# name: x+x\na,0,1,tenant=0\na,1,2,2,tenant=1\nt,10\n"
+              "e,6,1,tenant=0\nf,0,tenant=0\nt,20\nk,2,7,tenant=1\nf,1,tenant=1\nt,30\n"
+              "m,step,tenant=0\nm,step,tenant=1\n");
+    merged_to(*state, HEAD "a,0,1\nf,0\n", HEAD "!,x\na,0,2\nr,0\na,1,3\nr,1\n",
+              "# allocrig-trace 1\n# name: x+x\n# let-go: final\na,0,1,tenant=0\na,1,2,1,tenant=1\n"
+              "f,0,tenant=0\nr,1,tenant=1\na,2,3,1,tenant=1\nr,2,tenant=1\n");
+}
+
+static void a_recording_in_parts_and_twice(void **state)
+{
+    (void)state;
+    struct trace_source *sources[2], *merge;
+    struct error error;
+    static const char path[] = "workloads/data/side_streams.default.csv.gz";
+    assert_int_equal(trace_open(path, &sources[0], &error), STATUS_OK);
+    assert_int_equal(trace_open(path, &sources[1], &error), STATUS_OK);
+    struct trace_info one = sources[0]->info;
+    assert_int_equal(trace_merge(sources, 2, &merge, &error), STATUS_OK);
+    assert_int_equal(merge->info.allocs, 2 * one.allocs);
+    assert_int_equal(merge->info.peak_live_bytes, 2 * one.peak_live_bytes);
+    assert_int_equal(merge->info.streams, 2 * one.streams);
+    assert_true(merge->info.slots <= 2 * one.slots);
+    struct trace_source *part;
+    assert_int_equal(
+        trace_filter(merge, &(struct trace_filter_options){.first_step = 101, .last_step = 200},
+                     &part, &error),
+        STATUS_OK);
+    assert_int_equal(part->info.steps, 100);
+    trace_close(part);
+}
+
+static void what_is_in_a_trace(void **state)
+{
+    struct trace_source *source;
+    struct inspect inspect;
+    struct error error;
+    assert_int_equal(trace_rig_text(*state, steps, &source, &error), STATUS_OK);
+    assert_int_equal(inspect_trace(source, &inspect, &error), STATUS_OK);
+    assert_int_equal(inspect.by_kind[TRACE_ALLOC], 4);
+    assert_int_equal(inspect.by_kind[TRACE_LET_GO], 2);
+    assert_int_equal(inspect.sizes[7].blocks, 1);  /* 100 */
+    assert_int_equal(inspect.sizes[9].bytes, 700); /* 300 and 400 */
+    assert_int_equal(inspect_bin_from(9), 256);
+    assert_int_equal(inspect.let_go_blocks, 3);
+    assert_int_equal(inspect.lifetimes[0].blocks, 2);  /* 1 and 3: no request in between */
+    assert_int_equal(inspect.lifetimes[1].bytes, 300); /* 2: one */
+    assert_int_equal(inspect.kept_blocks, 1);
+    assert_int_equal(inspect.kept_bytes, 100);
+    assert_int_equal(inspect.peak_live_bytes, 800);
+    assert_int_equal(inspect.peak_event, 11);
+    assert_int_equal(inspect.peak_live_blocks, 3);
+    assert_int_equal(inspect.largest_bytes, 400);
+    assert_int_equal(inspect.kernel_ns, 11);
+    assert_int_equal(inspect.duration_ns, 50);
+    assert_int_equal(inspect.keys[0], 1);
+    assert_int_equal(inspect.stream_count, 2);
+    assert_int_equal(inspect.streams[0].bytes, 400);
+    assert_int_equal(inspect.streams[0].uses, 1);
+    assert_int_equal(inspect.streams[1].kernel_ns, 6);
+    assert_int_equal(inspect.step_count, 2);
+    assert_int_equal(inspect.steps[0].events, 11);
+    assert_int_equal(inspect.steps[0].live_bytes, 400);
+    assert_int_equal(inspect.steps[0].peak_live_bytes, 400);
+    assert_int_equal(inspect.steps[1].peak_live_bytes, 800);
+    assert_int_equal(inspect.steps[1].requests, 1);
+    inspect_close(&inspect);
+    trace_close(source);
+}
+
+static int setup(void **state)
+{
+    static struct trace_rig rig;
+    trace_rig_open(&rig);
+    *state = &rig;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    trace_rig_close(*state);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_asked_for_changes_nothing),
+        cmocka_unit_test(steps_begin_with_what_is_live),
+        cmocka_unit_test(streams_sizes_and_kinds),
+        cmocka_unit_test(frees_at_once),
+        cmocka_unit_test(waits_need_their_events),
+        cmocka_unit_test(repeats_end_with_nothing_left),
+        cmocka_unit_test(steps_as_written),
+        cmocka_unit_test(what_leaves_nothing_is_refused),
+        cmocka_unit_test(merges_go_by_time_or_share),
+        cmocka_unit_test(a_recording_in_parts_and_twice),
+        cmocka_unit_test(what_is_in_a_trace),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
