@@ -196,7 +196,8 @@ static void release_arena(struct torch *self, struct torch_arena *arena)
 
 void torch_release_cached(struct torch *self)
 {
-    torch_wait_all(self);
+    self->num_sync_all_streams++;
+    deferred_wait_all(&self->deferred);
     for (int small = 0; small <= 1; small++)
         for (uint32_t i = 0; i < self->arena_count; i++)
             if (self->arenas[i]->small == (small != 0) &&

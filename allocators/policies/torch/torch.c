@@ -108,8 +108,7 @@ static enum status torch_alloc(struct policy *base, const struct policy_request 
                                struct policy_block *out)
 {
     struct torch *self = torch_of(base);
-    if (self->pending_events)
-        torch_poll(self);
+    deferred_poll(&self->deferred);
     uint64_t rounded_bytes = torch_round(&self->settings, request->bytes);
     bool failed = !torch_reserve_blocks(self, 2);
     uint32_t arena =
@@ -158,8 +157,9 @@ static void torch_retire(struct policy *base, const struct policy_block *given)
 }
 
 /* Nobody uses the block any more: it is free, merged with its neighbours. */
-void torch_complete(struct torch *self, uint32_t block)
+void torch_complete(void *torch, uint32_t block)
 {
+    struct torch *self = torch;
     struct span *at = self->spans.at;
     enum torch_kind kind = torch_kind_of(self, at[block].owner);
     uint64_t bytes = at[block].bytes;
@@ -194,7 +194,9 @@ static enum status torch_free(struct policy *base, const struct policy_block *gi
     bool told = self->blocks[block].retired; /* then the caller says when it is complete */
     (void)stream;
     torch_retire(base, given);
-    if (self->blocks[block].uses && !told && torch_defer(self, block))
+    if (told)
+        deferred_forget(&self->deferred, block);
+    else if (deferred_let_go(&self->deferred, block))
         return STATUS_OK;
     torch_complete(self, block);
     return self->fault;
@@ -203,7 +205,9 @@ static enum status torch_free(struct policy *base, const struct policy_block *gi
 static enum status torch_use(struct policy *base, const struct policy_block *given, uint32_t stream)
 {
     struct torch *self = torch_of(base);
-    return torch_record_use(self, (uint32_t)given->cookie, stream) ? STATUS_OK : STATUS_HOST_MEMORY;
+    uint32_t block = (uint32_t)given->cookie;
+    uint32_t own = self->arenas[self->spans.at[block].owner]->stream;
+    return deferred_use(&self->deferred, block, own, stream) ? STATUS_OK : STATUS_HOST_MEMORY;
 }
 
 /* empty_cache(): all or nothing, whatever should be kept. */
@@ -256,7 +260,7 @@ static void torch_destroy(struct policy *base)
     }
     host_free(self->host, self->order, self->order_room * sizeof *self->order);
     host_free(self->host, self->segments, self->segment_room * sizeof *self->segments);
-    torch_streams_close(self);
+    deferred_close(&self->deferred);
     torch_blocks_close(self);
     host_free(self->host, self, sizeof *self);
 }
@@ -296,6 +300,7 @@ static enum status torch_create(const struct policy_context *context, const void
     self->backing = context->backing;
     self->host = context->host;
     self->settings = settings;
+    deferred_open(&self->deferred, context->backing, context->host, torch_complete, self);
     self->spare_segment = UINT32_MAX;
     self->last_arena[0] = UINT32_MAX;
     self->last_arena[1] = UINT32_MAX;

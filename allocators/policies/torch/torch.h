@@ -5,7 +5,6 @@
  *   blocks.c      records of blocks, split and merge, free sets
  *   segments.c    driver allocations: made, given back, collected
  *   expandable.c  growing virtual ranges, mapped by pages
- *   streams.c     frees that wait for other streams
  *   report.c      statistics, walk, validate, servable
  *   torch.c       the order of decisions in malloc and free
  *
@@ -18,6 +17,7 @@
 #include "allocators/base/size.h"
 #include "allocators/base/span.h"
 #include "allocators/base/span_index.h"
+#include "allocators/deferred.h"
 #include "allocators/policy.h"
 
 #define TORCH_MIN_BLOCK_BYTES     UINT64_C(512)
@@ -80,8 +80,6 @@ struct torch_block {
     uint64_t requested_bytes;
     uint64_t collected_at; /* the pool's call count when it entered the free set */
     uint32_t segment;      /* into segments */
-    uint32_t uses;         /* streams other than its own: a list in torch->uses; 0: none */
-    uint32_t events;       /* recorded and not yet seen complete */
     bool mapped;           /* false: address space only, of an expandable segment */
     bool retired;          /* let go by the program, no longer counted as allocated */
 };
@@ -113,20 +111,6 @@ struct torch_arena {
     uint32_t unmapped_count, unmapped_room;
 };
 
-struct torch_use { /* one stream in a block's list */
-    uint32_t stream, next;
-};
-
-struct torch_event { /* recorded when a block with uses was let go */
-    struct backing_ticket ticket;
-    uint32_t block;
-};
-
-struct torch_queue { /* of one stream, oldest first */
-    struct torch_event *events;
-    uint32_t head, count, room;
-};
-
 struct torch {
     struct policy base;
     struct backing *backing;
@@ -153,11 +137,7 @@ struct torch {
     uint32_t last_arena[2]; /* of the last large and the last small request */
     uint32_t last_stream, last_pool;
 
-    struct torch_use *uses; /* record 0 is none */
-    uint32_t use_count, use_room, spare_use;
-    struct torch_queue *queues; /* by stream */
-    uint32_t queue_count;
-    uint32_t pending_events;
+    struct deferred deferred;
 
     struct torch_counter stats[TORCH_STAT_COUNT][TORCH_KIND_COUNT];
     uint64_t num_alloc_retries, num_ooms, num_device_alloc, num_device_free;
@@ -199,15 +179,8 @@ uint32_t torch_expand(struct torch *self, uint32_t arena, uint64_t rounded_bytes
 void torch_unmap_free(struct torch *self, uint32_t block);
 void torch_unmapped_remove(struct torch *self, uint32_t block);
 
-/* streams.c */
-bool torch_record_use(struct torch *self, uint32_t block, uint32_t stream);
-bool torch_defer(struct torch *self, uint32_t block);
-void torch_poll(struct torch *self);
-void torch_wait_all(struct torch *self);
-void torch_streams_close(struct torch *self);
-
 /* torch.c */
-void torch_complete(struct torch *self, uint32_t block);
+void torch_complete(void *torch, uint32_t block); /* a deferred_complete */
 
 /* report.c */
 void torch_stats(const struct policy *base, struct policy_stats *out);

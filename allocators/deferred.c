@@ -1,0 +1,158 @@
+#include "allocators/deferred.h"
+
+void deferred_open(struct deferred *self, struct backing *backing, struct host *host,
+                   deferred_complete *complete, void *argument)
+{
+    *self = (struct deferred){
+        .backing = backing, .host = host, .complete = complete, .argument = argument};
+}
+
+void deferred_close(struct deferred *self)
+{
+    for (uint32_t i = 0; i < self->queue_count; i++)
+        host_free(self->host, self->queues[i].events,
+                  self->queues[i].room * sizeof *self->queues[i].events);
+    host_free(self->host, self->queues, self->queue_count * sizeof *self->queues);
+    host_free(self->host, self->uses, self->use_room * sizeof *self->uses);
+    host_free(self->host, self->blocks, self->block_room * sizeof *self->blocks);
+}
+
+static uint32_t new_use(struct deferred *self)
+{
+    uint32_t use = self->spare_use;
+    if (use) {
+        self->spare_use = self->uses[use].next;
+        return use;
+    }
+    if (self->use_count >= self->use_room) {
+        uint32_t room = self->use_room ? self->use_room * 2 : 64;
+        struct deferred_use *grown =
+            host_grow(self->host, self->uses, self->use_room, room, sizeof *grown);
+        if (!grown)
+            return 0;
+        self->uses = grown;
+        self->use_room = room;
+    }
+    self->use_count += self->use_count == 0; /* record 0 is none */
+    return self->use_count++;
+}
+
+bool deferred_use(struct deferred *self, uint32_t block, uint32_t own, uint32_t stream)
+{
+    if (stream == own)
+        return true;
+    if (block >= self->block_room) {
+        uint32_t room = block + block / 4 + 16;
+        struct deferred_block *grown =
+            host_grow(self->host, self->blocks, self->block_room, room, sizeof *grown);
+        if (!grown)
+            return false;
+        self->blocks = grown;
+        self->block_room = room;
+    }
+    for (uint32_t use = self->blocks[block].uses; use; use = self->uses[use].next)
+        if (self->uses[use].stream == stream)
+            return true;
+    uint32_t use = new_use(self);
+    if (!use)
+        return false;
+    self->uses[use] = (struct deferred_use){.stream = stream, .next = self->blocks[block].uses};
+    self->blocks[block].uses = use;
+    return true;
+}
+
+/* The queue of a stream with room for one more event; NULL: the host has no memory. */
+static struct deferred_queue *queue_of(struct deferred *self, uint32_t stream)
+{
+    if (stream >= self->queue_count) {
+        struct deferred_queue *grown =
+            host_grow(self->host, self->queues, self->queue_count, stream + 1, sizeof *grown);
+        if (!grown)
+            return NULL;
+        self->queues = grown;
+        self->queue_count = stream + 1;
+    }
+    struct deferred_queue *queue = &self->queues[stream];
+    if (queue->head + queue->count < queue->room)
+        return queue;
+    if (queue->head > queue->room / 2) {
+        for (uint32_t i = 0; i < queue->count; i++)
+            queue->events[i] = queue->events[queue->head + i];
+        queue->head = 0;
+        return queue;
+    }
+    uint32_t room = queue->room ? queue->room * 2 : 16;
+    struct deferred_event *events =
+        host_grow(self->host, queue->events, queue->room, room, sizeof *events);
+    if (!events)
+        return NULL;
+    queue->events = events;
+    queue->room = room;
+    return queue;
+}
+
+bool deferred_let_go(struct deferred *self, uint32_t block)
+{
+    if (block >= self->block_room || !self->blocks[block].uses)
+        return false;
+    for (uint32_t use = self->blocks[block].uses; use; use = self->uses[use].next) {
+        uint32_t stream = self->uses[use].stream;
+        struct backing_ticket ticket = backing_fence(self->backing, stream);
+        struct deferred_queue *queue = queue_of(self, stream);
+        if (!queue) { /* slow, but safe */
+            backing_wait(self->backing, ticket);
+            continue;
+        }
+        queue->events[queue->head + queue->count++] =
+            (struct deferred_event){.ticket = ticket, .block = block};
+        self->blocks[block].events++;
+        self->pending_events++;
+    }
+    deferred_forget(self, block);
+    return self->blocks[block].events != 0;
+}
+
+void deferred_forget(struct deferred *self, uint32_t block)
+{
+    if (block >= self->block_room)
+        return;
+    for (uint32_t use = self->blocks[block].uses; use;) {
+        uint32_t next = self->uses[use].next;
+        self->uses[use].next = self->spare_use;
+        self->spare_use = use;
+        use = next;
+    }
+    self->blocks[block].uses = 0;
+}
+
+static void seen(struct deferred *self, struct deferred_queue *queue)
+{
+    uint32_t block = queue->events[queue->head].block;
+    queue->head++;
+    queue->count--;
+    self->pending_events--;
+    if (queue->count == 0)
+        queue->head = 0;
+    if (--self->blocks[block].events == 0)
+        self->complete(self->argument, block);
+}
+
+void deferred_poll_all(struct deferred *self)
+{
+    for (uint32_t i = 0; self->pending_events && i < self->queue_count; i++) {
+        struct deferred_queue *queue = &self->queues[i];
+        while (queue->count && backing_done(self->backing, queue->events[queue->head].ticket))
+            seen(self, queue);
+    }
+}
+
+void deferred_wait_all(struct deferred *self)
+{
+    for (uint32_t i = 0; i < self->queue_count; i++) {
+        struct deferred_queue *queue = &self->queues[i];
+        while (queue->count) {
+            backing_wait(self->backing, queue->events[queue->head].ticket);
+            seen(self, queue);
+        }
+    }
+}
