@@ -237,6 +237,28 @@ static void memory_outside_of_the_pool_may_not_fit(void **state)
     rig_close(&rig);
 }
 
+static void a_recording_without_uses_is_replayed_in_two_modes(void **state)
+{
+    (void)state;
+    enum replay_frees modes[2];
+    struct trace_info info = {.has_split_frees = true};
+    assert_int_equal(replay_frees_choices(&info, REPLAY_ORDERED, modes), 2);
+    assert_string_equal(replay_frees_name(modes[0]), "at-once");
+    assert_string_equal(replay_frees_name(modes[1]), "recorded");
+    assert_int_equal(replay_frees_choices(&info, REPLAY_RECORDED, modes), 1);
+    assert_int_equal(modes[0], REPLAY_RECORDED);
+    info.has_uses = true;
+    assert_int_equal(replay_frees_choices(&info, REPLAY_ORDERED, modes), 1);
+    assert_string_equal(replay_frees_name(modes[0]), "ordered");
+    info = (struct trace_info){.has_uses = false};
+    assert_int_equal(replay_frees_choices(&info, REPLAY_ORDERED, modes), 1);
+    assert_int_equal(modes[0], REPLAY_ORDERED);
+    assert_string_equal(replay_host_name(REPLAY_HOST_RECORDED), "recorded");
+    assert_string_equal(replay_host_name(REPLAY_HOST_NONE), "none");
+    assert_string_equal(replay_cause_name(REPLAY_CAUSE_FRAGMENTATION), "fragmentation");
+    assert_string_equal(replay_cause_name(REPLAY_CAUSE_CAPACITY), "capacity");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +274,7 @@ int main(void)
         cmocka_unit_test(states_weigh_until_the_next_request_or_recorded_time),
         cmocka_unit_test(the_first_greatest_moment_is_kept),
         cmocka_unit_test(memory_outside_of_the_pool_may_not_fit),
+        cmocka_unit_test(a_recording_without_uses_is_replayed_in_two_modes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
