@@ -151,6 +151,41 @@ static void the_same_run_gives_the_same_figures(void **state)
     experiment_rig_close(&rig);
 }
 
+/* The loop has three bodies: lean, with exact metrics, watched. */
+static void all_ways_to_run_have_the_same_outcome(void **state)
+{
+    (void)state;
+    static const enum metric outcome[] = {
+        METRIC_events,        METRIC_allocs,         METRIC_frees,
+        METRIC_failed_allocs, METRIC_failed_probes,  METRIC_first_failed_event,
+        METRIC_driver_calls,  METRIC_device_time_ns, METRIC_peak_physical_bytes,
+    };
+    for (int stop = 0; stop < 2; stop++) {
+        struct metric_values of[3];
+        for (int way = 0; way < 3; way++) {
+            struct experiment_rig rig;
+            uint64_t rows = 0;
+            experiment_rig_open(&rig, "growth", "sim:capacity=200MiB",
+                                "random:events=3000,target=256MiB,min=100,max=24MiB,seed=6");
+            rig.experiment.stop_on_failure = stop;
+            rig.experiment.measure = way ? REPLAY_METRICS_EXACT : REPLAY_METRICS_NONE;
+            rig.experiment.row = way == 2 ? count_row : NULL;
+            rig.experiment.argument = &rows;
+            experiment_rig_run(&rig);
+            assert_false(rig.result.passed);
+            of[way] = rig.result.metrics;
+            experiment_rig_close(&rig);
+        }
+        for (size_t i = 0; i < sizeof outcome / sizeof *outcome; i++)
+            for (int way = 1; way < 3; way++)
+                assert_true(metric_number(&of[way], outcome[i], -1) ==
+                            metric_number(&of[0], outcome[i], -1));
+        double events = metric_number(&of[0], METRIC_events, -1);
+        double first = metric_number(&of[0], METRIC_first_failed_event, -1);
+        assert_true(stop ? events == first + 1 : events > first + 1);
+    }
+}
+
 static void host_times_are_measured_only_if_asked_for(void **state)
 {
     (void)state;
@@ -187,6 +222,7 @@ int main(void)
         cmocka_unit_test(the_cause_knows_the_limit_of_the_spec),
         cmocka_unit_test(an_adaptive_workload_is_written_down),
         cmocka_unit_test(the_same_run_gives_the_same_figures),
+        cmocka_unit_test(all_ways_to_run_have_the_same_outcome),
         cmocka_unit_test(host_times_are_measured_only_if_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
