@@ -10,9 +10,9 @@ streams=workloads/data/side_streams.default.csv.gz
 # -- the table
 run run -p all -w order_flip -d sim:profile=bump
 check table_ends_well [ "$status" = 0 ]
-check table_ranks_first_fit_first grep -qE '^1 +first-fit +128\.0 +128\.0 +128\.0 +128\.0 +1\.000' "$out"
-check table_has_growth grep -qE '^[0-9]+ +growth +128\.0 +128\.0 +256\.0 +256\.0 +2\.000' "$out"
-check table_does_not_rank_null grep -qE '^- +null ' "$out"
+check table_ranks_first_fit_first grep -qE '^ *1 +first-fit +128\.0 +128\.0 +128\.0 +128\.0 +1\.000' "$out"
+check table_has_growth grep -qE '^ *[0-9]+ +growth +128\.0 +128\.0 +256\.0 +256\.0 +2\.000' "$out"
+check table_does_not_rank_null grep -qE '^ *- +null ' "$out"
 check table_is_narrow [ "$(awk 'length > 100' "$out" | wc -l)" = 0 ]
 run run -p growth -p first-fit -w "$tape"
 check recorded_table_is_narrow [ "$(awk 'length > 100' "$out" | wc -l)" = 0 ]
