@@ -9,6 +9,8 @@
 const struct cli_command cli_commands[] = {
     {"run", "every policy x workload: a table, and files", cmd_run},
     {"gen", "make a trace by rule", cmd_gen},
+    {"convert", "translate and filter a trace", cmd_convert},
+    {"inspect", "describe a trace", cmd_inspect},
     {"list", "the policies, workloads, devices, metrics and formats there are", cmd_list},
     {NULL, NULL, NULL},
 };

@@ -1,0 +1,201 @@
+/* `convert`: a trace in another format, a part of it, or several as one. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "bench/cli/cli.h"
+#include "bench/cli/trace_output.h"
+#include "workloads/trace/filter.h"
+
+#define STREAMS_MOST 256
+#define MERGE_MOST   64
+
+enum option_key {
+    KEY_STEPS = CLI_KEYS,
+    KEY_STREAMS,
+    KEY_MIN_BYTES,
+    KEY_REPEAT,
+    KEY_EVENTS,
+    KEY_AT_ONCE,
+    KEY_MERGE,
+    KEY_FORMAT,
+};
+
+static const struct cli_option options[] = {
+    {CLI_HEADING, NULL, NULL, "What to keep; without any of these, everything:"},
+    {KEY_STEPS, "steps", "A-B", "steps A to B, from 1; what is live at A comes first"},
+    {KEY_STREAMS, "streams", "N,N..", "blocks and events of these streams only"},
+    {KEY_MIN_BYTES, "min-bytes", "SIZE", "blocks of at least so many bytes only"},
+    {KEY_EVENTS, "events", "LETTERS", "events of these kinds only, such as afk"},
+    {KEY_AT_ONCE, "at-once", NULL, "blocks are complete when they are let go"},
+    {CLI_HEADING, NULL, NULL, "And then:"},
+    {KEY_REPEAT, "repeat", "N", "so many times, one behind the other"},
+    {KEY_MERGE, "merge", "FILE", "another trace beside it; may be given again"},
+    {KEY_FORMAT, "format", "FORMAT", "of OUT: text or binary, whatever the ending"},
+    {0},
+};
+
+static const struct cli_page page = {
+    .arguments = "IN OUT [options]",
+    .text =
+        "Reads a trace of any known format (by its content) and writes it as text (.txt, .trace)\n"
+        "or binary (.bin), with .zst behind it compressed. Text and binary hold the same.",
+    .options = options,
+};
+
+struct convert_arguments {
+    const char *in, *out, *format;
+    const char *merged[MERGE_MOST];
+    size_t merge_count;
+    uint32_t streams[STREAMS_MOST];
+    struct trace_filter_options filter;
+    bool filtered;
+};
+
+static enum status take_path(struct convert_arguments *self, const char *path, struct error *error)
+{
+    const char **place = self->in ? &self->out : &self->in;
+    if (*place)
+        return error_set(error, STATUS_INVALID,
+                         "\"%s\" is one file too many; traces to join go after --merge", path);
+    *place = path;
+    return STATUS_OK;
+}
+
+static enum status take_merge(struct convert_arguments *self, const char *path, struct error *error)
+{
+    if (self->merge_count == MERGE_MOST)
+        return error_set(error, STATUS_INVALID, "--merge takes at most %d traces", MERGE_MOST);
+    self->merged[self->merge_count++] = path;
+    return STATUS_OK;
+}
+
+/* "0,2,5" */
+static enum status take_streams(struct convert_arguments *self, const char *list,
+                                struct error *error)
+{
+    char *rest = NULL;
+    char *copy = strdup(list);
+    enum status status = STATUS_OK;
+    if (!copy)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory to read --streams");
+    for (char *word = strtok_r(copy, ",", &rest); word && !status;
+         word = strtok_r(NULL, ",", &rest)) {
+        uint64_t stream = 0;
+        status = count_parse(word, &stream, error);
+        if (status)
+            status = error_prefix(error, status, "--streams");
+        else if (stream >= TRACE_NO_STREAM || self->filter.stream_count == STREAMS_MOST)
+            status = error_set(error, STATUS_INVALID,
+                               "--streams takes at most %d streams, numbered from 0; %s is not one",
+                               STREAMS_MOST, word);
+        else
+            self->streams[self->filter.stream_count++] = (uint32_t)stream;
+    }
+    free(copy);
+    if (!status && self->filter.stream_count == 0)
+        status = error_set(error, STATUS_INVALID, "--streams \"%s\" names no stream", list);
+    return status;
+}
+
+static enum status take_repeat(struct convert_arguments *self, const char *value,
+                               struct error *error)
+{
+    enum status status = count_parse(value, &self->filter.repeat, error);
+    if (status)
+        return error_prefix(error, status, "--repeat");
+    if (self->filter.repeat == 0)
+        return error_set(error, STATUS_INVALID, "--repeat 0 leaves nothing; write 1 or more");
+    return STATUS_OK;
+}
+
+static enum status take(void *argument, int key, const char *value, struct error *error)
+{
+    struct convert_arguments *self = argument;
+    enum status status;
+    self->filtered = self->filtered || (key >= KEY_STEPS && key <= KEY_AT_ONCE);
+    switch (key) {
+    case CLI_ARGUMENT:
+        return take_path(self, value, error);
+    case KEY_STEPS:
+        return trace_filter_steps(value, &self->filter, error);
+    case KEY_STREAMS:
+        return take_streams(self, value, error);
+    case KEY_MIN_BYTES:
+        status = size_parse(value, &self->filter.min_bytes, error);
+        return status ? error_prefix(error, status, "--min-bytes") : STATUS_OK;
+    case KEY_EVENTS:
+        return trace_filter_kinds(value, &self->filter.kinds, error);
+    case KEY_AT_ONCE:
+        self->filter.at_once = true;
+        return STATUS_OK;
+    case KEY_REPEAT:
+        return take_repeat(self, value, error);
+    case KEY_MERGE:
+        return take_merge(self, value, error);
+    default:
+        self->format = value;
+        return STATUS_OK;
+    }
+}
+
+/* The traces to merge, filtered like the first, as one source in place of `*source`. */
+static enum status merge(const struct convert_arguments *self, struct trace_source **source,
+                         struct error *error)
+{
+    struct trace_source *sources[MERGE_MOST + 1] = {*source};
+    size_t count = 1;
+    enum status status = STATUS_OK;
+    *source = NULL;
+    for (size_t i = 0; i < self->merge_count && !status; i++) {
+        status = trace_open(self->merged[i], &sources[count], error);
+        count += !status;
+    }
+    if (!status)
+        return trace_merge(sources, count, source, error);
+    for (size_t i = 0; i < count; i++)
+        trace_close(sources[i]);
+    return status;
+}
+
+/* What is to be written: read, joined, cut. The caller closes it. */
+static enum status open_source(const struct convert_arguments *self, struct trace_source **out,
+                               struct error *error)
+{
+    struct trace_source *source = NULL;
+    enum status status = trace_open(self->in, &source, error);
+    if (!status && self->merge_count)
+        status = merge(self, &source, error);
+    if (status)
+        return status;
+    if (!self->filtered && self->filter.repeat <= 1) {
+        *out = source;
+        return STATUS_OK;
+    }
+    status = trace_filter(source, &self->filter, out, error);
+    return status ? error_prefix(error, status, "%s", self->in) : STATUS_OK;
+}
+
+enum status cmd_convert(int argc, char **argv, struct error *error)
+{
+    struct convert_arguments self = {0};
+    struct trace_write_options format;
+    struct trace_source *source = NULL;
+    bool help = false;
+    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    if (status || help)
+        return status;
+    if (!self.out)
+        return error_set(error, STATUS_INVALID, "convert: name two files: convert IN OUT");
+    self.filter.streams = self.streams;
+    status = trace_output_options(self.out, self.format, &format, error);
+    if (!status)
+        status = open_source(&self, &source, error);
+    if (!status)
+        status = trace_write(source, self.out, &format, error);
+    if (!status)
+        printf("wrote %s\n", self.out);
+    trace_close(source);
+    return status;
+}

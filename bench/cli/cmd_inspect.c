@@ -1,0 +1,55 @@
+/* `inspect`: what is in a trace, as a page for a reader. */
+#include <stdio.h>
+
+#include "bench/cli/cli.h"
+#include "bench/report/trace_page.h"
+#include "workloads/workload.h"
+
+static const struct cli_option options[] = {{0}};
+
+static const struct cli_page page = {
+    .arguments = "FILE",
+    .text =
+        "Describes a trace: where it comes from, its events, sizes, lifetimes, streams, steps.\n"
+        "A generator's NAME:key=value,... is described too, unless it is adaptive.",
+    .options = options,
+};
+
+static enum status take(void *argument, int key, const char *value, struct error *error)
+{
+    const char **path = argument;
+    (void)key; /* there are no options */
+    if (*path)
+        return error_set(error, STATUS_INVALID, "\"%s\" is one file too many", value);
+    *path = value;
+    return STATUS_OK;
+}
+
+enum status cmd_inspect(int argc, char **argv, struct error *error)
+{
+    const char *path = NULL;
+    struct trace_source *source = NULL;
+    struct inspect inspect = {0};
+    bool help = false;
+    enum status status = cli_parse(&page, argc, argv, take, &path, &help, error);
+    if (status || help)
+        return status;
+    if (!path)
+        return error_set(error, STATUS_INVALID, "inspect: name a trace: inspect FILE");
+    status = workload_open(path, &source, error);
+    if (status)
+        return status;
+    if (source->ops->served) {
+        trace_close(source);
+        return error_set(error, STATUS_INVALID,
+                         "inspect: what %s asks for depends on the policy; write it to a file "
+                         "first: gen %s -p POLICY -o FILE",
+                         path, path);
+    }
+    status = inspect_trace(source, &inspect, error);
+    if (!status)
+        trace_page_print(stdout, &source->info, &inspect);
+    inspect_close(&inspect);
+    trace_close(source);
+    return status;
+}

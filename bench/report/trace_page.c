@@ -1,0 +1,177 @@
+#include "bench/report/trace_page.h"
+
+#include <inttypes.h>
+
+#include "allocators/base/size.h"
+
+#define BAR_WIDTH   32
+#define STEPS_SHOWN 8u
+
+static void line(FILE *stream, const char *label, const char *text)
+{
+    if (text[0])
+        fprintf(stream, "%-12s %.67s\n", label, text);
+}
+
+static void size_line(FILE *stream, const char *label, uint64_t bytes)
+{
+    char text[32];
+    if (bytes)
+        line(stream, label, size_print(bytes, text, sizeof text));
+}
+
+static void print_origin(FILE *stream, const struct trace_info *info)
+{
+    char sha256[2 * sizeof info->sha256 + 1];
+    for (size_t i = 0; i < sizeof info->sha256; i++)
+        snprintf(sha256 + 2 * i, 3, "%02x", info->sha256[i]);
+    line(stream, "name", info->name);
+    line(stream, "format", info->format);
+    line(stream, "recorder", info->recorder);
+    line(stream, "settings", info->conf);
+    line(stream, "card", info->card);
+    size_line(stream, "capacity", info->capacity_bytes);
+    size_line(stream, "limit", info->limit_bytes);
+    line(stream, "complete", info->complete ? "yes" : "no: the program died");
+    line(stream, "sha256", sha256);
+}
+
+static void print_kinds(FILE *stream, const struct trace_info *info, const struct inspect *inspect)
+{
+    static const char *const names[TRACE_KIND_LAST + 1] = {
+        [TRACE_ALLOC] = "a alloc",     [TRACE_PROBE] = "p probe",
+        [TRACE_LET_GO] = "r let go",   [TRACE_FREE] = "f complete",
+        [TRACE_USE] = "u use",         [TRACE_KERNEL] = "k kernel",
+        [TRACE_RECORD] = "e record",   [TRACE_WAIT] = "w wait",
+        [TRACE_SYNC] = "s sync",       [TRACE_TRIM] = "c release cache",
+        [TRACE_OUTSIDE] = "o outside", [TRACE_MARK] = "m mark",
+        [TRACE_TIME] = "t time",       [TRACE_NOTE] = "! recorded note",
+    };
+    fprintf(stream, "\nevents       %" PRIu64 ", of these\n", info->events);
+    for (int kind = 1; kind <= TRACE_KIND_LAST; kind++)
+        if (inspect->by_kind[kind])
+            fprintf(stream, "  %-16s %12" PRIu64 "\n", names[kind], inspect->by_kind[kind]);
+    for (unsigned i = 0; i < INSPECT_KEYS; i++)
+        if (inspect->keys[i])
+            fprintf(stream, "  with %-11s %12" PRIu64 "\n", inspect_key_name(i), inspect->keys[i]);
+}
+
+static void print_memory(FILE *stream, const struct trace_info *info, const struct inspect *inspect)
+{
+    char peak[32];
+    char all[32];
+    char largest[32];
+    char kept[32];
+    fprintf(stream, "\nlive peak    %s at event %" PRIu64 "; at most %" PRIu64 " blocks at once\n",
+            size_print(inspect->peak_live_bytes, peak, sizeof peak), inspect->peak_event,
+            inspect->peak_live_blocks);
+    fprintf(stream, "requested    %s in %" PRIu64 " requests, the largest %s\n",
+            size_print(info->allocated_bytes, all, sizeof all), info->allocs + info->probes,
+            size_print(inspect->largest_bytes, largest, sizeof largest));
+    fprintf(stream, "never freed  %" PRIu64 " blocks, %s\n", inspect->kept_blocks,
+            size_print(inspect->kept_bytes, kept, sizeof kept));
+    if (inspect->pending_blocks)
+        fprintf(stream, "pending      %" PRIu64 " blocks let go but not complete at the end\n",
+                inspect->pending_blocks);
+    if (inspect->by_kind[TRACE_KERNEL])
+        fprintf(stream, "kernels      %.6f s in all\n", (double)inspect->kernel_ns / 1e9);
+    if (inspect->duration_ns)
+        fprintf(stream, "recorded     over %.6f s\n", (double)inspect->duration_ns / 1e9);
+    if (info->has_split_frees)
+        fprintf(stream, "frees        let-go and completion are apart%s\n",
+                info->has_uses ? ", with the uses between them"
+                               : "; the uses between them are not known");
+}
+
+static uint64_t most_bytes(const struct inspect_bin *bins)
+{
+    uint64_t most = 0;
+    for (unsigned i = 0; i < INSPECT_BINS; i++)
+        most = bins[i].bytes > most ? bins[i].bytes : most;
+    return most;
+}
+
+/* A histogram; `from` writes what the first column shows for a bin. */
+static void print_bins(FILE *stream, const struct inspect_bin *bins,
+                       const char *from(unsigned bin, char *text, size_t text_bytes))
+{
+    uint64_t most = most_bytes(bins);
+    for (unsigned i = 0; i < INSPECT_BINS; i++) {
+        char begin[32];
+        char bytes[32];
+        if (bins[i].blocks == 0)
+            continue;
+        int bar = most ? (int)((double)bins[i].bytes / (double)most * BAR_WIDTH + 0.5) : 0;
+        fprintf(stream, "%12s %12" PRIu64 " %12s%s", from(i, begin, sizeof begin), bins[i].blocks,
+                size_print(bins[i].bytes, bytes, sizeof bytes), bar ? "  " : "");
+        for (int j = 0; j < bar; j++)
+            fputc('#', stream);
+        fputc('\n', stream);
+    }
+}
+
+static const char *size_from(unsigned bin, char *text, size_t text_bytes)
+{
+    return size_print(inspect_bin_from(bin), text, text_bytes);
+}
+
+static const char *count_from(unsigned bin, char *text, size_t text_bytes)
+{
+    snprintf(text, text_bytes, "%" PRIu64, inspect_bin_from(bin));
+    return text;
+}
+
+static void print_streams(FILE *stream, const struct inspect *inspect)
+{
+    fprintf(stream, "\n%12s %12s %12s %12s %12s %12s\n", "stream", "blocks", "bytes", "used here",
+            "kernels", "kernel s");
+    for (uint32_t i = 0; i < inspect->stream_count; i++) {
+        char bytes[32];
+        const struct inspect_stream *one = &inspect->streams[i];
+        if (one->blocks == 0 && one->uses == 0 && one->kernels == 0)
+            continue;
+        fprintf(stream, "%12" PRIu32 " %12" PRIu64 " %12s %12" PRIu64 " %12" PRIu64 " %12.6f\n", i,
+                one->blocks, size_print(one->bytes, bytes, sizeof bytes), one->uses, one->kernels,
+                (double)one->kernel_ns / 1e9);
+    }
+}
+
+static void print_steps(FILE *stream, const struct inspect *inspect)
+{
+    if (inspect->step_count == 0)
+        return;
+    fprintf(stream, "\n%12s %12s %12s %12s %12s\n", "step", "requests", "bytes", "live peak",
+            "live at end");
+    for (size_t i = 0; i < inspect->step_count; i++) {
+        char bytes[32];
+        char peak[32];
+        char live[32];
+        const struct inspect_step *one = &inspect->steps[i];
+        /* The first ones and the last say how it settles. */
+        if (i >= STEPS_SHOWN && i + 1 < inspect->step_count) {
+            if (i == STEPS_SHOWN)
+                fprintf(stream, "%12s\n", "...");
+            continue;
+        }
+        fprintf(stream, "%12zu %12" PRIu64 " %12s %12s %12s\n", i + 1, one->requests,
+                size_print(one->bytes, bytes, sizeof bytes),
+                size_print(one->peak_live_bytes, peak, sizeof peak),
+                size_print(one->live_bytes, live, sizeof live));
+    }
+}
+
+void trace_page_print(FILE *stream, const struct trace_info *info, const struct inspect *inspect)
+{
+    print_origin(stream, info);
+    print_kinds(stream, info, inspect);
+    print_memory(stream, info, inspect);
+    fprintf(stream, "\n%12s %12s %12s\n", "size from", "blocks", "bytes");
+    print_bins(stream, inspect->sizes, size_from);
+    if (inspect->let_go_blocks) {
+        fprintf(stream, "\n%12s %12s %12s\n", "requests", "blocks", "bytes");
+        fprintf(stream, "%12s\n", "until freed");
+        print_bins(stream, inspect->lifetimes, count_from);
+    }
+    print_streams(stream, inspect);
+    print_steps(stream, inspect);
+}

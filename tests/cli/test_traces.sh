@@ -1,0 +1,86 @@
+#!/bin/bash
+# `gen`, `convert` and `inspect`: trace files made, translated, cut, joined and described.
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+tmp=$TEST_TMP
+tape=workloads/data/tape_small.default.csv.gz
+
+# -- gen
+check gen_text quietly "$ALLOCRIG" gen random:events=2000,seed=3 -o "$tmp/r.txt"
+check gen_text_has_the_first_line [ "$(head -n 1 "$tmp/r.txt")" = '# allocrig-trace 1' ]
+check gen_binary quietly "$ALLOCRIG" gen random:events=2000,seed=3 -o "$tmp/r.bin"
+check gen_compressed quietly "$ALLOCRIG" gen random:events=2000,seed=3 -o "$tmp/r.bin.zst"
+check gen_any_ending quietly "$ALLOCRIG" gen random:events=2000,seed=3 -o "$tmp/r.dat" --format binary
+check gen_format_is_what_was_asked cmp "$tmp/r.bin" "$tmp/r.dat"
+sha() { # FILE OR WORKLOAD
+    "$ALLOCRIG" run -p null -w "$1" --json - | sed -n 's/.*"sha256": "\(.*\)".*/\1/p'
+}
+check gen_text_is_the_workload [ "$(sha "$tmp/r.txt")" = "$(sha random:events=2000,seed=3)" ]
+check gen_binary_is_the_workload [ "$(sha "$tmp/r.bin.zst")" = "$(sha "$tmp/r.txt")" ]
+check gen_seeds_differ [ "$(sha random:events=2000,seed=4)" != "$(sha "$tmp/r.txt")" ]
+refuses gen_unknown 2 'no generator "randm"; did you mean "random"' gen randm -o "$tmp/x.txt"
+refuses gen_nowhere 2 'no file is named' gen random
+refuses gen_nothing 2 'no workload is named' gen -o "$tmp/x.txt"
+refuses gen_unknown_ending 2 "$tmp/x.dat: its ending does not say" gen random -o "$tmp/x.dat"
+refuses gen_unknown_format 2 'no format "binry"; did you mean "binary"' gen random -o "$tmp/x" --format binry
+refuses gen_adaptive_needs_a_policy 2 'robson.*add the policy to play it under' gen robson -o "$tmp/x.txt"
+refuses gen_takes_no_policy 2 'random is the same under every policy' gen random -p growth -o "$tmp/x.txt"
+refuses gen_makes_one_trace 2 'gen makes one trace' gen random order_flip -o "$tmp/x.txt"
+check gen_refused_leaves_nothing [ -z "$(find "$tmp" -name 'x*')" ]
+check gen_adaptive quietly "$ALLOCRIG" gen robson -p first-fit -d sim:profile=bump -o "$tmp/robson.txt"
+peak() { # WORKLOAD: reserved by first-fit
+    "$ALLOCRIG" run -p first-fit -w "$1" -d sim:profile=bump --json - | sed -n 's/.*"peak_reserved_bytes": \(.*\),/\1/p'
+}
+check gen_adaptive_is_what_was_played [ "$(peak "$tmp/robson.txt")" = "$(peak robson)" ]
+check gen_adaptive_has_its_known_answer [ "$(peak robson)" = 3057 ]
+
+# -- convert
+check to_binary quietly "$ALLOCRIG" convert "$tape" "$tmp/t.bin"
+check to_text quietly "$ALLOCRIG" convert "$tmp/t.bin" "$tmp/t.txt"
+check to_compressed quietly "$ALLOCRIG" convert "$tmp/t.txt" "$tmp/t2.bin.zst"
+check to_binary_again quietly "$ALLOCRIG" convert "$tmp/t2.bin.zst" "$tmp/t3.bin"
+check nothing_is_lost cmp "$tmp/t.bin" "$tmp/t3.bin"
+table() { # WORKLOAD: rows of its table
+    "$ALLOCRIG" run -p growth -p best-fit -w "$1" | grep -E '^ *[0-9-]+ +[gb]'
+}
+check the_same_results [ "$(table "$tape")" = "$(table "$tmp/t2.bin.zst")" ]
+count() { # FILE LABEL: events of a kind
+    "$ALLOCRIG" inspect "$1" | awk -v label="$2" '$1 == label { print $NF; exit }'
+}
+check steps_are_cut quietly "$ALLOCRIG" convert "$tape" "$tmp/steps.txt" --steps 5-7
+check steps_are_three [ "$(count "$tmp/steps.txt" m)" = 3 ]
+check events_are_chosen quietly "$ALLOCRIG" convert "$tape" "$tmp/af.txt" --events af
+check events_are_two_kinds [ "$(grep -v '^#' "$tmp/af.txt" | cut -c 1 | sort -u | paste -sd ' ')" = 'a f' ]
+check small_blocks_go quietly "$ALLOCRIG" convert "$tape" "$tmp/large.txt" --events af --min-bytes 32MiB
+check small_blocks_are_gone [ "$(awk -F, '/^a/ && $3 < 33554432' "$tmp/large.txt" | wc -l)" = 0 ]
+check large_blocks_stay [ "$(grep -c '^a' "$tmp/large.txt")" = "$(grep '^a' "$tmp/af.txt" | awk -F, '$3 >= 33554432' | wc -l)" ]
+check repeated quietly "$ALLOCRIG" convert "$tmp/r.txt" "$tmp/three.bin" --repeat 3
+check repeated_three_times [ "$(count "$tmp/three.bin" a)" = $((3 * $(count "$tmp/r.txt" a))) ]
+check merged quietly "$ALLOCRIG" convert "$tmp/r.txt" "$tmp/two.bin" --merge "$tmp/t.txt"
+check merged_has_both [ "$(count "$tmp/two.bin" a)" = $(($(count "$tmp/r.txt" a) + $(count "$tmp/t.txt" a))) ]
+refuses convert_one_name 2 'name two files' convert "$tape"
+refuses convert_three_names 2 'one file too many' convert "$tape" "$tmp/x.txt" "$tmp/y.txt"
+refuses convert_missing 2 "$tmp/no.bin: .*No such file" convert "$tmp/no.bin" "$tmp/x.txt"
+refuses convert_missing_merge 2 "$tmp/no.bin: .*No such file" convert "$tape" "$tmp/x.txt" --merge "$tmp/no.bin"
+refuses steps_backwards 2 'steps "9-4"' convert "$tape" "$tmp/x.txt" --steps 9-4
+refuses steps_beyond 2 '' convert "$tape" "$tmp/x.txt" --steps 1000-1001
+refuses kind_unknown 2 '"q".*is no kind of event' convert "$tape" "$tmp/x.txt" --events q
+refuses stream_no_number 2 'streams.*"x" is not a whole number' convert "$tape" "$tmp/x.txt" --streams x
+refuses repeat_zero 2 'repeat 0 leaves nothing' convert "$tape" "$tmp/x.txt" --repeat 0
+refuses min_bytes_bad 2 'min-bytes: "1Q" is not a size' convert "$tape" "$tmp/x.txt" --min-bytes 1Q
+check convert_refused_leaves_nothing [ -z "$(find "$tmp" -name 'x*')" ]
+
+# -- inspect
+run inspect "$tape"
+check inspect_ends_well [ "$status" = 0 ]
+check inspect_is_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
+check inspect_names_the_recorder grep -q '^recorder .*torch' "$out"
+check inspect_counts_events grep -qE '^events +30249' "$out"
+check inspect_has_the_peak grep -qE '^live peak +1\.255 GiB' "$out"
+check inspect_has_steps grep -qE '^ +360 ' "$out"
+check inspect_generator quietly "$ALLOCRIG" inspect order_flip
+refuses inspect_adaptive 2 'gen robson -p POLICY -o FILE' inspect robson
+refuses inspect_nothing 2 'name a trace' inspect
+refuses inspect_two 2 'one file too many' inspect "$tape" "$tape"
+finish
