@@ -221,7 +221,9 @@ static enum status begin(struct replay *run, const struct replay_config *config,
         .by_time = info->has_times,
         .stream_ordered = config->policy->ops->capabilities & POLICY_STREAM_ORDERED,
         .let_go_ends = info->counted && !info->has_split_frees,
-        .hazards = config->frees == REPLAY_ORDERED && info->streams > 1 && !info->one_block_stream,
+        .hazards = config->frees == REPLAY_ORDERED && info->streams > 1 &&
+                   !info->one_block_stream &&
+                   !(config->policy->ops->capabilities & POLICY_OVERLAPS), /* no real memory */
     };
     exact_begin(&run->exact, config->policy, config->unit_bytes);
     if (info->slots) {

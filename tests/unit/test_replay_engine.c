@@ -156,6 +156,15 @@ static void the_device_is_told_who_uses_what(void **state)
     rig_run(&rig);
     assert_int_equal(rig.device->call_count, 0);
     rig_close(&rig);
+    static const char *const needless[][2] = {
+        {"null", "a,0,64,1 u,0,2 r,0,3 a,1,32,0 f,1"},       /* memory that is not there */
+        {"first-fit", "a,0,64,1 u,0,1 k,0,5 f,0 a,1,32,1"}}; /* blocks on one stream only */
+    for (int i = 0; i < 2; i++) {
+        rig_open(&rig, needless[i][0], UINT64_MAX, needless[i][1]);
+        rig_run(&rig);
+        assert_int_equal(rig.device->call_count, 0);
+        rig_close(&rig);
+    }
 }
 
 static void kernels_and_steps_make_the_timeline(void **state)
