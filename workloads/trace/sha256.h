@@ -2,6 +2,7 @@
 #ifndef WORKLOADS_TRACE_SHA256_H
 #define WORKLOADS_TRACE_SHA256_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -9,6 +10,7 @@ struct sha256 {
     uint32_t state[8];
     uint64_t bytes;    /* taken so far */
     uint8_t block[64]; /* what does not fill a block yet */
+    bool fast;         /* by the processor's own instructions */
 };
 
 void sha256_start(struct sha256 *hash);
