@@ -6,7 +6,7 @@
  * 1. Insert goes down to the first node of lower priority, splits that subtree by the new key,
  *    and hangs the halves below the new node.
  * 2. Remove puts the merged children in the node's place.
- * 3. Both mend the largest sizes on their way. */
+ * 3. Both mend the largest sizes on their way, and stop where nothing changes. */
 #include "allocators/base/range_tree.h"
 
 void range_pool_open(struct range_pool *pool, struct host *host)
@@ -71,7 +71,7 @@ static bool before(const struct range_node *a, const struct range_node *b, enum 
     return a->address < b->address;
 }
 
-static void mend(struct range_node *nodes, uint32_t node)
+static inline void mend(struct range_node *nodes, uint32_t node)
 {
     struct range_node *n = &nodes[node];
     uint64_t most = n->bytes;
@@ -131,23 +131,48 @@ void range_tree_insert(struct range_pool *pool, uint32_t *root, enum range_order
     *at = node;
 }
 
-static uint32_t without(struct range_node *nodes, uint32_t at, enum range_order order,
-                        uint32_t node)
+/* Takes `node` out of the tree at `at`. True: the largest size there may have changed. Where it
+ * was another range's, it stays, and all above stays too. */
+static bool without(struct range_node *nodes, uint32_t *at, enum range_order order, uint32_t node)
 {
-    if (at == node)
-        return merge(nodes, nodes[node].left, nodes[node].right);
-    if (before(&nodes[at], &nodes[node], order))
-        nodes[at].right = without(nodes, nodes[at].right, order, node);
-    else
-        nodes[at].left = without(nodes, nodes[at].left, order, node);
-    mend(nodes, at);
-    return at;
+    if (*at == node) {
+        *at = merge(nodes, nodes[node].left, nodes[node].right);
+        return true;
+    }
+    struct range_node *n = &nodes[*at];
+    bool right = before(n, &nodes[node], order);
+    if (!without(nodes, right ? &n->right : &n->left, order, node) ||
+        n->most_bytes != nodes[node].bytes)
+        return false;
+    mend(nodes, *at);
+    return n->most_bytes != nodes[node].bytes;
 }
 
 void range_tree_remove(struct range_pool *pool, uint32_t *root, enum range_order order,
                        uint32_t node)
 {
-    *root = without(pool->nodes, *root, order, node);
+    without(pool->nodes, root, order, node);
+}
+
+/* Mends from `node` up to `at`. True: the largest size at `at` has changed. */
+static bool mend_up(struct range_node *nodes, uint32_t at, uint32_t node)
+{
+    if (at != node) {
+        bool right = nodes[at].address < nodes[node].address;
+        if (!mend_up(nodes, right ? nodes[at].right : nodes[at].left, node))
+            return false;
+    }
+    uint64_t was = nodes[at].most_bytes;
+    mend(nodes, at);
+    return was != nodes[at].most_bytes;
+}
+
+void range_tree_change(struct range_pool *pool, uint32_t root, uint32_t node, uint64_t address,
+                       uint64_t bytes)
+{
+    pool->nodes[node].address = address;
+    pool->nodes[node].bytes = bytes;
+    mend_up(pool->nodes, root, node);
 }
 
 uint32_t range_tree_first(const struct range_pool *pool, uint32_t root, uint64_t address,

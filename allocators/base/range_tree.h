@@ -42,11 +42,16 @@ bool range_pool_reserve(struct range_pool *pool, uint32_t count);
 uint32_t range_pool_take(struct range_pool *pool);
 void range_pool_give(struct range_pool *pool, uint32_t node);
 
-/* Address and size of a node stay as they are while it is in a tree. O(log n) expected. */
+/* Address and size of a node in a tree change through range_tree_change only. O(log n) expected,
+ * all of them. */
 void range_tree_insert(struct range_pool *pool, uint32_t *root, enum range_order order,
                        uint32_t node);
 void range_tree_remove(struct range_pool *pool, uint32_t *root, enum range_order order,
                        uint32_t node);
+
+/* Gives a node in a tree by address another place, between the same neighbours, and size. */
+void range_tree_change(struct range_pool *pool, uint32_t root, uint32_t node, uint64_t address,
+                       uint64_t bytes);
 
 /* By address: the lowest range at `address` or above with at least `bytes`; 0: none. */
 uint32_t range_tree_first(const struct range_pool *pool, uint32_t root, uint64_t address,

@@ -23,23 +23,54 @@ static struct range_node *range(const struct fit *self, uint32_t index)
 uint64_t fit_releasable(const struct fit *self, const struct range_node *hole)
 {
     uint64_t end = hole->address + hole->bytes;
-    uint64_t low = supply_edge_above(&self->supply, hole->address);
-    uint64_t high = end == self->top ? end : supply_edge_below(&self->supply, end);
-    return high > low ? high - low : 0;
+    if (end != self->top || self->supply.backing->page_bytes == 0)
+        return supply_whole_bytes(&self->supply, hole->address, end);
+    /* The last page counts up to the top: what is behind it is not held. */
+    uint64_t page = self->supply.backing->page_bytes;
+    uint64_t low = size_round_up(hole->address, page);
+    return end > low ? end - low : 0;
+}
+
+/* Counts a hole in, or out: the watch and the releasable bytes. */
+static void count_in(struct fit *self, struct range_node *hole)
+{
+    policy_hole_added(&self->base, hole->bytes);
+    hole->extra = fit_releasable(self, hole);
+    self->base.totals.releasable_bytes += hole->extra;
+}
+
+static void count_out(struct fit *self, const struct range_node *hole)
+{
+    policy_hole_removed(&self->base, hole->bytes);
+    self->base.totals.releasable_bytes -= hole->extra;
 }
 
 static void hole_add(struct fit *self, uint32_t index)
 {
     range_tree_insert(&self->ranges, &self->holes, self->order, index);
-    policy_hole_added(&self->base, range(self, index)->bytes);
-    self->base.totals.releasable_bytes += fit_releasable(self, range(self, index));
+    count_in(self, range(self, index));
 }
 
 static void hole_drop(struct fit *self, uint32_t index)
 {
     range_tree_remove(&self->ranges, &self->holes, self->order, index);
-    policy_hole_removed(&self->base, range(self, index)->bytes);
-    self->base.totals.releasable_bytes -= fit_releasable(self, range(self, index));
+    count_out(self, range(self, index));
+}
+
+/* A hole grows or shrinks at either end. By address it keeps its place in the tree. */
+static void hole_change(struct fit *self, uint32_t index, uint64_t address, uint64_t bytes)
+{
+    struct range_node *hole = range(self, index);
+    count_out(self, hole);
+    if (self->order == RANGE_BY_ADDRESS) {
+        range_tree_change(&self->ranges, self->holes, index, address, bytes);
+    } else {
+        range_tree_remove(&self->ranges, &self->holes, self->order, index);
+        hole->address = address;
+        hole->bytes = bytes;
+        range_tree_insert(&self->ranges, &self->holes, self->order, index);
+    }
+    count_in(self, hole);
 }
 
 /* A new range behind `after` (0: at the start) in the list, not in the tree. */
@@ -120,36 +151,35 @@ static enum status extend(struct fit *self, uint64_t bytes, uint64_t alignment)
         tail = 0;
     }
     self->base.totals.reserved_bytes += missing;
-    if (tail) {
-        hole_drop(self, tail);
-        range(self, tail)->bytes += missing;
-    } else {
-        tail = range_add(self, self->last, start, missing);
-    }
     self->top = start + missing;
-    hole_add(self, tail);
+    if (tail)
+        hole_change(self, tail, range(self, tail)->address, range(self, tail)->bytes + missing);
+    else
+        hole_add(self, range_add(self, self->last, start, missing));
     return STATUS_OK;
 }
 
-/* Rule 3. */
-static void cut(struct fit *self, uint32_t index, uint64_t bytes, uint64_t alignment)
+/* Rule 3: the block, cut out of the hole, not yet filled in. */
+static uint32_t cut(struct fit *self, uint32_t index, uint64_t bytes, uint64_t alignment)
 {
-    hole_drop(self, index);
     uint64_t address = range(self, index)->address;
     uint64_t lead = size_round_up(address, alignment) - address;
     uint64_t rest = range(self, index)->bytes - lead - bytes;
-    if (lead) {
-        uint32_t before = range_add(self, range(self, index)->previous, address, lead);
-        hole_add(self, before);
-    }
-    range(self, index)->address = address + lead;
-    range(self, index)->bytes = bytes;
-    range(self, index)->left = FIT_USED;
-    if (rest) {
-        uint32_t behind = range_add(self, index, address + lead + bytes, rest);
-        hole_add(self, behind);
-    }
+    uint32_t block = index;
     self->counted.count.splits += (lead ? 1U : 0U) + (rest ? 1U : 0U);
+    if (lead) {
+        hole_change(self, index, address, lead);
+        block = range_add(self, index, address + lead, bytes);
+        if (rest)
+            hole_add(self, range_add(self, block, address + lead + bytes, rest));
+    } else if (rest) {
+        hole_change(self, index, address + bytes, rest);
+        block = range_add(self, range(self, index)->previous, address, bytes);
+    } else {
+        hole_drop(self, index);
+    }
+    range(self, block)->left = FIT_USED;
+    return block;
 }
 
 enum status fit_alloc(struct policy *base, const struct policy_request *request,
@@ -176,7 +206,7 @@ enum status fit_alloc(struct policy *base, const struct policy_request *request,
         self->counted.count.failures++;
         return STATUS_NO_MEMORY;
     }
-    cut(self, found, bytes, alignment);
+    found = cut(self, found, bytes, alignment);
     range(self, found)->extra = request->bytes;
     fit_use(base, out, request->stream);
     out->address = range(self, found)->address;
@@ -198,22 +228,23 @@ enum status fit_free(struct policy *base, const struct policy_block *block, uint
     base->totals.live_bytes -= freed->extra;
     base->totals.granted_bytes -= freed->bytes;
     base->totals.live_blocks--;
-    uint32_t next = freed->next;
-    if (next && fit_is_hole(range(self, next))) {
+    uint32_t next = freed->next && fit_is_hole(range(self, freed->next)) ? freed->next : 0;
+    uint32_t previous =
+        freed->previous && fit_is_hole(range(self, freed->previous)) ? freed->previous : 0;
+    uint64_t address = previous ? range(self, previous)->address : freed->address;
+    uint64_t bytes = freed->bytes + (previous ? range(self, previous)->bytes : 0) +
+                     (next ? range(self, next)->bytes : 0);
+    self->counted.count.merges += (previous ? 1U : 0U) + (next ? 1U : 0U);
+    if (previous && next) {
         hole_drop(self, next);
-        freed->bytes += range(self, next)->bytes;
         range_remove(self, next);
-        self->counted.count.merges++;
     }
-    uint32_t previous = freed->previous;
-    if (previous && fit_is_hole(range(self, previous))) {
-        hole_drop(self, previous);
-        freed->address = range(self, previous)->address;
-        freed->bytes += range(self, previous)->bytes;
-        range_remove(self, previous);
-        self->counted.count.merges++;
+    if (previous || next) {
+        range_remove(self, index);
+        hole_change(self, previous ? previous : next, address, bytes);
+    } else {
+        hole_add(self, index);
     }
-    hole_add(self, index);
     return STATUS_OK;
 }
 
@@ -240,14 +271,14 @@ enum status fit_trim(struct policy *base, uint64_t keep_bytes)
         self->counted.count.segments_freed += self->supply.backing->page_bytes == 0;
         if (end >= self->top) /* pages that the arena had not reached yet */
             continue;
-        hole_drop(self, tail);
-        base->totals.reserved_bytes -= self->top - end;
-        range(self, tail)->bytes -= self->top - end;
+        uint64_t gone = self->top - end;
+        base->totals.reserved_bytes -= gone;
         self->top = end;
-        if (range(self, tail)->bytes) {
-            hole_add(self, tail);
+        if (range(self, tail)->bytes > gone) {
+            hole_change(self, tail, range(self, tail)->address, range(self, tail)->bytes - gone);
             continue;
         }
+        hole_drop(self, tail);
         range_remove(self, tail);
         if (self->last && range(self, self->last)->left == FIT_GAP) {
             self->top = range(self, self->last)->address;

@@ -22,7 +22,8 @@ struct fit_values {
 struct fit {
     struct policy base;
     enum range_order order;   /* of the holes */
-    struct range_pool ranges; /* used ones, holes and gaps, a list in address order */
+    struct range_pool ranges; /* used ones, holes and gaps, a list in address order; `extra` is
+                                 the bytes asked for, or a hole's releasable bytes */
     uint32_t first, last;     /* of the list; 0: empty */
     uint32_t holes;           /* the tree */
     uint64_t top;             /* the end of the last range */

@@ -67,6 +67,8 @@ static enum status check_list(const struct fit *self, struct sums *sums, struct 
             return broken(self, error, "two holes touch", range->address);
         sums->holes++;
         sums->totals.releasable_bytes += fit_releasable(self, range);
+        if (range->extra != fit_releasable(self, range))
+            return broken(self, error, "a hole's releasable bytes are out of date", range->address);
         if (self->base.watch)
             sums->usable += range->bytes - range->bytes % self->base.watch->unit_bytes;
     }

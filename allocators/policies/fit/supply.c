@@ -170,38 +170,36 @@ void supply_close(struct supply *self)
     host_free(self->host, self->pieces, self->room * sizeof *self->pieces);
 }
 
-/* How many pieces end at `address` or below. */
-static uint32_t pieces_below(const struct supply *self, uint64_t address)
+/* The first piece from `from` on that starts at `address` or above. */
+static uint32_t piece_from(const struct supply *self, uint32_t from, uint64_t address)
 {
-    uint32_t low = 0;
     uint32_t high = self->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (self->pieces[middle].address + self->pieces[middle].bytes <= address)
-            low = middle + 1;
+    while (from < high) {
+        uint32_t middle = from + (high - from) / 2;
+        if (self->pieces[middle].address < address)
+            from = middle + 1;
         else
             high = middle;
     }
-    return low;
+    return from;
 }
 
-uint64_t supply_edge_above(const struct supply *self, uint64_t address)
+uint64_t supply_whole_bytes(const struct supply *self, uint64_t low, uint64_t high)
 {
-    if (paged(self))
-        return size_round_up(address, self->backing->page_bytes);
-    uint32_t below = pieces_below(self, address);
-    if (below == self->count)
-        return address;
-    const struct supply_piece *piece = &self->pieces[below];
-    return piece->address >= address ? piece->address : piece->address + piece->bytes;
-}
-
-uint64_t supply_edge_below(const struct supply *self, uint64_t address)
-{
-    if (paged(self))
-        return size_round_down(address, self->backing->page_bytes);
-    uint32_t below = pieces_below(self, address);
-    if (below < self->count && self->pieces[below].address <= address)
-        return self->pieces[below].address;
-    return below ? self->pieces[below - 1].address + self->pieces[below - 1].bytes : address;
+    if (paged(self)) {
+        low = size_round_up(low, self->backing->page_bytes);
+        high = size_round_down(high, self->backing->page_bytes);
+        return high > low ? high - low : 0;
+    }
+    uint32_t first = piece_from(self, 0, low);
+    if (first == self->count)
+        return 0;
+    const struct supply_piece *piece = &self->pieces[first];
+    if (piece->address + piece->bytes > high)
+        return 0;
+    /* Of the pieces that start below `high`, the last may reach over it. */
+    const struct supply_piece *last = &self->pieces[piece_from(self, first + 1, high) - 1];
+    if (last->address + last->bytes > high)
+        last--;
+    return last->address + last->bytes - piece->address;
 }

@@ -33,9 +33,7 @@ enum status supply_grow(struct supply *self, uint64_t *top, uint64_t bytes, uint
 /* Gives the last piece back if it starts at `floor` or above; REFUSED: there is none such. */
 enum status supply_shrink(struct supply *self, uint64_t floor, uint64_t *new_end) STATUS_CHECKED;
 
-/* The nearest place, at or above and at or below, where memory can be cut off: the edge of a
- * page or of a segment. */
-uint64_t supply_edge_above(const struct supply *self, uint64_t address);
-uint64_t supply_edge_below(const struct supply *self, uint64_t address);
+/* Bytes of [low, high) in whole pages, or in whole segments, that is what could be cut out. */
+uint64_t supply_whole_bytes(const struct supply *self, uint64_t low, uint64_t high);
 
 #endif
