@@ -1,0 +1,314 @@
+/* `capacity`: how much memory a workload needs under each policy. Passing is not monotone in
+ * capacity, so two numbers are given: the lowest capacity that passes, and the lowest above
+ * which all do. Ranked by the second. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "bench/cli/cli.h"
+#include "bench/report/json_writer.h"
+#include "bench/report/output_file.h"
+#include "bench/report/table.h"
+#include "bench/suite/environment.h"
+#include "bench/suite/plan.h"
+#include "sim/capacity.h"
+#include "workloads/workload.h"
+
+enum option_key { KEY_JSON = CLI_KEYS, KEY_FREES, KEY_HOST, KEY_SEED, KEY_JOBS };
+
+static const struct cli_option options[] = {
+    {CLI_HEADING, NULL, NULL, "Options:"},
+    {'p', "policy", "SPEC", "a policy, NAME:key=value,...; `all`: every one"},
+    {'w', "workload", "WORKLOAD", "a trace file, or a generator's NAME:key=value,..."},
+    {'d', "device", "DEVICE", "a simulated one; its capacity is what is looked for"},
+    {KEY_JSON, "json", "FILE", "the answers as JSON; - is standard output"},
+    {KEY_FREES, "frees", "MODE", "ordered (default), at-once or recorded"},
+    {KEY_HOST, "host", "MODE", "none (default) or recorded: do host times pass"},
+    {KEY_SEED, "seed", "N", "of policies that draw"},
+    {KEY_JOBS, "jobs", "N", "workers; default: one for each processor"},
+    {0},
+};
+
+static const struct cli_page page = {
+    .arguments = "-p SPEC [-p SPEC].. -w WORKLOAD [-w WORKLOAD].. [options]",
+    .text =
+        "Finds the capacities at which a workload passes, on a grid from its live peak to four\n"
+        "times that. A gap is a capacity above one that passes at which it fails again.",
+    .options = options,
+};
+
+struct capacity_arguments {
+    struct suite suite;
+    const char *json;
+};
+
+/* One policy x workload with what was found. */
+struct answer {
+    const struct plan_policy *policy;
+    const struct plan_workload *workload;
+    enum replay_frees frees;
+    struct capacity_result result;
+};
+
+static enum status take(void *argument, int key, const char *value, struct error *error)
+{
+    struct capacity_arguments *self = argument;
+    switch (key) {
+    case CLI_ARGUMENT:
+        return error_set(error, STATUS_INVALID,
+                         "\"%s\" stands alone; policies go after -p, workloads after -w", value);
+    case 'p':
+        return suite_add_policy(&self->suite, value, error);
+    case 'w':
+        return text_list_add(&self->suite.workloads, value, error);
+    case KEY_JSON:
+        self->json = value;
+        return STATUS_OK;
+    default:
+        return suite_set(&self->suite, cli_option_name(&page, key), value, error);
+    }
+}
+
+static enum status find_one(const struct plan *plan, const struct plan_cell *cell,
+                            struct answer *answer, struct error *error)
+{
+    struct trace_source *source = NULL;
+    struct spec device;
+    const struct plan_workload *workload = &plan->workloads[cell->workload];
+    *answer = (struct answer){&plan->policies[cell->policy], workload, cell->frees, {0}};
+    enum status status = workload_open(workload->text, &source, error);
+    if (status)
+        return status;
+    status = spec_parse(cell->device_text, &device, error);
+    if (!status) {
+        const struct experiment experiment = {
+            .policy = &answer->policy->spec,
+            .device = &device,
+            .source = source,
+            .frees = cell->frees,
+            .host = plan->suite->host,
+            .measure = REPLAY_METRICS_NONE,
+            .stop_on_failure = true,
+            .seed = cell->seed,
+        };
+        status = capacity_find(&experiment, plan_jobs(plan), &answer->result, error);
+        if (status)
+            status = error_prefix(error, status, "%s with policy %s", workload->info.name,
+                                  answer->policy->text);
+        spec_close(&device);
+    }
+    trace_close(source);
+    return status;
+}
+
+static int answer_place(const struct answer *answer)
+{
+    bool ranked = !(answer->policy->ops->capabilities & POLICY_UNRANKED);
+    return !ranked ? 2 : answer->result.safe_bytes ? 0 : 1;
+}
+
+/* Of one workload: by safe capacity, those that never pass next, then the unranked. */
+static int compare_answers(const struct answer *a, const struct answer *b)
+{
+    int difference = answer_place(a) - answer_place(b);
+    return difference ? difference
+                      : (a->result.safe_bytes > b->result.safe_bytes) -
+                            (a->result.safe_bytes < b->result.safe_bytes);
+}
+
+static void sort_answers(struct answer *answers, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        struct answer answer = answers[i];
+        size_t at = i;
+        for (; at > 0 && answers[at - 1].workload == answer.workload &&
+               answers[at - 1].frees == answer.frees &&
+               compare_answers(&answer, &answers[at - 1]) < 0;
+             at--)
+            answers[at] = answers[at - 1];
+        answers[at] = answer;
+    }
+}
+
+static void capacity_cell(struct table *table, uint64_t bytes)
+{
+    if (bytes)
+        table_cell(table, "%.1f", (double)bytes / (double)MIB);
+    else
+        table_cell(table, "none");
+}
+
+static void gaps_cell(struct table *table, const struct capacity_result *result)
+{
+    char text[80] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < result->gap_count && used < sizeof text - 32; i++) {
+        double from = (double)result->gaps[i].from_bytes / (double)MIB;
+        double to = (double)result->gaps[i].to_bytes / (double)MIB;
+        if (i == 2 && result->gap_count > 3) {
+            snprintf(text + used, sizeof text - used, ", %zu more", result->gap_count - i);
+            break;
+        }
+        int size =
+            from == to
+                ? snprintf(text + used, sizeof text - used, "%s%.0f", i ? ", " : "", from)
+                : snprintf(text + used, sizeof text - used, "%s%.0f-%.0f", i ? ", " : "", from, to);
+        used += (size_t)size;
+    }
+    table_cell(table, "%s", result->gap_count ? text : "-");
+}
+
+static void add_row(struct table *table, const struct answer *answer, size_t rank)
+{
+    double live = (double)answer->result.live_peak_bytes;
+    if (answer_place(answer) == 0)
+        table_cell(table, "%zu", rank);
+    else
+        table_cell(table, "-");
+    table_cell(table, "%s", answer->policy->text);
+    capacity_cell(table, answer->result.first_pass_bytes);
+    capacity_cell(table, answer->result.safe_bytes);
+    if (answer->result.safe_bytes && live > 0)
+        table_cell(table, "%.3f", (double)answer->result.safe_bytes / live);
+    else
+        table_cell(table, "-");
+    table_cell(table, "%" PRIu64, answer->result.runs);
+    gaps_cell(table, &answer->result);
+}
+
+static enum status print_table(const struct answer *answers, size_t count, struct error *error)
+{
+    static const struct table_column columns[] = {
+        {"#", "", false, 0},       {"policy", "", true, 30},     {"first pass", "MiB", false, 0},
+        {"safe", "MiB", false, 0}, {"safe", "/ live", false, 0}, {"runs", "", false, 0},
+        {"gaps", "MiB", true, 0},
+    };
+    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    if (!table)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+    size_t begin = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (i == 0 || answers[i].workload != answers[begin].workload ||
+            answers[i].frees != answers[begin].frees) {
+            char live[32];
+            begin = i;
+            table_heading(table, "%s: live peak %s, frees %s", answers[i].workload->info.name,
+                          size_print(answers[i].result.live_peak_bytes, live, sizeof live),
+                          replay_frees_name(answers[i].frees));
+        }
+        size_t rank = i - begin + 1;
+        for (size_t j = i; j > begin && compare_answers(&answers[j - 1], &answers[i]) == 0; j--)
+            rank--;
+        add_row(table, &answers[i], rank);
+    }
+    enum status status = table_print(table, stdout, TABLE_TEXT, error);
+    table_close(table);
+    return status;
+}
+
+static void write_answer(struct json_writer *json, const struct answer *answer)
+{
+    json_begin_object(json, NULL);
+    json_put_text(json, "policy", answer->policy->text);
+    json_put_text(json, "workload", answer->workload->text);
+    json_put_text(json, "frees", replay_frees_name(answer->frees));
+    json_put_integer(json, "live_peak_bytes", answer->result.live_peak_bytes);
+    if (answer->result.first_pass_bytes)
+        json_put_integer(json, "first_pass_bytes", answer->result.first_pass_bytes);
+    else
+        json_put_null(json, "first_pass_bytes");
+    if (answer->result.safe_bytes)
+        json_put_integer(json, "safe_bytes", answer->result.safe_bytes);
+    else
+        json_put_null(json, "safe_bytes");
+    json_put_integer(json, "runs", answer->result.runs);
+    json_begin_array(json, "gaps");
+    for (size_t i = 0; i < answer->result.gap_count; i++) {
+        json_begin_object(json, NULL);
+        json_put_integer(json, "from_bytes", answer->result.gaps[i].from_bytes);
+        json_put_integer(json, "to_bytes", answer->result.gaps[i].to_bytes);
+        json_end_object(json);
+    }
+    json_end_array(json);
+    json_end_object(json);
+}
+
+static void write_json(FILE *stream, const struct answer *answers, size_t count)
+{
+    struct json_writer json = {.stream = stream};
+    json_begin_object(&json, NULL);
+    json_put_text(&json, "schema", "allocrig.capacity/1");
+    json_begin_array(&json, "answers");
+    for (size_t i = 0; i < count; i++)
+        write_answer(&json, &answers[i]);
+    json_end_array(&json);
+    json_end_object(&json);
+}
+
+static enum status report(const struct capacity_arguments *self, struct output_file *json,
+                          struct answer *answers, size_t count, struct error *error)
+{
+    sort_answers(answers, count);
+    if (!self->json || strcmp(self->json, "-") != 0) {
+        enum status status = print_table(answers, count, error);
+        if (status)
+            return status;
+    }
+    if (!self->json)
+        return STATUS_OK;
+    write_json(json->stream, answers, count);
+    return output_commit(json, error);
+}
+
+static enum status find_all(const struct capacity_arguments *self, const struct plan *plan,
+                            struct error *error)
+{
+    struct output_file json = {0};
+    size_t count = 0;
+    struct answer *answers = calloc(plan->cell_count, sizeof *answers);
+    enum status status = STATUS_OK;
+    if (!answers)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the answers");
+    if (self->json)
+        status = output_open(&json, self->json, error);
+    for (size_t i = 0; i < plan->cell_count && !status; i++) {
+        status = find_one(plan, &plan->cells[i], &answers[i], error);
+        count += !status;
+    }
+    if (!status)
+        status = report(self, &json, answers, count, error);
+    output_abandon(&json);
+    for (size_t i = 0; i < count; i++)
+        capacity_result_close(&answers[i].result);
+    free(answers);
+    return status;
+}
+
+static enum status plan_and_find(const struct capacity_arguments *self, struct error *error)
+{
+    struct plan plan;
+    if (self->suite.policies.count == 0 || self->suite.workloads.count == 0)
+        return error_set(error, STATUS_INVALID,
+                         "capacity: no %s given; write capacity -p SPEC -w WORKLOAD",
+                         self->suite.policies.count ? "workload" : "policy");
+    enum status status = plan_make(&plan, &self->suite, error);
+    if (status)
+        return status;
+    status = find_all(self, &plan, error);
+    plan_close(&plan);
+    return status;
+}
+
+enum status cmd_capacity(int argc, char **argv, struct error *error)
+{
+    struct capacity_arguments self = {0};
+    bool help = false;
+    suite_init(&self.suite);
+    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    if (!status && !help)
+        status = plan_and_find(&self, error);
+    suite_close(&self.suite);
+    return status;
+}

@@ -1,0 +1,55 @@
+#!/bin/bash
+# `capacity`: what it finds is held against single runs at those capacities.
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+tmp=$TEST_TMP
+tape=workloads/data/tape_small.default.csv.gz
+mib=1048576
+
+# answer KEY: of the only answer in $tmp/answer.json
+answer() {
+    sed -n "s/.*\"$1\": \\([0-9a-z]*\\),*\$/\\1/p" "$tmp/answer.json"
+}
+# passes POLICY WORKLOAD BYTES
+passes() {
+    "$ALLOCRIG" run -p "$1" -w "$2" -d "sim:capacity=$3" --metrics none --require-pass >/dev/null 2>&1
+}
+fails() {
+    ! passes "$@"
+}
+# edges NAME POLICY WORKLOAD: both numbers are edges
+edges() {
+    local first safe live
+    "$ALLOCRIG" capacity -p "$2" -w "$3" --json - >"$tmp/answer.json"
+    first=$(answer first_pass_bytes)
+    safe=$(answer safe_bytes)
+    live=$(answer live_peak_bytes)
+    check "$1_found" [ "$live" -le "$first" -a "$first" -le "$safe" ]
+    check "$1_first_passes" passes "$2" "$3" "$first"
+    check "$1_safe_passes" passes "$2" "$3" "$safe"
+    [ "$first" -lt $((live + 2 * mib)) ] || check "$1_below_first_fails" fails "$2" "$3" $((first - 2 * mib))
+    [ "$safe" -lt $((live + 2 * mib)) ] || check "$1_below_safe_fails" fails "$2" "$3" $((safe - 2 * mib))
+}
+edges known first-fit order_flip
+check known_answer [ "$(answer safe_bytes)" = $((128 * mib)) ]
+edges grown growth order_flip
+edges recorded growth "$tape"
+check recorded_has_a_gap grep -q '"from_bytes"' "$tmp/answer.json"
+gap=$(answer from_bytes)
+check a_gap_fails fails growth "$tape" "$gap"
+
+run capacity -p growth -p first-fit -p null -w order_flip
+check table_ranks_by_safe grep -qE '^ *1 +first-fit +128\.0 +128\.0 +1\.000' "$out"
+check table_does_not_rank_null grep -qE '^ *- +null ' "$out"
+check table_names_the_live_peak grep -q '^order_flip: live peak 128.0 MiB' "$out"
+"$ALLOCRIG" capacity -p growth -p first-fit -w order_flip --json "$tmp/1.json" --jobs 1 >/dev/null
+"$ALLOCRIG" capacity -p growth -p first-fit -w order_flip --json "$tmp/2.json" --jobs 2 >/dev/null
+check the_same_with_any_jobs cmp "$tmp/1.json" "$tmp/2.json"
+
+refuses no_policy 2 'no policy given' capacity -w order_flip
+refuses no_workload 2 'no workload given' capacity -p growth
+refuses unknown_policy 2 'did you mean "growth"' capacity -p grwth -w order_flip
+refuses stray_word 2 '"growth" stands alone' capacity growth
+refuses json_nowhere 2 "$tmp/no/x.json: cannot be written" capacity -p growth -w order_flip --json "$tmp/no/x.json"
+finish
