@@ -29,7 +29,7 @@ enum status trace_filter_steps(const char *text, struct trace_filter_options *op
                                struct error *error) STATUS_CHECKED;
 
 /* A source over `source`, which it takes over and closes, also where it fails. INVALID where
- * nothing is left to keep. */
+ * nothing is left to keep. An adaptive source is written down first: it would hear no answers. */
 enum status trace_filter(struct trace_source *source, const struct trace_filter_options *options,
                          struct trace_source **out, struct error *error) STATUS_CHECKED;
 

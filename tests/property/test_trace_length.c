@@ -1,0 +1,142 @@
+/* The memory that a trace needs is that of the blocks live at once, however long it is: a source
+ * of nine million events with 64 blocks live is written in each form, opened and pulled, and the
+ * resident memory of this process stays where it was. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/support/trace_rig.h"
+
+enum { LIVE = 64, SPAN = 1024 };
+
+#define EVENTS   UINT64_C(9000000) /* 288 MB as a binary file: above where pages are let go */
+#define ROOM_MIB 24
+
+struct ring {
+    struct trace_source base;
+    uint64_t events, at;
+    struct trace_event span[SPAN];
+};
+
+/* Requests and frees in turn, each block freed LIVE requests later. */
+static struct trace_event ring_event(uint64_t at)
+{
+    uint64_t id = at / 2;
+    if (at % 2 && id >= LIVE)
+        return (struct trace_event){
+            .kind = TRACE_FREE, .id = id - LIVE, .slot = (uint32_t)((id - LIVE) % (2 * LIVE))};
+    if (at % 2)
+        return (struct trace_event){.kind = TRACE_KERNEL, .value = 7};
+    return (struct trace_event){.kind = TRACE_ALLOC,
+                                .id = id,
+                                .slot = (uint32_t)(id % (2 * LIVE)),
+                                .value = 256 + id % 1000};
+}
+
+static enum status ring_next(struct trace_source *self, const struct trace_event **events,
+                             size_t *count, struct error *error)
+{
+    (void)error;
+    struct ring *ring = (struct ring *)self;
+    for (*count = 0; *count < SPAN && ring->at < ring->events; ++*count)
+        ring->span[*count] = ring_event(ring->at++);
+    *events = ring->span;
+    return STATUS_OK;
+}
+
+static enum status ring_rewind(struct trace_source *self, struct error *error)
+{
+    (void)error;
+    ((struct ring *)self)->at = 0;
+    return STATUS_OK;
+}
+
+static const struct trace_source_ops ring_ops = {.next = ring_next, .rewind = ring_rewind};
+
+static uint64_t resident_mib(void)
+{
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file || fscanf(file, "%*u %lu", &pages) != 1)
+        fail_msg("/proc/self/statm cannot be read");
+    (void)fclose(file);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE) >> 20;
+}
+
+static void pull_in_bounded_memory(const char *path, uint64_t events, uint64_t before_mib)
+{
+    struct trace_source *source;
+    struct error error;
+    if (trace_open(path, &source, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    assert_int_equal(source->info.events, events);
+    assert_int_equal(source->info.slots, LIVE + 1);
+    assert_true(resident_mib() <= before_mib + ROOM_MIB);
+    const struct trace_event *span;
+    uint64_t pulled = 0, bytes = 0, most_mib = 0;
+    size_t count;
+    while (trace_next(source, &span, &count, &error) == STATUS_OK && count) {
+        for (size_t i = 0; i < count; i++)
+            bytes += span[i].kind == TRACE_ALLOC ? span[i].value : 0;
+        pulled += count;
+        uint64_t now_mib = resident_mib();
+        most_mib = now_mib > most_mib ? now_mib : most_mib;
+    }
+    assert_int_equal(pulled, events);
+    assert_int_equal(bytes, source->info.allocated_bytes);
+    assert_true(most_mib <= before_mib + ROOM_MIB);
+    trace_close(source);
+}
+
+static void length_costs_no_memory(enum trace_format format, bool compress, uint64_t events)
+{
+#ifdef __SANITIZE_ADDRESS__
+    (void)format, (void)compress, (void)events;
+    skip(); /* its shadow memory is resident too */
+#else
+    struct trace_rig rig;
+    struct ring ring = {.base = {.ops = &ring_ops}, .events = events};
+    const struct trace_write_options options = {.format = format, .compress = compress};
+    struct error error;
+    trace_rig_open(&rig);
+    uint64_t before_mib = resident_mib();
+    if (trace_write(&ring.base, rig.path[0], &options, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    assert_true(resident_mib() <= before_mib + ROOM_MIB);
+    pull_in_bounded_memory(rig.path[0], events, before_mib);
+    trace_rig_close(&rig);
+#endif
+}
+
+static void a_long_mapped_trace(void **state)
+{
+    (void)state;
+    length_costs_no_memory(TRACE_FORMAT_BINARY, false, EVENTS);
+}
+
+static void a_long_packed_trace(void **state)
+{
+    (void)state;
+    length_costs_no_memory(TRACE_FORMAT_BINARY, true, EVENTS / 4);
+}
+
+static void a_long_text(void **state)
+{
+    (void)state;
+    length_costs_no_memory(TRACE_FORMAT_TEXT, false, EVENTS / 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_long_mapped_trace),
+        cmocka_unit_test(a_long_packed_trace),
+        cmocka_unit_test(a_long_text),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
