@@ -24,7 +24,7 @@ bool range_pool_reserve(struct range_pool *pool, uint32_t count)
 {
     if (pool->nodes && pool->spare_count + (pool->room - pool->made) >= count)
         return true;
-    uint64_t room = pool->room + pool->room / 4 + count + 15;
+    uint64_t room = (uint64_t)pool->room + pool->room / 4 + count + 15;
     if (room > UINT32_MAX)
         return false;
     struct range_node *nodes =

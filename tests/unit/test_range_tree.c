@@ -1,0 +1,165 @@
+/* Trees of ranges against a plain array searched from end to end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/range_tree.h"
+#include "allocators/base/rng.h"
+
+#define SLOTS 200
+
+/* Slot s may hold one range somewhere in [1000 s, 1000 s + 1000). */
+struct model {
+    struct range_pool pool;
+    struct host host;
+    uint32_t root;
+    uint32_t node[SLOTS]; /* 0: none */
+};
+
+static const struct range_node *at(const struct model *m, size_t slot)
+{
+    return m->node[slot] ? &m->pool.nodes[m->node[slot]] : NULL;
+}
+
+static void check_first(const struct model *m, uint64_t address, uint64_t bytes)
+{
+    uint32_t want = 0;
+    for (size_t s = 0; s < SLOTS && !want; s++)
+        if (at(m, s) && at(m, s)->address >= address && at(m, s)->bytes >= bytes)
+            want = m->node[s];
+    assert_int_equal(range_tree_first(&m->pool, m->root, address, bytes), want);
+}
+
+static void check_best(const struct model *m, uint64_t bytes, uint64_t address)
+{
+    uint32_t want = 0;
+    for (size_t s = 0; s < SLOTS; s++) {
+        const struct range_node *n = at(m, s);
+        if (!n || n->bytes < bytes || (n->bytes == bytes && n->address < address))
+            continue;
+        if (!want || n->bytes < m->pool.nodes[want].bytes)
+            want = m->node[s];
+    }
+    assert_int_equal(range_tree_best(&m->pool, m->root, bytes, address), want);
+}
+
+static bool in_order(void *argument, const struct range_node *node)
+{
+    uint64_t *last = argument;
+    bool good = node->address >= *last;
+    *last = node->address;
+    return good;
+}
+
+static void check_whole(const struct model *m, enum range_order order)
+{
+    uint64_t count;
+    uint64_t want = 0;
+    uint64_t most = 0;
+    uint64_t last = 0;
+    for (size_t s = 0; s < SLOTS; s++) {
+        want += m->node[s] != 0;
+        if (at(m, s) && at(m, s)->bytes > most)
+            most = at(m, s)->bytes;
+    }
+    assert_true(range_tree_check(&m->pool, m->root, order, &count));
+    assert_int_equal(count, want);
+    assert_int_equal(range_tree_most(&m->pool, m->root), most);
+    if (order == RANGE_BY_ADDRESS)
+        assert_true(range_tree_walk(&m->pool, m->root, in_order, &last));
+}
+
+static void against_an_array(void **state)
+{
+    (void)state;
+    for (int o = 0; o < 2; o++) {
+        enum range_order order = o ? RANGE_BY_SIZE : RANGE_BY_ADDRESS;
+        struct model m = {.root = 0};
+        struct rng rng;
+        rng_seed(&rng, 9);
+        range_pool_open(&m.pool, &m.host);
+        for (int step = 0; step < 20000; step++) {
+            size_t slot = rng_below(&rng, SLOTS);
+            uint64_t address = slot * 1000 + rng_below(&rng, 500);
+            uint64_t bytes = 1 + rng_below(&rng, 40); /* many of the same size */
+            if (!m.node[slot]) {
+                assert_true(range_pool_reserve(&m.pool, 1));
+                m.node[slot] = range_pool_take(&m.pool);
+                m.pool.nodes[m.node[slot]].address = address;
+                m.pool.nodes[m.node[slot]].bytes = bytes;
+                range_tree_insert(&m.pool, &m.root, order, m.node[slot]);
+            } else if (order == RANGE_BY_ADDRESS && rng_below(&rng, 2)) {
+                range_tree_change(&m.pool, m.root, m.node[slot], address, bytes);
+            } else {
+                range_tree_remove(&m.pool, &m.root, order, m.node[slot]);
+                range_pool_give(&m.pool, m.node[slot]);
+                m.node[slot] = 0;
+            }
+            if (order == RANGE_BY_ADDRESS)
+                check_first(&m, rng_below(&rng, SLOTS * 1000), rng_below(&rng, 42));
+            else
+                check_best(&m, rng_below(&rng, 42), rng_below(&rng, SLOTS * 1000));
+            check_whole(&m, order);
+        }
+        assert_true(m.pool.made <= SLOTS + 1); /* nodes are used again */
+        range_pool_close(&m.pool);
+        assert_int_equal(m.host.now_bytes, 0);
+    }
+}
+
+static void check_finds_damage(void **state)
+{
+    (void)state;
+    struct model m = {.root = 0};
+    uint64_t count;
+    range_pool_open(&m.pool, &m.host);
+    assert_true(range_pool_reserve(&m.pool, 20));
+    for (uint64_t i = 0; i < 20; i++) {
+        m.node[i] = range_pool_take(&m.pool);
+        m.pool.nodes[m.node[i]].address = i * 10;
+        m.pool.nodes[m.node[i]].bytes = 1 + i % 5;
+        range_tree_insert(&m.pool, &m.root, RANGE_BY_ADDRESS, m.node[i]);
+    }
+    for (uint64_t i = 0; i < 20; i++) {
+        struct range_node *n = &m.pool.nodes[m.node[i]];
+        struct range_node good = *n;
+        n->most_bytes += 1;
+        assert_false(range_tree_check(&m.pool, m.root, RANGE_BY_ADDRESS, &count));
+        *n = good;
+        n->address = i < 10 ? 1000 : 0; /* out of order; the last and first stay in */
+        if (i != 0 && i != 19)
+            assert_false(range_tree_check(&m.pool, m.root, RANGE_BY_ADDRESS, &count));
+        *n = good;
+        assert_true(range_tree_check(&m.pool, m.root, RANGE_BY_ADDRESS, &count));
+    }
+    range_pool_close(&m.pool);
+}
+
+static void pool_without_memory(void **state)
+{
+    (void)state;
+    struct host host = {.fail_at = 2};
+    struct range_pool pool;
+    range_pool_open(&pool, &host);
+    assert_true(range_pool_reserve(&pool, 1));
+    uint32_t room = pool.room;
+    assert_false(range_pool_reserve(&pool, room + 1));
+    assert_int_equal(pool.room, room);
+    assert_false(range_pool_reserve(&pool, UINT32_MAX)); /* more than indices can name */
+    range_pool_close(&pool);
+    assert_int_equal(host.now_bytes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(against_an_array),
+        cmocka_unit_test(check_finds_damage),
+        cmocka_unit_test(pool_without_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
