@@ -195,8 +195,8 @@ struct policy_ops {
     /* The program let go of the block; free follows when it is complete. */
     void (*retire)(struct policy *self, const struct policy_block *block);
 
-    /* Start from ranges that are there already: a trace that begins in the middle. For each
-     * USED range, in order, blocks[i] is written. */
+    /* Start from ranges that are there already: a trace that begins in the middle. The block of
+     * the k-th USED range is written to blocks[k], k from 0. */
     enum status (*adopt)(struct policy *self, const struct policy_range *ranges, size_t count,
                          struct policy_block *blocks);
 

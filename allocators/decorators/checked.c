@@ -209,6 +209,37 @@ static enum status check_new(struct checked *self, const struct policy_request *
     return STATUS_OK;
 }
 
+/* Makes room for `more` shadows. */
+static bool make_room(struct checked *self, size_t more)
+{
+    if (self->count + more <= self->room)
+        return true;
+    size_t room = self->room * 2 + more + 63;
+    struct shadow *shadows =
+        host_grow(self->forward.host, self->shadows, self->room, room, sizeof *shadows);
+    if (!shadows)
+        return false;
+    self->shadows = shadows;
+    self->room = room;
+    return true;
+}
+
+/* Rule 1, and the block is on record. */
+static enum status record(struct checked *self, const struct policy_request *request,
+                          const struct policy_block *block)
+{
+    size_t at = place(self, block->address);
+    enum status status = check_new(self, request, block, at);
+    if (status)
+        return status;
+    memmove(&self->shadows[at + 1], &self->shadows[at], (self->count - at) * sizeof *self->shadows);
+    self->shadows[at] = (struct shadow){.block = *block};
+    self->count++;
+    self->live_bytes += block->requested_bytes;
+    self->granted_bytes += block->granted_bytes;
+    return STATUS_OK;
+}
+
 static enum status checked_alloc(struct policy *base, const struct policy_request *request,
                                  struct policy_block *out)
 {
@@ -216,32 +247,33 @@ static enum status checked_alloc(struct policy *base, const struct policy_reques
     if (self->broken)
         return STATUS_CORRUPT;
     self->calls++;
-    if (self->count == self->room) {
-        size_t room = self->room * 2 + 64;
-        struct shadow *shadows =
-            host_grow(self->forward.host, self->shadows, self->room, room, sizeof *shadows);
-        if (!shadows)
-            return STATUS_HOST_MEMORY;
-        self->shadows = shadows;
-        self->room = room;
-    }
+    if (!make_room(self, 1))
+        return STATUS_HOST_MEMORY;
     enum status status = forward_alloc(base, request, out);
-    if (status == STATUS_OK) {
-        size_t at = place(self, out->address);
-        status = check_new(self, request, out, at);
-        if (status)
-            return status;
-        memmove(&self->shadows[at + 1], &self->shadows[at],
-                (self->count - at) * sizeof *self->shadows);
-        self->shadows[at] = (struct shadow){.block = *out};
-        self->count++;
-        self->live_bytes += request->bytes;
-        self->granted_bytes += out->granted_bytes;
-    } else if (status != STATUS_NO_MEMORY) {
+    if (status != STATUS_OK && status != STATUS_NO_MEMORY)
         return status;
-    }
-    enum status checks = check_totals(self);
+    enum status checks = status ? STATUS_OK : record(self, request, out);
+    if (!checks)
+        checks = check_totals(self);
     return checks ? checks : status;
+}
+
+static enum status checked_adopt(struct policy *base, const struct policy_range *ranges,
+                                 size_t count, struct policy_block *blocks)
+{
+    struct checked *self = checked(base);
+    if (self->broken)
+        return STATUS_CORRUPT;
+    if (!make_room(self, count))
+        return STATUS_HOST_MEMORY;
+    enum status status = forward_adopt(base, ranges, count, blocks);
+    for (size_t i = 0; i < count && !status; i++) {
+        if (ranges[i].state != POLICY_RANGE_USED)
+            continue;
+        const struct policy_request request = {.bytes = ranges[i].requested_bytes};
+        status = record(self, &request, blocks++);
+    }
+    return status ? status : check_totals(self);
 }
 
 /* The live block that is `block`, field by field; NULL: rule 2 is broken. */
@@ -374,6 +406,7 @@ static enum status checked_wrap(const struct policy_context *context, const void
     ops->validate = checked_validate;
     ops->problem = checked_problem;
     ops->use = ops->use ? checked_use : NULL;
+    ops->adopt = ops->adopt ? checked_adopt : NULL;
     ops->retire = ops->retire ? checked_retire : NULL;
     ops->progress = ops->progress ? checked_progress : NULL;
     ops->trim = ops->trim ? checked_trim : NULL;
