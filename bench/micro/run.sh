@@ -38,7 +38,7 @@ counted() {
     total=$(awk '/^(summary|totals):/ { print $2; exit }' "$out")
 }
 
-per_operation() { awk -v t="$total" -v n="$operations" 'BEGIN { if (n > 0) printf "%.0f", t / n; else print "-" }'; }
+per_operation() { awk -v t="$total" -v n="$operations" 'BEGIN { if (n > 0) printf "%.1f", t / n; else print "-" }'; }
 
 # The most instructions that an operation may take: policy, with metrics none or exact.
 bar() {
