@@ -11,10 +11,12 @@ mib=1048576
 answer() {
     sed -n "s/.*\"$1\": \\([0-9a-z]*\\),*\$/\\1/p" "$tmp/answer.json"
 }
-# passes POLICY WORKLOAD BYTES
+# passes POLICY WORKLOAD BYTES; like `fails` it is called through check
+# shellcheck disable=SC2317
 passes() {
     "$ALLOCRIG" run -p "$1" -w "$2" -d "sim:capacity=$3" --metrics none --require-pass >/dev/null 2>&1
 }
+# shellcheck disable=SC2317
 fails() {
     ! passes "$@"
 }
