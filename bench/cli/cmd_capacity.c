@@ -13,6 +13,7 @@
 #include "bench/report/table.h"
 #include "bench/suite/environment.h"
 #include "bench/suite/plan.h"
+#include "bench/suite/progress.h"
 #include "sim/capacity.h"
 #include "workloads/workload.h"
 
@@ -266,6 +267,7 @@ static enum status find_all(const struct capacity_arguments *self, const struct 
                             struct error *error)
 {
     struct output_file json = {0};
+    struct progress progress;
     size_t count = 0;
     struct answer *answers = calloc(plan->cell_count, sizeof *answers);
     enum status status = STATUS_OK;
@@ -273,10 +275,13 @@ static enum status find_all(const struct capacity_arguments *self, const struct 
         return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the answers");
     if (self->json)
         status = output_open(&json, self->json, error);
+    progress_begin(&progress, plan->cell_count);
     for (size_t i = 0; i < plan->cell_count && !status; i++) {
         status = find_one(plan, &plan->cells[i], &answers[i], error);
         count += !status;
+        progress_step(&progress, plan->workloads[plan->cells[i].workload].text);
     }
+    progress_end(&progress);
     if (!status)
         status = report(self, &json, answers, count, error);
     output_abandon(&json);

@@ -1,6 +1,10 @@
-/* Whole files or none: write to NAME.part-PID, flush, look for errors, rename. What exists and
- * is no regular file (a terminal, a pipe, /dev/full) is written in place. In a set all files
- * are finished before the first is renamed: a disk that fills up leaves none. */
+/* Whole files or none:
+ * 1. A file is written without a name (O_TMPFILE), so that a program that is killed leaves
+ *    nothing; where the file system cannot do that, as NAME.part-PID.
+ * 2. Finished, it is flushed, looked through for errors, and has the name NAME.part-PID.
+ * 3. Committed, it is renamed. In a set all files are finished before the first is renamed: a
+ *    disk that fills up leaves none.
+ * What exists and is no regular file (a terminal, a pipe, /dev/full) is written in place. */
 #include "bench/report/output_file.h"
 
 #include <errno.h>
@@ -26,24 +30,46 @@ static void forget(struct output_file *self)
     *self = (struct output_file){0};
 }
 
+/* Opens a file that has no name yet in the folder of `path`; -1 where that cannot be. */
+static int open_nameless(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    int file = folder ? open(folder, O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666) : -1;
+    free(folder);
+    return file;
+}
+
 static enum status open_part(struct output_file *self, struct error *error)
 {
     if (asprintf(&self->part_path, "%s.part-%ld", self->path, (long)getpid()) < 0) {
         self->part_path = NULL;
         return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to open it", self->path);
     }
-    int file = open(self->part_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (file >= 0) {
+    int file = open_nameless(self->path);
+    self->nameless = file >= 0;
+    if (!self->nameless)
+        file = open(self->part_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file >= 0)
         self->stream = fdopen(file, "w");
-        if (self->stream)
-            return STATUS_OK;
-    }
+    if (self->stream)
+        return STATUS_OK;
     enum status status = cannot_write(self->path, errno, error);
     if (file >= 0) {
         close(file);
-        unlink(self->part_path);
+        if (!self->nameless)
+            unlink(self->part_path);
     }
     return status;
+}
+
+/* Gives a file without a name its part name. */
+static bool name_part(struct output_file *self)
+{
+    char link_path[64];
+    snprintf(link_path, sizeof link_path, "/proc/self/fd/%d", fileno(self->stream));
+    unlink(self->part_path);
+    return linkat(AT_FDCWD, link_path, AT_FDCWD, self->part_path, AT_SYMLINK_FOLLOW) == 0;
 }
 
 enum status output_open(struct output_file *self, const char *path, struct error *error)
@@ -71,18 +97,26 @@ enum status output_open(struct output_file *self, const char *path, struct error
     return status;
 }
 
+static void remove_part(const struct output_file *self)
+{
+    if (self->part_path && !self->nameless)
+        unlink(self->part_path);
+}
+
 enum status output_finish(struct output_file *self, struct error *error)
 {
     if (!self->stream)
         return STATUS_OK;
     errno = 0;
-    bool wrong = fflush(self->stream) != 0 || ferror(self->stream);
+    bool wrong =
+        fflush(self->stream) != 0 || ferror(self->stream) || (self->nameless && !name_part(self));
     int number = errno ? errno : EIO;
     if (self->stream != stdout && fclose(self->stream) != 0 && !wrong) {
         wrong = true;
         number = errno;
     }
     self->stream = NULL;
+    self->nameless = false;
     return wrong ? cannot_write(self->path, number, error) : STATUS_OK;
 }
 
@@ -91,8 +125,8 @@ enum status output_commit(struct output_file *self, struct error *error)
     enum status status = output_finish(self, error);
     if (!status && self->part_path && rename(self->part_path, self->path) != 0)
         status = cannot_write(self->path, errno, error);
-    if (status && self->part_path)
-        unlink(self->part_path);
+    if (status)
+        remove_part(self);
     forget(self);
     return status;
 }
@@ -101,8 +135,7 @@ void output_abandon(struct output_file *self)
 {
     if (self->stream && self->stream != stdout)
         fclose(self->stream);
-    if (self->part_path)
-        unlink(self->part_path);
+    remove_part(self);
     forget(self);
 }
 

@@ -3,6 +3,7 @@
 #ifndef BENCH_REPORT_OUTPUT_FILE_H
 #define BENCH_REPORT_OUTPUT_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -12,6 +13,7 @@ struct output_file {
     FILE *stream;    /* write here; NULL: closed */
     char *path;      /* NULL: not in use */
     char *part_path; /* NULL: written in place, for what is no regular file */
+    bool nameless;   /* it does not have that name yet */
 };
 
 /* Opens the file, and so finds out early whether it can be written. "-" is standard output.

@@ -150,14 +150,15 @@ static void print_row(const struct table *self, FILE *stream, const size_t *widt
             fputs(text, stream);
             break;
         }
-        print_cell(stream, text, widths[j], self->columns[j].left, last);
-        if (strlen(text) > widths[j] && !last) {
-            /* The cell is longer than its column may be: the rest goes below it. */
-            int indent = 0;
-            for (size_t k = 0; k <= j; k++)
-                indent += (int)widths[k] + GAP;
-            fprintf(stream, "\n%*s", indent, "");
+        if (last || strlen(text) <= widths[j]) {
+            print_cell(stream, text, widths[j], self->columns[j].left, last);
+            continue;
         }
+        /* The cell is longer than its column may be: the rest goes below it. */
+        int indent = 0;
+        for (size_t k = 0; k <= j; k++)
+            indent += (int)widths[k] + GAP;
+        fprintf(stream, "%s\n%*s", text, indent, "");
     }
     fputc('\n', stream);
 }

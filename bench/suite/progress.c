@@ -31,7 +31,7 @@ void progress_step(struct progress *self, const char *label)
     self->drawn_ns = now;
     double spent_s = (double)(now - self->began_ns) / 1e9;
     double left_s = spent_s * (double)(self->total - self->done) / (double)self->done;
-    fprintf(stderr, "\r\033[K%zu of %zu runs, %.0f:%02.0f left: %.50s", self->done, self->total,
+    fprintf(stderr, "\r\033[K%zu of %zu, %.0f:%02.0f left: %.50s", self->done, self->total,
             (double)(long)(left_s / 60), (double)((long)left_s % 60), label);
     fflush(stderr);
 }

@@ -1,0 +1,33 @@
+/* Suite files: whatever the text, it is read or refused with a sentence that names the file. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "bench/suite/suite.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    char path[64];
+    struct error error = {{0}};
+    struct suite suite;
+    int file = memfd_create("suite", MFD_CLOEXEC);
+    if (file < 0 || write(file, data, bytes) != (ssize_t)bytes)
+        abort();
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    suite_init(&suite);
+    enum status status = suite_read(&suite, path, &error);
+    if (status == STATUS_OK && (suite.policies.count == 0 || suite.workloads.count == 0))
+        abort();
+    if (status != STATUS_OK && status != STATUS_HOST_MEMORY && !strstr(error.text, path))
+        abort();
+    if (suite.ratio_count > SUITE_RATIOS_MOST || suite.reps == 0 || suite.draws == 0)
+        abort();
+    suite_close(&suite);
+    close(file);
+    return 0;
+}

@@ -1,0 +1,287 @@
+/* What the reports are made of: JSON and CSV texts, series made thin, tables, files that appear
+ * whole or not at all, and the texts of specs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bench/report/figure_data.h"
+#include "bench/report/json_writer.h"
+#include "bench/report/output_file.h"
+#include "bench/report/results_csv.h"
+#include "bench/report/table.h"
+#include "bench/report/thin_series.h"
+#include "bench/suite/spec_text.h"
+
+/* A stream into memory, and what was written to it. */
+struct capture {
+    char *text;
+    size_t length;
+    FILE *stream;
+};
+
+static void capture_begin(struct capture *capture)
+{
+    capture->stream = open_memstream(&capture->text, &capture->length);
+    assert_non_null(capture->stream);
+}
+
+static void capture_is(struct capture *capture, const char *wanted)
+{
+    fclose(capture->stream);
+    assert_string_equal(capture->text, wanted);
+    free(capture->text);
+}
+
+static void json_has_order_and_exact_numbers(void **state)
+{
+    (void)state;
+    struct capture capture;
+    capture_begin(&capture);
+    struct json_writer json = {.stream = capture.stream};
+    json_begin_object(&json, NULL);
+    json_put_integer(&json, "most", UINT64_MAX);
+    json_put_real(&json, "tenth", 0.1);
+    json_put_real(&json, "third", 1.0 / 3.0);
+    json_put_real(&json, "none", 0.0 / 0.0);
+    json_begin_array(&json, "empty");
+    json_end_array(&json);
+    json_begin_array(&json, "list");
+    json_put_bool(&json, NULL, true);
+    json_put_null(&json, NULL);
+    json_end_array(&json);
+    json_end_object(&json);
+    capture_is(&capture, "{\n"
+                         "  \"most\": 18446744073709551615,\n"
+                         "  \"tenth\": 0.1,\n"
+                         "  \"third\": 0.3333333333333333,\n"
+                         "  \"none\": null,\n"
+                         "  \"empty\": [],\n"
+                         "  \"list\": [\n"
+                         "    true,\n"
+                         "    null\n"
+                         "  ]\n"
+                         "}\n");
+}
+
+static void json_texts_are_escaped(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *wanted;
+    } cases[] = {
+        {"a \"b\" \\ c", "\"a \\\"b\\\" \\\\ c\"\n"},
+        {"tab\tand\nline", "\"tab\\u0009and\\u000aline\"\n"},
+        {"\xc3\xa9\xf0\x9f\x98\x80", "\"\xc3\xa9\xf0\x9f\x98\x80\"\n"},
+        {"\xff-\xc3-\xed\xa0\x80", "\"\\ufffd-\\ufffd-\\ufffd\\ufffd\\ufffd\"\n"},
+        {"\xc0\x80", "\"\\ufffd\\ufffd\"\n"}, /* overlong */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct capture capture;
+        capture_begin(&capture);
+        struct json_writer json = {.stream = capture.stream};
+        json_put_text(&json, NULL, cases[i].text);
+        fputc('\n', capture.stream);
+        capture_is(&capture, cases[i].wanted);
+    }
+}
+
+static void reals_read_back(void **state)
+{
+    (void)state;
+    static const double reals[] = {0, 1, 0.1, 1e300, 5e-324, 2.0 / 3, 1e15 + 0.5, 123456.789, -1.5};
+    for (size_t i = 0; i < sizeof reals / sizeof reals[0]; i++) {
+        char text[REAL_TEXT_BYTES];
+        assert_true(strtod(real_print(reals[i], text), NULL) == reals[i]);
+    }
+}
+
+static void csv_quotes_where_it_must(void **state)
+{
+    (void)state;
+    struct capture capture;
+    capture_begin(&capture);
+    csv_text(capture.stream, "plain:x=1");
+    fputc('|', capture.stream);
+    csv_text(capture.stream, "a,b=\"c\"");
+    capture_is(&capture, "plain:x=1|\"a,b=\"\"c\"\"\"");
+}
+
+struct taken {
+    uint64_t count, before, most_live, least_live, most_physical, last;
+};
+
+static void take(void *argument, const struct replay_sample *sample)
+{
+    struct taken *taken = argument;
+    assert_true(taken->count == 0 || sample->event > taken->before);
+    taken->before = sample->event;
+    taken->last = sample->event;
+    taken->count++;
+    if (sample->live_bytes > taken->most_live)
+        taken->most_live = sample->live_bytes;
+    if (sample->live_bytes < taken->least_live)
+        taken->least_live = sample->live_bytes;
+    if (sample->physical_bytes > taken->most_physical)
+        taken->most_physical = sample->physical_bytes;
+}
+
+/* Whatever the length, the peaks, their order and the last sample stay, and it is short. */
+static void thin_series_keep_their_peaks(void **state)
+{
+    (void)state;
+    static const uint64_t lengths[] = {1, 2, 659, 660, 661, 1320, 1321, 100000, 1234567};
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        struct thin_series *series = calloc(1, sizeof *series);
+        struct taken taken = {.least_live = UINT64_MAX};
+        assert_non_null(series);
+        uint64_t peak = lengths[i] * 2 / 3;
+        uint64_t hole = lengths[i] / 3;
+        for (uint64_t event = 0; event < lengths[i]; event++) {
+            struct replay_sample sample = {
+                .event = event, .live_bytes = 1000 + event % 7, .physical_bytes = 2000 + event % 5};
+            if (event == hole)
+                sample.live_bytes = 1;
+            if (event == peak) {
+                sample.live_bytes = 5000;
+                sample.physical_bytes = 6000;
+            }
+            assert_int_equal(thin_series_add(series, &sample, NULL), STATUS_OK);
+        }
+        thin_series_each(series, take, &taken);
+        assert_int_equal(taken.most_live, 5000);
+        assert_int_equal(taken.most_physical, 6000);
+        assert_int_equal(taken.least_live, hole == peak ? 5000 : 1);
+        assert_int_equal(taken.last, lengths[i] - 1);
+        assert_in_range(taken.count, lengths[i] < 660 ? lengths[i] : 660, 2000);
+        free(series);
+    }
+}
+
+static void tables_line_up(void **state)
+{
+    (void)state;
+    static const struct table_column columns[] = {{"name", "", true, 6}, {"size", "MiB", false, 0}};
+    struct error error;
+    struct capture capture;
+    struct table *table = table_create(columns, 2);
+    assert_non_null(table);
+    table_heading(table, "group %d", 1);
+    table_cell(table, "a");
+    table_cell(table, "%.1f", 12.5);
+    table_cell(table, "too long");
+    table_cell(table, "1");
+    table_cell(table, "b");
+    table_rest(table, "DNF @ 5");
+    capture_begin(&capture);
+    assert_int_equal(table_print(table, capture.stream, TABLE_TEXT, &error), STATUS_OK);
+    capture_is(&capture, "name  size\n"
+                         "       MiB\n"
+                         "\ngroup 1\n"
+                         "a     12.5\n"
+                         "too long\n"
+                         "         1\n"
+                         "b     DNF @ 5\n");
+    capture_begin(&capture);
+    assert_int_equal(table_print(table, capture.stream, TABLE_MARKDOWN, &error), STATUS_OK);
+    capture_is(&capture, "**group 1**\n\n"
+                         "| name | size (MiB) |\n"
+                         "| --- | ---: |\n"
+                         "| a | 12.5 |\n"
+                         "| too long | 1 |\n"
+                         "| b | DNF @ 5 |\n");
+    table_close(table);
+}
+
+static void file_names_are_safe(void **state)
+{
+    (void)state;
+    char text[16];
+    assert_string_equal(figure_file_name("random:seed=3", text, sizeof text), "random-seed-3");
+    assert_string_equal(figure_file_name("a/b/c d.csv", text, sizeof text), "c-d.csv");
+    assert_string_equal(figure_file_name("0123456789abcdefgh", text, sizeof text),
+                        "0123456789abcde");
+}
+
+static void specs_take_a_key(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *wanted;
+    } cases[] = {
+        {"sim", "sim:capacity=1GiB"},
+        {"sim:profile=h100", "sim:profile=h100,capacity=1GiB"},
+        {"sim:capacity=2GiB,profile=h100", "sim:capacity=1GiB,profile=h100"},
+        {"sim:addresses='a,b.csv'", "sim:addresses='a,b.csv',capacity=1GiB"},
+        {"checked+fault(n=3)+growth", "checked+fault(n=3)+growth:capacity=1GiB"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct error error;
+        char *out = NULL;
+        assert_int_equal(spec_text_with(cases[i].text, "capacity", "1GiB", &out, &error),
+                         STATUS_OK);
+        assert_string_equal(out, cases[i].wanted);
+        free(out);
+    }
+}
+
+/* A set of which one file cannot be finished leaves none; an old file stays as it was. */
+static void sets_appear_together(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/allocrig-report-XXXXXX";
+    char path[64];
+    struct stat info;
+    struct error error = {{0}};
+    struct output_set set = {0};
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/one", folder);
+    FILE *one = output_set_open(&set, path, &error);
+    FILE *full = output_set_open(&set, "/dev/full", &error);
+    assert_non_null(one);
+    assert_non_null(full);
+    fputs("text", one);
+    fputs("text", full);
+    assert_int_equal(output_set_commit(&set, &error), STATUS_IO);
+    assert_non_null(strstr(error.text, "/dev/full: cannot be written"));
+    assert_int_equal(stat(path, &info), -1);
+    one = output_set_open(&set, path, &error);
+    assert_non_null(one);
+    assert_int_equal(stat(path, &info), -1);
+    fputs("text", one);
+    assert_int_equal(output_set_commit(&set, &error), STATUS_OK);
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_size, 4);
+    one = output_set_open(&set, path, &error);
+    assert_non_null(one);
+    fputs("a longer text", one);
+    output_set_abandon(&set);
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_size, 4);
+    remove(path);
+    assert_int_equal(rmdir(folder), 0); /* nothing else was left in it */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(json_has_order_and_exact_numbers),
+        cmocka_unit_test(json_texts_are_escaped),
+        cmocka_unit_test(reals_read_back),
+        cmocka_unit_test(csv_quotes_where_it_must),
+        cmocka_unit_test(thin_series_keep_their_peaks),
+        cmocka_unit_test(tables_line_up),
+        cmocka_unit_test(file_names_are_safe),
+        cmocka_unit_test(specs_take_a_key),
+        cmocka_unit_test(sets_appear_together),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
