@@ -140,6 +140,8 @@ $(B)/allocrig: $(call obj,$(CLI_SRC)) $(LIB)
 tests: $(if $(filter 1,$(HAVE_CMOCKA)),$(TESTS)) $(FUZZERS)
 	@[ '$(HAVE_CMOCKA)' = 1 ] || echo 'skipped: unit, property and golden tests, since cmocka is not installed ("make deps")'
 
+fuzzers: $(FUZZERS)
+
 $(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/replay.o $(LIB)
 ifeq ($(VARIANT),fuzz)
 	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -rdynamic -o $@ $< $(LIB) $(LIBS)
@@ -180,7 +182,7 @@ tsan:
 
 ## fuzz: run each fuzz target for FUZZ_SECONDS (20) with clang's fuzzer, from the committed corpus
 fuzz:
-	@+$(SUB) VARIANT=fuzz tests
+	@+$(SUB) VARIANT=fuzz fuzzers
 	@tests/fuzz/run.sh .build/fuzz $(FUZZ_SECONDS)
 
 ## format: lay all C and C++ files out as .clang-format says
@@ -248,7 +250,7 @@ help:
 	@sed -n 's/^## \(    .*\)/\t\1/p; s/^## \([a-z]*\): /\1\t/p' Makefile | awk -F '\t' '{sub(/^ */, "", $$2); printf "  %-13s %s\n", $$1, $$2}'
 
 FORCE:
-.PHONY: all program tests test check lint san tsan fuzz format bench figures micro instructions deps install clean help FORCE
+.PHONY: all program tests fuzzers test check lint san tsan fuzz format bench figures micro instructions deps install clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -59,6 +59,9 @@ check no_rows_are_said grep -q 'latency.csv has no rows' <<<"$output"
 echo 'gpt2_train,growth,10,20,30,400,50000,8,20' >>"$data/latency.csv"
 plots/render.sh "$data" "$out" >/dev/null 2>&1
 check latency_is_drawn drawn latency
+table=$(awk -f plots/clean.awk "$data/slowdown.csv" | awk -f plots/capacity_table.awk)
+check table_has_smallest_capacity_and_slowdown grep -qF '| `growth` | 1.10 | 1.010 to 1.010 |' <<<"$table"
+check table_leaves_out_what_has_no_time eval '! grep -q never_passes' <<<"$table"
 output=$(plots/render.sh "$TEST_TMP/nowhere" "$out" 2>&1)
 status=$?
 check a_missing_folder_is_an_error [ $status = 2 ]
