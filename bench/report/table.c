@@ -2,10 +2,13 @@
 #include "bench/report/table.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define GAP 2 /* spaces between columns */
+#define GAP        2   /* spaces between columns */
+#define LINE_WIDTH 100 /* what a last column of text is broken to fit */
+#define LEAST_WIDE 30  /* but not into a strip narrower than this */
 
 enum row_kind { ROW_CELLS, ROW_HEADING };
 
@@ -140,25 +143,40 @@ static void print_cell(FILE *stream, const char *text, size_t width, bool left, 
         fprintf(stream, "%*s", GAP, "");
 }
 
+/* The text of a last column, broken between words so that lines fit, and set below itself. */
+static void print_wrapped(FILE *stream, const char *text, size_t indent)
+{
+    size_t room = indent + LEAST_WIDE <= LINE_WIDTH ? LINE_WIDTH - indent : SIZE_MAX;
+    while (strlen(text) > room) {
+        size_t cut = room;
+        while (cut > 0 && text[cut] != ' ')
+            cut--;
+        if (cut == 0)
+            break; /* one long word */
+        fprintf(stream, "%.*s\n%*s", (int)cut, text, (int)indent, "");
+        text += cut + 1;
+    }
+    fputs(text, stream);
+}
+
 static void print_row(const struct table *self, FILE *stream, const size_t *widths,
                       const struct row *row)
 {
+    size_t indent = 0;
     for (size_t j = 0; j < row->cell_count; j++) {
         bool last = j == row->cell_count - 1;
         const char *text = row->cells[j];
-        if (row->rest && last) {
-            fputs(text, stream);
+        if (last && (row->rest || self->columns[j].left)) {
+            print_wrapped(stream, text, indent);
             break;
         }
+        indent += widths[j] + GAP;
         if (last || strlen(text) <= widths[j]) {
             print_cell(stream, text, widths[j], self->columns[j].left, last);
             continue;
         }
         /* The cell is longer than its column may be: the rest goes below it. */
-        int indent = 0;
-        for (size_t k = 0; k <= j; k++)
-            indent += (int)widths[k] + GAP;
-        fprintf(stream, "%s\n%*s", text, indent, "");
+        fprintf(stream, "%s\n%*s", text, (int)indent, "");
     }
     fputc('\n', stream);
 }

@@ -1,5 +1,6 @@
 /* A table of texts: columns as wide as they need to be, titles with a unit line below, groups
- * under headings. Printed for a terminal or as Markdown. */
+ * under headings. Printed for a terminal or as Markdown. On a terminal a last column of text
+ * is broken between words to fit 100 columns. */
 #ifndef BENCH_REPORT_TABLE_H
 #define BENCH_REPORT_TABLE_H
 

@@ -40,6 +40,7 @@ says list_metrics '^peak_physical_bytes +bytes +lower +exact' list metrics
 says list_metric '^slowdown: time of the run' list metrics slowdown
 says list_formats '^text ' list formats
 says list_everything '^peak_physical_bytes ' list
+check lists_are_narrow [ "$(awk 'length > 100' "$out" | wc -l)" = 0 ]
 refuses unknown_list 2 'no list of "polices"; did you mean "policies"' list polices
 refuses unknown_policy 2 'no policy "grwth"; did you mean "growth"' list policies grwth
 refuses unknown_workload 2 'no workload "randm"; did you mean "random"' list workloads randm

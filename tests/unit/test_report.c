@@ -201,6 +201,29 @@ static void tables_line_up(void **state)
     table_close(table);
 }
 
+static void long_texts_are_broken(void **state)
+{
+    (void)state;
+    static const struct table_column columns[] = {{"name", "", true, 0}, {"text", "", true, 0}};
+    struct error error;
+    struct capture capture;
+    struct table *table = table_create(columns, 2);
+    assert_non_null(table);
+    table_cell(table, "a");
+    table_cell(table, "%040d %040d %040d", 1, 2, 3);
+    table_cell(table, "b");
+    table_cell(table, "%0120d", 1); /* no place to break it */
+    capture_begin(&capture);
+    assert_int_equal(table_print(table, capture.stream, TABLE_TEXT, &error), STATUS_OK);
+    fclose(capture.stream);
+    char wanted[512];
+    snprintf(wanted, sizeof wanted, "name  text\na     %040d %040d\n      %040d\nb     %0120d\n", 1,
+             2, 3, 1);
+    assert_string_equal(capture.text, wanted);
+    free(capture.text);
+    table_close(table);
+}
+
 static void file_names_are_safe(void **state)
 {
     (void)state;
@@ -279,6 +302,7 @@ int main(void)
         cmocka_unit_test(csv_quotes_where_it_must),
         cmocka_unit_test(thin_series_keep_their_peaks),
         cmocka_unit_test(tables_line_up),
+        cmocka_unit_test(long_texts_are_broken),
         cmocka_unit_test(file_names_are_safe),
         cmocka_unit_test(specs_take_a_key),
         cmocka_unit_test(sets_appear_together),
