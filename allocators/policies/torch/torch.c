@@ -284,7 +284,7 @@ static enum status torch_create(const struct policy_context *context, const void
     if (status != STATUS_OK)
         return status;
     if (settings.expandable && !context->backing->page_bytes)
-        return error_set(error, STATUS_INVALID,
+        return error_set(error, STATUS_UNSUPPORTED,
                          "policy torch: expandable_segments needs virtual memory, which this "
                          "device does not have; use another profile or leave the option out");
     if (settings.expandable && settings.large_segment_bytes % context->backing->page_bytes)

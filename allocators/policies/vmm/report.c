@@ -1,0 +1,197 @@
+/* Statistics, walk, validate, and what could be served at which price. */
+#include <inttypes.h>
+
+#include "allocators/policies/vmm/vmm.h"
+
+static const struct vmm_range *range_of(const struct vmm *self, uint32_t stream, unsigned kind)
+{
+    uint32_t slot = stream * VMM_KINDS + kind;
+    return slot < self->of_stream_room && self->of_stream[slot]
+               ? self->ranges[self->of_stream[slot] - 1]
+               : NULL;
+}
+
+/* The largest request of the stream that asked last which a hole of its range serves. */
+static uint64_t largest_usable(const struct vmm *self)
+{
+    const uint64_t most[VMM_KINDS] = {VMM_SMALL_BYTES, self->page_bytes, UINT64_MAX};
+    const uint64_t least[VMM_KINDS] = {0, VMM_SMALL_BYTES + 1, self->page_bytes + 1};
+    for (unsigned kind = VMM_KINDS; kind-- > 0;) {
+        const struct vmm_range *range = range_of(self, self->last_stream, kind);
+        uint64_t bytes = range ? span_index_largest(&range->holes, self->spans.at) : 0;
+        if (bytes >= least[kind] && bytes > 0)
+            return bytes < most[kind] ? bytes : most[kind];
+    }
+    return 0;
+}
+
+void vmm_stats(const struct policy *base, struct policy_stats *out)
+{
+    const struct vmm *self = (const struct vmm *)base;
+    *out = (struct policy_stats){.totals = self->base.totals};
+    out->largest_hole_bytes = largest_usable(self);
+    uint64_t others = policy_free_bytes(&self->base.totals);
+    for (unsigned kind = 0; kind < VMM_KINDS; kind++) {
+        const struct vmm_range *range = range_of(self, self->last_stream, kind);
+        others -= range ? range->hole_bytes : 0;
+    }
+    out->stranded_by_stream_bytes = others;
+    out->count.splits = self->splits;
+    out->count.merges = self->merges;
+    out->count.segments_made = self->pages_made;
+    out->count.segments_freed = self->pages_dropped;
+    out->count.retries = self->retries;
+    out->count.failures = self->failures;
+    out->count.remapped_bytes = self->remapped_bytes;
+}
+
+/* Whole pages anywhere can be moved to where they are needed, after waiting for their stream;
+ * that they are moved by unmapping makes it the price of giving back. */
+uint64_t vmm_servable(const struct policy *base, enum policy_price price)
+{
+    const struct vmm *self = (const struct vmm *)base;
+    uint64_t bytes = largest_usable(self);
+    uint64_t pages = self->base.totals.releasable_bytes;
+    if (price >= POLICY_PRICE_WAIT && pages > bytes)
+        bytes = pages;
+    return bytes;
+}
+
+void vmm_walk(const struct policy *base, policy_visit *visit, void *argument)
+{
+    const struct vmm *self = (const struct vmm *)base;
+    for (uint32_t i = 0; i < self->range_count; i++) {
+        const struct vmm_range *range = self->ranges[self->by_address[i]];
+        for (uint32_t p = range->first; p; p = self->spans.at[p].next) {
+            const struct span *span = &self->spans.at[p];
+            struct policy_range piece = {
+                .address = span->address,
+                .bytes = span->bytes,
+                .segment_address = range->address,
+                .stream = range->stream,
+                .state = span->mark == VMM_GAP       ? POLICY_RANGE_UNMAPPED
+                         : !span->used               ? POLICY_RANGE_HOLE
+                         : span->mark == VMM_PENDING ? POLICY_RANGE_PENDING
+                                                     : POLICY_RANGE_USED,
+            };
+            if (piece.state == POLICY_RANGE_USED)
+                piece.requested_bytes = span->requested_bytes;
+            if (!visit(argument, &piece))
+                return;
+        }
+    }
+}
+
+struct sums {
+    struct policy_totals totals;
+    uint64_t hole_bytes, usable_bytes;
+};
+
+static bool indexed(const struct vmm *self, struct span_index *index, uint32_t piece)
+{
+    struct span_place place;
+    const struct span *span = &self->spans.at[piece];
+    return span_index_find(index, self->spans.at, span->bytes, span->address, &place) &&
+           *place.link == piece;
+}
+
+static enum status check_piece(const struct vmm *self, struct vmm_range *range, uint32_t piece,
+                               uint64_t address, struct sums *sums, struct error *error)
+{
+    const struct span *span = &self->spans.at[piece];
+    const struct span *next = span->next ? &self->spans.at[span->next] : NULL;
+    if (span->address != address || !span->bytes || (next && next->previous != piece))
+        return error_set(error, STATUS_CORRUPT, "vmm: the chain is broken at %" PRIu64, address);
+    if (next && !span->used && !next->used && next->mark == span->mark)
+        return error_set(error, STATUS_CORRUPT, "vmm: pieces at %" PRIu64 " should have merged",
+                         address);
+    if (span->mark == VMM_GAP) {
+        if (span->used || address % self->page_bytes || span->bytes % self->page_bytes ||
+            !indexed(self, &range->gaps, piece))
+            return error_set(error, STATUS_CORRUPT, "vmm: a bad gap at %" PRIu64, address);
+        return STATUS_OK;
+    }
+    sums->totals.reserved_bytes += span->bytes;
+    if (!span->used) {
+        sums->hole_bytes += span->bytes;
+        sums->totals.releasable_bytes += vmm_releasable(self, span, NULL);
+        if (self->base.watch)
+            sums->usable_bytes += span->bytes - span->bytes % self->base.watch->unit_bytes;
+        return indexed(self, &range->holes, piece)
+                   ? STATUS_OK
+                   : error_set(error, STATUS_CORRUPT, "vmm: the hole at %" PRIu64 " is in no set",
+                               address);
+    }
+    if (span->mark == VMM_PENDING) {
+        sums->totals.pending_bytes += span->bytes;
+    } else {
+        sums->totals.granted_bytes += span->bytes;
+        sums->totals.live_bytes += span->requested_bytes;
+        sums->totals.live_blocks++;
+    }
+    return STATUS_OK;
+}
+
+/* A page has memory exactly where no gap covers it. */
+static enum status check_pages(const struct vmm *self, const struct vmm_range *range,
+                               struct error *error)
+{
+    for (uint32_t p = range->first; p; p = self->spans.at[p].next) {
+        const struct span *span = &self->spans.at[p];
+        uint64_t first = (span->address - range->address) / self->page_bytes;
+        uint64_t end = (span->address + span->bytes - 1 - range->address) / self->page_bytes + 1;
+        for (uint64_t i = first; i < end && i < range->page_room; i++)
+            if ((range->pages[i].handle != 0) != (span->mark != VMM_GAP))
+                return error_set(error, STATUS_CORRUPT,
+                                 "vmm: page %" PRIu64 " of the range at %" PRIu64
+                                 " is not as its piece says",
+                                 i, range->address);
+        if (span->mark != VMM_GAP && end > range->page_room)
+            return error_set(error, STATUS_CORRUPT, "vmm: a block without pages at %" PRIu64,
+                             span->address);
+    }
+    return STATUS_OK;
+}
+
+static enum status check_range(const struct vmm *self, struct vmm_range *range, struct sums *sums,
+                               struct error *error)
+{
+    uint64_t address = range->address;
+    uint64_t holes_before = sums->hole_bytes;
+    for (uint32_t p = range->first; p; p = self->spans.at[p].next) {
+        enum status status = check_piece(self, range, p, address, sums, error);
+        if (status != STATUS_OK)
+            return status;
+        address += self->spans.at[p].bytes;
+        if (!self->spans.at[p].next && p != range->last)
+            return error_set(error, STATUS_CORRUPT, "vmm: the last piece is another one");
+    }
+    if (address != range->address + range->bytes ||
+        sums->hole_bytes - holes_before != range->hole_bytes)
+        return error_set(error, STATUS_CORRUPT, "vmm: the range at %" PRIu64 " does not add up",
+                         range->address);
+    return check_pages(self, range, error);
+}
+
+enum status vmm_validate(const struct policy *base, struct error *error)
+{
+    const struct vmm *self = (const struct vmm *)base;
+    const struct policy_totals *a = &self->base.totals;
+    struct sums sums = {.hole_bytes = 0};
+    for (uint32_t i = 0; i < self->range_count; i++) {
+        enum status status = check_range(self, self->ranges[i], &sums, error);
+        if (status != STATUS_OK)
+            return status;
+    }
+    const struct policy_totals *b = &sums.totals;
+    if (a->live_bytes != b->live_bytes || a->granted_bytes != b->granted_bytes ||
+        a->reserved_bytes != b->reserved_bytes || a->pending_bytes != b->pending_bytes ||
+        a->releasable_bytes != b->releasable_bytes || a->live_blocks != b->live_blocks ||
+        (self->base.watch && self->base.watch->usable_bytes != sums.usable_bytes))
+        return error_set(error, STATUS_CORRUPT,
+                         "vmm: reserved %" PRIu64 " granted %" PRIu64 " releasable %" PRIu64
+                         ", the pieces say %" PRIu64 " %" PRIu64 " %" PRIu64,
+                         a->reserved_bytes, a->granted_bytes, a->releasable_bytes,
+                         b->reserved_bytes, b->granted_bytes, b->releasable_bytes);
+    return STATUS_OK;
+}

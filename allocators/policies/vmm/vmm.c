@@ -1,0 +1,353 @@
+/* What happens at a request and at a free: see vmm.h for the rules. */
+#include "allocators/policies/vmm/vmm.h"
+
+#include <string.h>
+
+static const struct option vmm_options[] = {
+    POLICY_COMMON_OPTIONS,
+    {NULL, OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
+};
+
+/* Puts a free piece into the index that its mark says. */
+void vmm_insert(struct vmm *self, uint32_t piece)
+{
+    struct span *span = &self->spans.at[piece];
+    struct vmm_range *range = self->ranges[span->owner];
+    span->used = 0;
+    if (span->mark == VMM_GAP) {
+        span_index_insert(&range->gaps, self->spans.at, piece);
+        return;
+    }
+    span_index_insert(&range->holes, self->spans.at, piece);
+    range->hole_bytes += span->bytes;
+    self->base.totals.releasable_bytes += vmm_releasable(self, span, NULL);
+    policy_hole_added(&self->base, span->bytes);
+}
+
+static void took_hole(struct vmm *self, uint32_t piece)
+{
+    struct span *span = &self->spans.at[piece];
+    self->ranges[span->owner]->hole_bytes -= span->bytes;
+    self->base.totals.releasable_bytes -= vmm_releasable(self, span, NULL);
+    policy_hole_removed(&self->base, span->bytes);
+    span->used = 1;
+}
+
+/* Takes a free piece out of its index and marks it used. */
+void vmm_remove(struct vmm *self, uint32_t piece)
+{
+    struct span *span = &self->spans.at[piece];
+    struct vmm_range *range = self->ranges[span->owner];
+    if (span->mark == VMM_GAP) {
+        span_index_remove(&range->gaps, self->spans.at, piece);
+        span->used = 1;
+        return;
+    }
+    span_index_remove(&range->holes, self->spans.at, piece);
+    took_hole(self, piece);
+}
+
+/* The right one of two neighbours, in no index, becomes part of the left one. */
+static void join(struct vmm *self, uint32_t left, uint32_t right)
+{
+    struct span *at = self->spans.at;
+    at[left].bytes += at[right].bytes;
+    at[left].next = at[right].next;
+    if (at[left].next)
+        at[at[left].next].previous = left;
+    else
+        self->ranges[at[left].owner]->last = left;
+    spans_drop(&self->spans, right);
+    self->merges++;
+}
+
+/* Frees a piece, merged with free neighbours of its own mark. Returns what it became. */
+uint32_t vmm_merge(struct vmm *self, uint32_t piece)
+{
+    const struct span *at = self->spans.at;
+    uint32_t next = at[piece].next;
+    uint32_t previous = at[piece].previous;
+    if (next && !at[next].used && at[next].mark == at[piece].mark) {
+        vmm_remove(self, next);
+        join(self, piece, next);
+    }
+    if (previous && !at[previous].used && at[previous].mark == at[piece].mark) {
+        vmm_remove(self, previous);
+        join(self, previous, piece);
+        piece = previous;
+    }
+    vmm_insert(self, piece);
+    return piece;
+}
+
+/* Cuts a used piece after `bytes`; the rest is a used piece of the same mark. A spare record
+ * is there. */
+uint32_t vmm_cut(struct vmm *self, uint32_t piece, uint64_t bytes)
+{
+    uint32_t rest = spans_take(&self->spans);
+    struct span *head = &self->spans.at[piece];
+    struct span *tail = &self->spans.at[rest];
+    tail->address = head->address + bytes;
+    tail->bytes = head->bytes - bytes;
+    tail->owner = head->owner;
+    tail->mark = head->mark;
+    tail->used = 1;
+    tail->previous = piece;
+    tail->next = head->next;
+    if (tail->next)
+        self->spans.at[tail->next].previous = rest;
+    else
+        self->ranges[head->owner]->last = rest;
+    head->next = rest;
+    head->bytes = bytes;
+    self->splits++;
+    return rest;
+}
+
+static unsigned kind_of(const struct vmm *self, uint64_t bytes)
+{
+    return bytes <= VMM_SMALL_BYTES ? 0 : bytes <= self->page_bytes ? 1 : 2;
+}
+
+static bool room_for_range(struct vmm *self, uint32_t slot)
+{
+    if (slot >= self->of_stream_room) {
+        uint32_t room = slot + VMM_KINDS * 4;
+        uint32_t *grown =
+            host_grow(self->host, self->of_stream, self->of_stream_room, room, sizeof *grown);
+        if (!grown)
+            return false;
+        self->of_stream = grown;
+        self->of_stream_room = room;
+    }
+    if (self->range_count == self->order_room) {
+        uint32_t room = self->order_room * 2 + VMM_KINDS;
+        uint32_t *grown =
+            host_grow(self->host, self->by_address, self->order_room, room, sizeof *grown);
+        if (!grown)
+            return false;
+        self->by_address = grown;
+        self->order_room = room;
+    }
+    if (self->range_count == self->range_room) {
+        uint32_t room = self->range_room * 2 + VMM_KINDS;
+        struct vmm_range **grown =
+            host_grow(self->host, self->ranges, self->range_room, room, sizeof *grown);
+        if (!grown)
+            return false;
+        self->ranges = grown;
+        self->range_room = room;
+    }
+    return true;
+}
+
+/* Makes the range of a stream and kind. REFUSED: no address space. */
+static enum status open_range(struct vmm *self, uint32_t stream, unsigned kind, uint32_t slot)
+{
+    uint64_t address;
+    if (!room_for_range(self, slot))
+        return STATUS_HOST_MEMORY;
+    struct vmm_range *range = host_alloc(self->host, sizeof *range);
+    if (!range)
+        return STATUS_HOST_MEMORY;
+    enum status status = backing_reserve(self->backing, self->range_bytes, &address);
+    if (status != STATUS_OK) {
+        host_free(self->host, range, sizeof *range);
+        return status;
+    }
+    uint32_t piece = spans_take(&self->spans);
+    struct span *span = &self->spans.at[piece];
+    uint32_t number = self->range_count++;
+    span->address = address;
+    span->bytes = self->range_bytes;
+    span->previous = 0;
+    span->next = 0;
+    span->owner = number;
+    span->mark = VMM_GAP;
+    range->address = address;
+    range->bytes = self->range_bytes;
+    range->stream = stream;
+    range->kind = kind;
+    range->first = piece;
+    range->last = piece;
+    self->ranges[number] = range;
+    self->of_stream[slot] = number + 1;
+    uint32_t place = number;
+    for (; place > 0 && self->ranges[self->by_address[place - 1]]->address > address; place--)
+        self->by_address[place] = self->by_address[place - 1];
+    self->by_address[place] = number;
+    vmm_insert(self, piece);
+    return STATUS_OK;
+}
+
+static enum status vmm_alloc(struct policy *base, const struct policy_request *request,
+                             struct policy_block *out)
+{
+    struct vmm *self = vmm_of(base);
+    uint64_t bytes = size_round_up(request->bytes, VMM_ROUND_BYTES);
+    unsigned kind = kind_of(self, bytes);
+    uint32_t slot = request->stream * VMM_KINDS + kind;
+    deferred_poll(&self->deferred);
+    if (self->spans.spare_count < 4 && !spans_reserve(&self->spans, self->host, 4))
+        return STATUS_HOST_MEMORY;
+    if (slot >= self->of_stream_room || !self->of_stream[slot]) {
+        enum status status = open_range(self, request->stream, kind, slot);
+        if (status != STATUS_OK)
+            return status == STATUS_REFUSED ? STATUS_NO_MEMORY : status;
+    }
+    struct vmm_range *range = self->ranges[self->of_stream[slot] - 1];
+    self->last_stream = request->stream;
+    struct span_place place;
+    uint32_t piece;
+    if (span_index_find(&range->holes, self->spans.at, bytes, 0, &place)) {
+        piece = *place.link;
+        span_index_unlink(&range->holes, self->spans.at, &place);
+        took_hole(self, piece);
+        if (self->spans.at[piece].bytes > bytes)
+            vmm_insert(self, vmm_cut(self, piece, bytes));
+    } else {
+        piece = vmm_make_room(self, range, bytes);
+        if (!piece) {
+            self->failures++;
+            return self->fault ? self->fault : STATUS_NO_MEMORY;
+        }
+    }
+    struct span *span = &self->spans.at[piece];
+    span->requested_bytes = request->bytes;
+    self->base.totals.live_bytes += request->bytes;
+    self->base.totals.granted_bytes += bytes;
+    self->base.totals.live_blocks++;
+    out->address = span->address;
+    out->granted_bytes = bytes;
+    out->cookie = piece;
+    return STATUS_OK;
+}
+
+static void vmm_retire(struct policy *base, const struct policy_block *block)
+{
+    struct vmm *self = vmm_of(base);
+    struct span *span = &self->spans.at[block->cookie];
+    if (span->mark == VMM_PENDING)
+        return;
+    span->mark = VMM_PENDING;
+    self->base.totals.live_bytes -= span->requested_bytes;
+    self->base.totals.granted_bytes -= span->bytes;
+    self->base.totals.pending_bytes += span->bytes;
+    self->base.totals.live_blocks--;
+}
+
+static void complete(void *argument, uint32_t piece)
+{
+    struct vmm *self = argument;
+    struct span *span = &self->spans.at[piece];
+    self->base.totals.pending_bytes -= span->bytes;
+    span->mark = VMM_MAPPED;
+    vmm_merge(self, piece);
+}
+
+static enum status vmm_free(struct policy *base, const struct policy_block *block, uint32_t stream)
+{
+    struct vmm *self = vmm_of(base);
+    uint32_t piece = (uint32_t)block->cookie;
+    bool told = self->spans.at[piece].mark == VMM_PENDING; /* then it is complete now */
+    (void)stream;
+    vmm_retire(base, block);
+    if (told)
+        deferred_forget(&self->deferred, piece);
+    else if (deferred_let_go(&self->deferred, piece))
+        return STATUS_OK;
+    complete(self, piece);
+    return STATUS_OK;
+}
+
+static enum status vmm_use(struct policy *base, const struct policy_block *block, uint32_t stream)
+{
+    struct vmm *self = vmm_of(base);
+    uint32_t piece = (uint32_t)block->cookie;
+    uint32_t own = self->ranges[self->spans.at[piece].owner]->stream;
+    return deferred_use(&self->deferred, piece, own, stream) ? STATUS_OK : STATUS_HOST_MEMORY;
+}
+
+/* Gives memory under holes back, the largest holes first, until at most that many bytes are
+ * free or none can be given. */
+static enum status vmm_trim(struct policy *base, uint64_t keep_bytes)
+{
+    struct vmm *self = vmm_of(base);
+    deferred_wait_all(&self->deferred);
+    for (;;) {
+        uint64_t free_bytes = policy_free_bytes(&self->base.totals);
+        if (free_bytes <= keep_bytes || !vmm_release_largest(self, free_bytes - keep_bytes))
+            return self->fault;
+    }
+}
+
+static void vmm_destroy(struct policy *base)
+{
+    struct vmm *self = vmm_of(base);
+    for (uint32_t i = 0; i < self->range_count; i++) {
+        struct vmm_range *range = self->ranges[i];
+        backing_wait(self->backing, backing_fence(self->backing, range->stream));
+        for (uint32_t p = 0; p < range->page_room; p++)
+            if (range->pages[p].handle)
+                vmm_drop_handle(self, range, p);
+        (void)backing_release(self->backing, range->address);
+        host_free(self->host, range->pages, range->page_room * sizeof *range->pages);
+        host_free(self->host, range, sizeof *range);
+    }
+    host_free(self->host, self->ranges, self->range_room * sizeof *self->ranges);
+    host_free(self->host, self->by_address, self->order_room * sizeof *self->by_address);
+    host_free(self->host, self->of_stream, self->of_stream_room * sizeof *self->of_stream);
+    deferred_close(&self->deferred);
+    spans_close(&self->spans, self->host);
+    host_free(self->host, self, sizeof *self);
+}
+
+static enum status vmm_create(const struct policy_context *context, const void *given,
+                              struct policy **out, struct error *error)
+{
+    extern const struct policy_ops vmm_policy;
+    const struct policy_common *values = given;
+    uint64_t page = context->backing->page_bytes;
+    if (!page)
+        return error_set(error, STATUS_UNSUPPORTED,
+                         "policy vmm: this device has no virtual memory; use another profile");
+    struct vmm *self = host_alloc(context->host, sizeof *self);
+    if (!self)
+        return error_set(error, STATUS_HOST_MEMORY, "policy vmm: the host has no memory left");
+    uint64_t free_bytes;
+    uint64_t total_bytes;
+    backing_memory(context->backing, &free_bytes, &total_bytes);
+    if (total_bytes > UINT64_C(1) << 42)
+        total_bytes = UINT64_C(1) << 42;
+    self->base.ops = &vmm_policy;
+    self->backing = context->backing;
+    self->host = context->host;
+    self->page_bytes = page;
+    self->limit_bytes = values->limit_bytes ? values->limit_bytes : UINT64_MAX;
+    self->range_bytes = size_round_up(total_bytes, page) * 2;
+    deferred_open(&self->deferred, context->backing, context->host, complete, self);
+    *out = &self->base;
+    return STATUS_OK;
+}
+
+const struct policy_ops vmm_policy = {
+    .abi = POLICY_ABI,
+    .ops_bytes = sizeof(struct policy_ops),
+    .name = "vmm",
+    .summary = "pages mapped where they are needed, moved when memory is short (our own)",
+    .reference = "this project",
+    .capabilities = POLICY_STREAM_ORDERED | POLICY_NEEDS_MAPPING | POLICY_WATCHES_HOLES,
+    .options = vmm_options,
+    .values_bytes = sizeof(struct policy_common),
+    .create = vmm_create,
+    .destroy = vmm_destroy,
+    .alloc = vmm_alloc,
+    .free = vmm_free,
+    .stats = vmm_stats,
+    .walk = vmm_walk,
+    .validate = vmm_validate,
+    .servable = vmm_servable,
+    .use = vmm_use,
+    .retire = vmm_retire,
+    .trim = vmm_trim,
+};
