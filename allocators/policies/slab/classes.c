@@ -1,0 +1,190 @@
+#include "allocators/policies/slab/slab.h"
+
+#define FIRST_SLAB_BYTES (16 * KIB)
+#define FIRST_BLOCKS     2u
+
+static void link_slab(struct slab_policy *self, struct slab *slab)
+{
+    struct slab_class *class = self->classes[slab->class];
+    struct slab **head = &class->slabs[slab->live];
+    slab->previous = NULL;
+    slab->next = *head;
+    if (*head)
+        (*head)->previous = slab;
+    *head = slab;
+    class->partial |= UINT32_C(1) << slab->live;
+    self->available[slab->class / 64] |= UINT64_C(1) << slab->class % 64;
+}
+
+static void unlink_slab(struct slab_policy *self, struct slab *slab)
+{
+    struct slab_class *class = self->classes[slab->class];
+    if (slab->next)
+        slab->next->previous = slab->previous;
+    if (slab->previous) {
+        slab->previous->next = slab->next;
+        return;
+    }
+    class->slabs[slab->live] = slab->next;
+    if (slab->next)
+        return;
+    class->partial &= ~(UINT32_C(1) << slab->live);
+    if (!class->partial)
+        self->available[slab->class / 64] &= ~(UINT64_C(1) << slab->class % 64);
+}
+
+static size_t record_bytes(const struct slab *slab)
+{
+    return sizeof *slab + slab->blocks * sizeof slab->wasted[0];
+}
+
+/* Rule 2: a quarter of what the class has live, and at least FIRST_SLAB_BYTES where blocks are
+ * tiny. */
+static uint32_t blocks_wanted(const struct slab_class *class)
+{
+    uint64_t blocks = class->live_blocks / 4;
+    if (blocks < FIRST_SLAB_BYTES / class->bytes)
+        blocks = FIRST_SLAB_BYTES / class->bytes;
+    if (blocks < FIRST_BLOCKS)
+        blocks = FIRST_BLOCKS;
+    return blocks < SLAB_MOST_BLOCKS ? (uint32_t)blocks : SLAB_MOST_BLOCKS;
+}
+
+static enum status new_slab(struct slab_policy *self, unsigned index, struct slab **out)
+{
+    struct slab_class *class = self->classes[index];
+    uint32_t blocks = blocks_wanted(class);
+    uint32_t piece;
+    enum status status = slab_supply(self, SLAB_SMALL, class->bytes, blocks * class->bytes, &piece);
+    if (status != STATUS_OK)
+        return status;
+    struct span *span = &self->heap.spans.at[piece];
+    blocks = (uint32_t)(span->bytes / class->bytes);
+    struct slab *slab = host_alloc(self->heap.host, sizeof *slab + blocks * sizeof slab->wasted[0]);
+    if (!slab) {
+        span->requested_bytes = 0;
+        slab_restore(self, piece);
+        return STATUS_HOST_MEMORY;
+    }
+    slab->address = span->address;
+    slab->piece = piece;
+    slab->blocks = (uint8_t)blocks;
+    slab->class = (uint8_t)index;
+    slab->free_mask = blocks == 32 ? ~UINT32_C(0) : (UINT32_C(1) << blocks) - 1;
+    span->mark = 1;
+    span->requested_bytes = (uint64_t)(uintptr_t)slab;
+    self->supply.totals.live_bytes += span->requested_bytes;
+    for (uint32_t i = 0; i < blocks; i++)
+        policy_hole_added(&self->base, class->bytes);
+    link_slab(self, slab);
+    *out = slab;
+    return STATUS_OK;
+}
+
+/* An empty slab in no list goes back to the supply. */
+static void drop_slab(struct slab_policy *self, struct slab *slab)
+{
+    for (uint32_t i = 0; i < slab->blocks; i++)
+        policy_hole_removed(&self->base, self->classes[slab->class]->bytes);
+    uint32_t piece = slab->piece;
+    self->heap.spans.at[piece].mark = 0;
+    host_free(self->heap.host, slab, record_bytes(slab));
+    slab_restore(self, piece);
+}
+
+static enum status class_exists(struct slab_policy *self, unsigned index)
+{
+    struct slab_class *class = host_alloc(self->heap.host, sizeof *class);
+    if (!class)
+        return STATUS_HOST_MEMORY;
+    class->bytes = slab_class_bytes(index);
+    self->classes[index] = class;
+    return STATUS_OK;
+}
+
+enum status slab_take(struct slab_policy *self, uint64_t bytes, struct policy_block *out)
+{
+    unsigned index = slab_class_of(bytes);
+    if (!self->classes[index]) {
+        enum status status = class_exists(self, index);
+        if (status != STATUS_OK)
+            return status;
+    }
+    struct slab_class *class = self->classes[index];
+    struct slab *slab;
+    if (class->partial) {
+        slab = class->slabs[31u - (unsigned)__builtin_clz(class->partial)];
+        if (!slab->live && --class->empty_slabs == 0)
+            self->emptied[index / 64] &= ~(UINT64_C(1) << index % 64);
+    } else {
+        enum status status = new_slab(self, index, &slab);
+        if (status != STATUS_OK)
+            return status;
+    }
+    unlink_slab(self, slab);
+    unsigned block = (unsigned)__builtin_ctz(slab->free_mask);
+    slab->free_mask &= slab->free_mask - 1;
+    slab->live++;
+    slab->wasted[block] = (uint32_t)(class->bytes - bytes);
+    if (slab->free_mask)
+        link_slab(self, slab);
+    class->live_blocks++;
+    policy_hole_removed(&self->base, class->bytes);
+    out->address = slab->address + block * class->bytes;
+    out->granted_bytes = class->bytes;
+    out->cookie = (uint64_t)(uintptr_t)slab;
+    return STATUS_OK;
+}
+
+void slab_give(struct slab_policy *self, const struct policy_block *block)
+{
+    struct slab *slab = (struct slab *)(uintptr_t)block->cookie;
+    struct slab_class *class = self->classes[slab->class];
+    unsigned index = (unsigned)((block->address - slab->address) / class->bytes);
+    if (slab->free_mask)
+        unlink_slab(self, slab);
+    slab->free_mask |= UINT32_C(1) << index;
+    slab->live--;
+    class->live_blocks--;
+    policy_hole_added(&self->base, class->bytes);
+    if (slab->live == 0) {
+        if (class->empty_slabs >= self->keep) {
+            drop_slab(self, slab);
+            return;
+        }
+        class->empty_slabs++;
+        self->emptied[slab->class / 64] |= UINT64_C(1) << slab->class % 64;
+    }
+    link_slab(self, slab);
+}
+
+/* Returns all empty slabs. */
+void slab_return_empty(struct slab_policy *self)
+{
+    for (unsigned word = 0; word < 2; word++) {
+        while (self->emptied[word]) {
+            unsigned index = word * 64 + (unsigned)__builtin_ctzll(self->emptied[word]);
+            struct slab_class *class = self->classes[index];
+            while (class->slabs[0]) {
+                struct slab *slab = class->slabs[0];
+                unlink_slab(self, slab);
+                drop_slab(self, slab);
+            }
+            class->empty_slabs = 0;
+            self->emptied[word] &= self->emptied[word] - 1;
+        }
+    }
+}
+
+void slab_close_classes(struct slab_policy *self)
+{
+    for (uint32_t i = 0; i < self->heap.segment_count; i++) {
+        for (uint32_t p = self->heap.segments[i].first; p; p = self->heap.spans.at[p].next) {
+            const struct span *span = &self->heap.spans.at[p];
+            if (span->used && span->mark)
+                host_free(self->heap.host, slab_record(span), record_bytes(slab_record(span)));
+        }
+    }
+    for (unsigned c = 0; c < SLAB_CLASSES; c++)
+        host_free(self->heap.host, self->classes[c], sizeof *self->classes[c]);
+}

@@ -1,0 +1,196 @@
+#include "allocators/policies/slab/slab.h"
+
+#include <inttypes.h>
+
+/* The largest request that a block or a hole serves as they are. A hole of the small kind, or an
+ * empty segment, becomes a slab of at least one block. */
+static uint64_t largest_now(const struct slab_policy *self)
+{
+    uint64_t empty = heap_largest(&self->heap, SLAB_EMPTY);
+    uint64_t large = heap_largest(&self->heap, SLAB_LARGE);
+    uint64_t small = heap_largest(&self->heap, SLAB_SMALL);
+    large = size_round_down(large > empty ? large : empty, SLAB_UNIT_BYTES);
+    if (large > self->largest_class_bytes)
+        return large;
+    uint64_t best = 0;
+    if (self->available[1])
+        best = slab_class_bytes(127u - (unsigned)__builtin_clzll(self->available[1]));
+    else if (self->available[0])
+        best = slab_class_bytes(63u - (unsigned)__builtin_clzll(self->available[0]));
+    small = small > empty ? small : empty;
+    if (small >= self->largest_class_bytes)
+        return self->largest_class_bytes;
+    unsigned class = small >= SLAB_UNIT_BYTES ? slab_class_of(small) : 0;
+    uint64_t bytes = slab_class_bytes(class);
+    if (bytes > small)
+        bytes = class ? slab_class_bytes(class - 1) : 0;
+    return bytes > best ? bytes : best;
+}
+
+uint64_t slab_servable(const struct policy *base, enum policy_price price)
+{
+    const struct slab_policy *self = (const struct slab_policy *)base;
+    uint64_t now = largest_now(self);
+    uint64_t pages = base->totals.releasable_bytes;
+    bool moves = price >= (self->pages ? POLICY_PRICE_WAIT : POLICY_PRICE_TRIM);
+    return moves && pages > now ? pages : now;
+}
+
+void slab_stats(const struct policy *base, struct policy_stats *out)
+{
+    const struct slab_policy *self = (const struct slab_policy *)base;
+    heap_stats(&self->heap, out);
+    out->totals = base->totals;
+    out->largest_hole_bytes = largest_now(self);
+    out->count.flushes = self->flushes;
+    out->count.retries = self->retries;
+    out->count.failures = self->failures;
+    if (self->pages)
+        out->count.remapped_bytes = slab_pages_moved(self->pages);
+}
+
+static bool show_slab(const struct slab_policy *self, const struct slab *slab,
+                      struct policy_range *range, policy_visit *visit, void *argument)
+{
+    range->bytes = self->classes[slab->class]->bytes;
+    for (uint32_t block = 0; block < slab->blocks; block++) {
+        bool used = !(slab->free_mask >> block & 1);
+        range->address = slab->address + block * range->bytes;
+        range->state = used ? POLICY_RANGE_USED : POLICY_RANGE_HOLE;
+        range->requested_bytes = used ? range->bytes - slab->wasted[block] : 0;
+        if (!visit(argument, range))
+            return false;
+    }
+    return true;
+}
+
+/* Each free block of a slab is a hole of its own: it is handed out alone. */
+void slab_walk(const struct policy *base, policy_visit *visit, void *argument)
+{
+    const struct slab_policy *self = (const struct slab_policy *)base;
+    for (uint32_t i = 0; i < self->heap.segment_count; i++) {
+        const struct heap_segment *segment = &self->heap.segments[i];
+        for (uint32_t p = segment->first; p; p = self->heap.spans.at[p].next) {
+            const struct span *span = &self->heap.spans.at[p];
+            struct policy_range range = {
+                .address = span->address,
+                .bytes = span->bytes,
+                .requested_bytes = span->used ? span->requested_bytes : 0,
+                .segment_address = segment->address,
+                .state = span->used ? POLICY_RANGE_USED : POLICY_RANGE_HOLE,
+            };
+            bool more = span->used && span->mark
+                            ? show_slab(self, slab_record(span), &range, visit, argument)
+                            : visit(argument, &range);
+            if (!more)
+                return;
+        }
+    }
+}
+
+struct check {
+    struct policy_totals totals;
+    uint64_t usable_bytes;
+    uint64_t live_of[SLAB_CLASSES], listed_of[SLAB_CLASSES], empty_of[SLAB_CLASSES];
+};
+
+static enum status check_slab(const struct slab_policy *self, const struct span *span,
+                              struct check *check, struct error *error)
+{
+    const struct slab *slab = slab_record(span);
+    const struct slab_class *class = self->classes[slab->class];
+    uint32_t all = slab->blocks == 32 ? ~UINT32_C(0) : (UINT32_C(1) << slab->blocks) - 1;
+    if (slab->address != span->address || slab->blocks * class->bytes != span->bytes ||
+        (slab->free_mask & ~all) ||
+        slab->live + (uint32_t)__builtin_popcount(slab->free_mask) != slab->blocks)
+        return error_set(error, STATUS_CORRUPT,
+                         "slab: the slab at %" PRIu64 " of %u blocks, %u live, does not add up",
+                         slab->address, slab->blocks, slab->live);
+    for (uint32_t block = 0; block < slab->blocks; block++) {
+        if (slab->free_mask >> block & 1) {
+            if (self->base.watch)
+                check->usable_bytes += class->bytes - class->bytes % self->base.watch->unit_bytes;
+            continue;
+        }
+        check->totals.live_blocks++;
+        check->totals.live_bytes += class->bytes - slab->wasted[block];
+        check->totals.granted_bytes += class->bytes;
+        check->live_of[slab->class]++;
+    }
+    check->listed_of[slab->class] += slab->free_mask != 0;
+    check->empty_of[slab->class] += slab->live == 0;
+    return STATUS_OK;
+}
+
+static enum status check_class(const struct slab_policy *self, unsigned index,
+                               const struct check *check, struct error *error)
+{
+    const struct slab_class *class = self->classes[index];
+    uint64_t listed = 0;
+    bool right =
+        class->live_blocks == check->live_of[index] && class->empty_slabs == check->empty_of[index];
+    for (unsigned live = 0; live < SLAB_MOST_BLOCKS; live++) {
+        right &= (class->partial >> live & 1) == (class->slabs[live] != NULL);
+        for (const struct slab *slab = class->slabs[live]; slab; slab = slab->next) {
+            right &= slab->live == live && slab->class == index && slab->free_mask;
+            right &= !slab->next || slab->next->previous == slab;
+            listed++;
+        }
+    }
+    right &= listed == check->listed_of[index];
+    right &= (self->available[index / 64] >> index % 64 & 1) == (class->partial != 0);
+    right &= (self->emptied[index / 64] >> index % 64 & 1) == (class->empty_slabs != 0);
+    return right ? STATUS_OK
+                 : error_set(error, STATUS_CORRUPT,
+                             "slab: the lists of the class of %" PRIu64
+                             " bytes differ from its slabs",
+                             class->bytes);
+}
+
+static enum status check_totals(const struct slab_policy *self, const struct check *check,
+                                struct error *error)
+{
+    const struct policy_totals *totals = &self->base.totals;
+    const struct policy_totals *supply = &self->supply.totals;
+    if (totals->live_bytes != check->totals.live_bytes ||
+        totals->granted_bytes != check->totals.granted_bytes ||
+        totals->live_blocks != check->totals.live_blocks ||
+        totals->reserved_bytes != supply->reserved_bytes ||
+        totals->releasable_bytes != supply->releasable_bytes)
+        return error_set(error, STATUS_CORRUPT,
+                         "slab: the totals (live %" PRIu64 ", granted %" PRIu64
+                         ") differ from the blocks (%" PRIu64 ", %" PRIu64 ")",
+                         totals->live_bytes, totals->granted_bytes, check->totals.live_bytes,
+                         check->totals.granted_bytes);
+    if (self->kind_bytes[0] + self->kind_bytes[1] != supply->granted_bytes ||
+        self->heap.lists[SLAB_EMPTY]->free_bytes != supply->releasable_bytes)
+        return error_set(error, STATUS_CORRUPT, "slab: the books of the supply do not add up");
+    if (self->base.watch &&
+        self->base.watch->usable_bytes != check->usable_bytes + self->supply_watch.usable_bytes)
+        return error_set(error, STATUS_CORRUPT, "slab: the hole watch is off");
+    return STATUS_OK;
+}
+
+enum status slab_validate(const struct policy *base, struct error *error)
+{
+    const struct slab_policy *self = (const struct slab_policy *)base;
+    struct check check = {.usable_bytes = 0};
+    enum status status = heap_validate(&self->heap, "slab", error);
+    for (uint32_t i = 0; status == STATUS_OK && i < self->heap.segment_count; i++) {
+        uint32_t p = self->heap.segments[i].first;
+        for (; status == STATUS_OK && p; p = self->heap.spans.at[p].next) {
+            const struct span *span = &self->heap.spans.at[p];
+            if (span->used && span->mark) {
+                status = check_slab(self, span, &check, error);
+            } else if (span->used) {
+                check.totals.live_blocks++;
+                check.totals.live_bytes += span->requested_bytes;
+                check.totals.granted_bytes += span->bytes;
+            }
+        }
+    }
+    for (unsigned c = 0; status == STATUS_OK && c < SLAB_CLASSES; c++)
+        if (self->classes[c])
+            status = check_class(self, c, &check, error);
+    return status == STATUS_OK ? check_totals(self, &check, error) : status;
+}

@@ -1,0 +1,170 @@
+#include "allocators/policies/slab/slab.h"
+
+static const struct option slab_options[] = {
+    POLICY_COMMON_OPTIONS,
+    {"largest_class", OPTION_BYTES, offsetof(struct slab_values, largest_class_bytes), "256KiB",
+     4096, 16777216, NULL, "bytes of the largest size class; larger requests are cut to measure"},
+    {"keep", OPTION_COUNT, offsetof(struct slab_values, keep), "1", 0, 1000000, NULL,
+     "empty slabs that each class keeps, so that one block that comes and goes costs nothing"},
+    {"slack", OPTION_FRACTION, offsetof(struct slab_values, slack), "0.125", 0, 1000000, NULL,
+     "empty segments are given back before more memory than the greatest use and this part of "
+     "it is held"},
+    {"virtual", OPTION_BOOL, offsetof(struct slab_values, virtual), "false", 0, 0, NULL,
+     "segments are mapped pages, and those of empty segments move to where they are needed"},
+    {NULL, OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
+};
+
+/* What happened in the supply's own books shows in the policy's. */
+static void settle(struct slab_policy *self)
+{
+    self->base.totals.reserved_bytes = self->supply.totals.reserved_bytes;
+    self->base.totals.releasable_bytes = self->supply.totals.releasable_bytes;
+    if (self->base.watch) {
+        self->base.watch->usable_bytes += self->supply_watch.usable_bytes - self->usable_seen;
+        self->usable_seen = self->supply_watch.usable_bytes;
+    }
+}
+
+static void watch_supply(struct slab_policy *self)
+{
+    if (self->base.watch && !self->supply.watch) {
+        self->supply_watch.unit_bytes = self->base.watch->unit_bytes;
+        self->supply.watch = &self->supply_watch;
+    }
+}
+
+/* Large blocks are their own pieces. */
+static enum status take_large(struct slab_policy *self, uint64_t requested_bytes,
+                              struct policy_block *out)
+{
+    uint64_t bytes = size_round_up(requested_bytes, SLAB_UNIT_BYTES);
+    uint32_t piece;
+    enum status status = slab_supply(self, SLAB_LARGE, bytes, bytes, &piece);
+    if (status != STATUS_OK)
+        return status;
+    struct span *span = &self->heap.spans.at[piece];
+    span->requested_bytes = requested_bytes;
+    self->supply.totals.live_bytes += requested_bytes;
+    out->address = span->address;
+    out->granted_bytes = bytes;
+    out->cookie = piece;
+    return STATUS_OK;
+}
+
+static enum status slab_alloc(struct policy *base, const struct policy_request *request,
+                              struct policy_block *out)
+{
+    struct slab_policy *self = slab_of(base);
+    watch_supply(self);
+    if (self->pages)
+        slab_pages_note(self->pages, request->stream);
+    enum status status = request->bytes <= self->largest_class_bytes
+                             ? slab_take(self, request->bytes, out)
+                             : take_large(self, request->bytes, out);
+    if (status == STATUS_OK) {
+        base->totals.live_bytes += request->bytes;
+        base->totals.granted_bytes += out->granted_bytes;
+        base->totals.live_blocks++;
+    } else {
+        self->failures += status == STATUS_NO_MEMORY;
+    }
+    settle(self);
+    return status;
+}
+
+static enum status slab_free(struct policy *base, const struct policy_block *block, uint32_t stream)
+{
+    struct slab_policy *self = slab_of(base);
+    if (self->pages)
+        slab_pages_note(self->pages, stream);
+    base->totals.live_bytes -= block->requested_bytes;
+    base->totals.granted_bytes -= block->granted_bytes;
+    base->totals.live_blocks--;
+    if (block->requested_bytes <= self->largest_class_bytes)
+        slab_give(self, block);
+    else
+        slab_restore(self, (uint32_t)block->cookie);
+    settle(self);
+    return STATUS_OK;
+}
+
+static enum status slab_trim(struct policy *base, uint64_t keep_bytes)
+{
+    struct slab_policy *self = slab_of(base);
+    slab_return_empty(self);
+    uint64_t cached = self->heap.lists[SLAB_EMPTY]->free_bytes;
+    enum status status = cached > keep_bytes ? slab_release(self, cached - keep_bytes) : STATUS_OK;
+    if (self->pages)
+        slab_pages_drain(self->pages);
+    settle(self);
+    return status;
+}
+
+static const char *slab_problem(const struct policy *base)
+{
+    return backing_problem(((const struct slab_policy *)base)->heap.backing);
+}
+
+static void slab_destroy(struct policy *base)
+{
+    struct slab_policy *self = slab_of(base);
+    struct host *host = self->heap.host;
+    slab_close_classes(self);
+    heap_close(&self->heap);
+    slab_pages_close(self->pages);
+    host_free(host, self, sizeof *self);
+}
+
+static enum status slab_create(const struct policy_context *context, const void *given,
+                               struct policy **out, struct error *error)
+{
+    extern const struct policy_ops slab_policy;
+    const struct slab_values *values = given;
+    struct slab_policy *self = host_alloc(context->host, sizeof *self);
+    if (!self)
+        return error_set(error, STATUS_HOST_MEMORY, "policy slab: the host has no memory left");
+    self->base.ops = &slab_policy;
+    self->limit_bytes = values->common.limit_bytes ? values->common.limit_bytes : UINT64_MAX;
+    self->largest_class_bytes = slab_class_bytes(slab_class_of(values->largest_class_bytes));
+    self->keep = (uint32_t)values->keep;
+    self->slack = values->slack;
+    heap_open(&self->heap, &self->supply, context);
+    enum status status = STATUS_OK;
+    if (values->virtual)
+        status = slab_pages_open(context, &self->pages);
+    if (self->pages)
+        self->heap.backing = slab_pages_backing(self->pages);
+    for (uint32_t list = 0; status == STATUS_OK && list < SLAB_LISTS; list++)
+        status = heap_reserve(&self->heap, 0, list);
+    if (status != STATUS_OK) {
+        slab_destroy(&self->base);
+        return status == STATUS_UNSUPPORTED
+                   ? error_set(error, status,
+                               "policy slab: virtual=true, but this device has no "
+                               "virtual memory; leave it out")
+                   : error_set(error, status, "policy slab: the host has no memory left");
+    }
+    *out = &self->base;
+    return STATUS_OK;
+}
+
+const struct policy_ops slab_policy = {
+    .abi = POLICY_ABI,
+    .ops_bytes = sizeof(struct policy_ops),
+    .name = "slab",
+    .summary = "size classes in slabs, the fullest first; large requests best fit beside them",
+    .reference = "Bonwick 1994, with size classes as in mimalloc, eight to a doubling",
+    .capabilities = POLICY_WATCHES_HOLES,
+    .options = slab_options,
+    .values_bytes = sizeof(struct slab_values),
+    .create = slab_create,
+    .destroy = slab_destroy,
+    .alloc = slab_alloc,
+    .free = slab_free,
+    .stats = slab_stats,
+    .walk = slab_walk,
+    .validate = slab_validate,
+    .servable = slab_servable,
+    .trim = slab_trim,
+    .problem = slab_problem,
+};

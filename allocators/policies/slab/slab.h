@@ -1,0 +1,144 @@
+/* A slab allocator for device memory, as one policy in several files:
+ *
+ *   classes.c  size classes and their slabs
+ *   supply.c   where slabs and large blocks come from, and what is done when memory is short
+ *   pages.c    a backing whose segments are made of pages that move (virtual=true)
+ *   report.c   statistics, walk, validate, servable
+ *   slab.c     options and the order of decisions
+ *
+ * 1. Sizes have classes in steps of 256 bytes up to 4 KiB and eight to a doubling above, so
+ *    that less than an eighth of a block is wasted. Requests above the largest class are large
+ *    and rounded to 256 bytes.
+ * 2. A slab is a run of up to 32 blocks of one class; a bitmap says which are free. It is taken
+ *    from the fullest slab of the class, its lowest free block: emptier slabs drain. The more
+ *    blocks of a class are live, the more a new slab holds, so that what lies idle in the last
+ *    slab stays a fraction of what is used.
+ * 3. Slabs and large blocks are cut, best fit, from segments of their own kind each; a segment
+ *    that has become empty serves both. Small ones never pin what large ones need.
+ * 4. An empty slab is kept for its class, up to `keep` of them; all are returned before memory
+ *    is asked from below.
+ * 5. On a miss the supply grows. What is held stays below the greatest use so far and `slack`
+ *    of it, as far as giving empty segments back achieves that. Where the device or the limit
+ *    refuses, empty segments are given back, first as many as are needed, then all; then the
+ *    other kind's holes serve. With virtual=true pages move instead of being given back.
+ *
+ * The design follows the slab allocator (Bonwick 1994) and the pages of mimalloc; the metadata
+ * lies on the host because device memory cannot be touched. */
+#ifndef ALLOCATORS_POLICIES_SLAB_SLAB_H
+#define ALLOCATORS_POLICIES_SLAB_SLAB_H
+
+#include "allocators/base/size.h"
+#include "allocators/heap.h"
+
+#define SLAB_UNIT_BYTES    UINT64_C(256)
+#define SLAB_MOST_BLOCKS   32u
+#define SLAB_CLASSES       112u /* up to 16 MiB */
+#define SLAB_LARGEST_BYTES (16 * MIB)
+#define SLAB_PAGE_BYTES    (2 * MIB) /* the driver charges multiples of it */
+
+/* The lists of the heap: holes in segments of either kind, and empty segments. */
+enum slab_list { SLAB_SMALL, SLAB_LARGE, SLAB_EMPTY, SLAB_LISTS };
+
+struct slab {
+    uint64_t address;
+    struct slab *previous, *next; /* of the same class and number of live blocks */
+    uint32_t piece;               /* of the heap */
+    uint32_t free_mask;           /* bit b: block b is free */
+    uint8_t class, blocks, live;
+    uint32_t wasted[]; /* by block: granted less requested bytes */
+};
+
+struct slab_class {
+    uint64_t bytes;                       /* of a block */
+    uint64_t live_blocks;                 /* in all slabs */
+    uint32_t partial;                     /* bit n: some slab has n live blocks and a free one */
+    uint32_t empty_slabs;                 /* kept */
+    struct slab *slabs[SLAB_MOST_BLOCKS]; /* by live blocks; full ones are in no list */
+};
+
+struct slab_values {
+    struct policy_common common;
+    uint64_t largest_class_bytes;
+    uint64_t keep;
+    double slack;
+    bool virtual;
+};
+
+struct slab_pages;
+
+struct slab_policy {
+    struct policy base;
+    /* The supply's own books: used pieces are slabs and large blocks. A slab's requested bytes
+     * stand for the address of its record there, and its piece is marked. */
+    struct policy supply;
+    struct heap heap;
+    struct slab_pages *pages; /* NULL: not over virtual memory */
+    struct slab_class *classes[SLAB_CLASSES];
+    uint64_t available[2]; /* bit c: class c has a free block in a slab */
+    uint64_t emptied[2];   /* bit c: class c keeps an empty slab */
+    uint64_t limit_bytes;  /* UINT64_MAX: none */
+    uint64_t largest_class_bytes;
+    uint64_t kind_bytes[2];   /* in used pieces of slabs, of large blocks */
+    uint64_t most_used_bytes; /* the most that both were */
+    uint32_t keep;
+    double slack;
+    uint64_t flushes, retries, failures;
+    struct policy_hole_watch supply_watch; /* of the holes in the supply */
+    uint64_t usable_seen;                  /* of it, told to the watch of the policy */
+};
+
+static inline unsigned slab_class_of(uint64_t bytes)
+{
+    uint64_t units = (bytes - 1) / SLAB_UNIT_BYTES;
+    if (units < 8)
+        return (unsigned)units;
+    unsigned shift = 60u - (unsigned)__builtin_clzll(units);
+    return shift * 8 + (unsigned)(units >> shift);
+}
+
+static inline uint64_t slab_class_bytes(unsigned class)
+{
+    return class < 8 ? (class + 1) * SLAB_UNIT_BYTES
+                     : (class % 8 + 9) * SLAB_UNIT_BYTES << (class / 8 - 1);
+}
+
+static inline struct slab_policy *slab_of(struct policy *base)
+{
+    return (struct slab_policy *)base;
+}
+
+/* A piece is a slab; its record. */
+static inline struct slab *slab_record(const struct span *piece)
+{
+    return (struct slab *)(uintptr_t)piece->requested_bytes;
+}
+
+/* classes.c */
+enum status slab_take(struct slab_policy *self, uint64_t bytes, struct policy_block *out);
+void slab_give(struct slab_policy *self, const struct policy_block *block);
+void slab_return_empty(struct slab_policy *self);
+void slab_close_classes(struct slab_policy *self);
+
+/* supply.c: a used piece of `bytes` for a kind. Where `least_bytes` is less than that, a piece
+ * of any size between them is as welcome as asking the device. NO_MEMORY, HOST_MEMORY.. */
+enum status slab_supply(struct slab_policy *self, enum slab_list kind, uint64_t least_bytes,
+                        uint64_t bytes, uint32_t *piece);
+void slab_restore(struct slab_policy *self, uint32_t piece);
+enum status slab_release(struct slab_policy *self, uint64_t bytes);
+
+/* report.c */
+void slab_stats(const struct policy *base, struct policy_stats *out);
+void slab_walk(const struct policy *base, policy_visit *visit, void *argument);
+enum status slab_validate(const struct policy *base, struct error *error);
+uint64_t slab_servable(const struct policy *base, enum policy_price price);
+
+/* pages.c: UNSUPPORTED where there is no virtual memory. */
+enum status slab_pages_open(const struct policy_context *context, struct slab_pages **out);
+void slab_pages_close(struct slab_pages *self);
+struct backing *slab_pages_backing(struct slab_pages *self);
+void slab_pages_note(struct slab_pages *self, uint32_t stream); /* work may be queued on it */
+uint64_t slab_pages_pooled(const struct slab_pages *self);      /* bytes mapped nowhere */
+uint64_t slab_pages_moved(const struct slab_pages *self);
+void slab_pages_drain(struct slab_pages *self); /* those in the pool go back to the device */
+
+#endif

@@ -1,0 +1,181 @@
+#include "allocators/policies/slab/slab.h"
+
+/* A new segment holds at least this part of what its kind uses, so that their number stays low;
+ * a large one that is bigger is made to measure. */
+#define GROWTH_PART       8u
+#define MOST_GROWTH_BYTES (32 * MIB)
+
+static void note_used(struct slab_policy *self, enum slab_list kind, uint32_t piece)
+{
+    struct span *span = &self->heap.spans.at[piece];
+    span->owner = kind;
+    span->mark = 0;
+    span->requested_bytes = 0;
+    self->kind_bytes[kind] += span->bytes;
+    uint64_t used = self->kind_bytes[0] + self->kind_bytes[1];
+    if (used > self->most_used_bytes)
+        self->most_used_bytes = used;
+    self->supply.totals.granted_bytes += span->bytes;
+    self->supply.totals.live_blocks++;
+}
+
+/* Gives a used piece back to its kind; a segment that is empty then serves both kinds. */
+void slab_restore(struct slab_policy *self, uint32_t piece)
+{
+    const struct span *span = &self->heap.spans.at[piece];
+    uint32_t kind = span->owner;
+    self->kind_bytes[kind] -= span->bytes;
+    self->supply.totals.granted_bytes -= span->bytes;
+    self->supply.totals.live_blocks--;
+    self->supply.totals.live_bytes -= span->requested_bytes;
+    piece = heap_give(&self->heap, piece, kind);
+    span = &self->heap.spans.at[piece];
+    if (!span->previous && !span->next) {
+        heap_remove(&self->heap, piece);
+        heap_put(&self->heap, piece, SLAB_EMPTY);
+    }
+}
+
+/* A piece of `list`, cut to at most `bytes`; 0: none holds `least_bytes`. */
+static uint32_t take_from(struct slab_policy *self, enum slab_list list, enum slab_list kind,
+                          uint64_t least_bytes, uint64_t bytes)
+{
+    uint32_t piece = heap_take(&self->heap, list, bytes);
+    if (!piece && least_bytes < bytes) {
+        uint64_t most = heap_largest(&self->heap, list);
+        bytes = most - most % least_bytes;
+        piece = bytes ? heap_take(&self->heap, list, bytes) : 0;
+    }
+    if (piece && self->heap.spans.at[piece].bytes > bytes)
+        heap_split(&self->heap, piece, bytes, list == SLAB_EMPTY ? kind : list);
+    return piece;
+}
+
+/* Gives empty segments back until that many bytes were, the largest first. */
+enum status slab_release(struct slab_policy *self, uint64_t bytes)
+{
+    for (uint64_t released = 0; released < bytes;) {
+        uint64_t largest = heap_largest(&self->heap, SLAB_EMPTY);
+        if (!largest)
+            break;
+        uint64_t wanted = bytes - released < largest ? bytes - released : largest;
+        uint32_t piece = heap_next(&self->heap, SLAB_EMPTY, wanted, 0);
+        released += self->heap.spans.at[piece].bytes;
+        enum status status = heap_release(&self->heap, piece);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+static uint64_t growth(const struct slab_policy *self, enum slab_list kind, uint64_t bytes)
+{
+    uint64_t part = self->kind_bytes[kind] / GROWTH_PART;
+    part = part < MOST_GROWTH_BYTES ? part : MOST_GROWTH_BYTES;
+    return size_round_up(bytes > part ? bytes : part, SLAB_PAGE_BYTES);
+}
+
+/* A segment of `bytes` within the limit. */
+static enum status grow(struct slab_policy *self, uint64_t bytes, uint32_t *piece)
+{
+    uint64_t held = self->supply.totals.reserved_bytes;
+    if (bytes > self->limit_bytes || held > self->limit_bytes - bytes)
+        return STATUS_REFUSED;
+    return heap_grow(&self->heap, bytes, piece);
+}
+
+/* What may be held with the greatest use so far and `bytes` more. */
+static uint64_t allowed_bytes(const struct slab_policy *self, uint64_t bytes)
+{
+    return (uint64_t)((double)self->most_used_bytes * (1 + self->slack)) + bytes;
+}
+
+/* Gives back what is needed for `bytes` more, then everything, and asks again each time. */
+static enum status ask_again(struct slab_policy *self, uint64_t bytes, uint32_t *piece)
+{
+    enum status status = STATUS_REFUSED;
+    for (int all = 0; all <= 1 && status == STATUS_REFUSED; all++) {
+        if (!self->supply.totals.releasable_bytes)
+            break;
+        self->retries++;
+        self->flushes += (uint64_t)all;
+        status = slab_release(self, all ? UINT64_MAX : bytes);
+        if (self->pages && all)
+            slab_pages_drain(self->pages);
+        if (status == STATUS_OK)
+            status = grow(self, bytes, piece);
+    }
+    return status;
+}
+
+/* Rule 5. */
+static enum status obtain(struct slab_policy *self, enum slab_list kind, uint64_t bytes,
+                          uint32_t *piece)
+{
+    uint64_t wanted = growth(self, kind, bytes);
+    uint64_t least = size_round_up(bytes, SLAB_PAGE_BYTES);
+    uint64_t held = self->supply.totals.reserved_bytes;
+    uint64_t allowed = allowed_bytes(self, least);
+    enum status status = STATUS_OK;
+    if (!self->pages && held + wanted > allowed)
+        status = slab_release(self, held + wanted - allowed);
+    if (status == STATUS_OK)
+        status = grow(self, wanted, piece);
+    if (status == STATUS_REFUSED && least < wanted)
+        status = grow(self, least, piece);
+    if (status == STATUS_REFUSED)
+        status = ask_again(self, least, piece);
+    /* A device that counts in smaller units, or a limit that is no multiple of a page. */
+    if (status == STATUS_REFUSED && bytes < least && !self->pages)
+        status = grow(self, bytes, piece);
+    return status;
+}
+
+/* Over virtual memory the pages of empty segments, each too small for the request, are put
+ * together. What is left of them is an empty segment again. */
+static enum status obtain_pages(struct slab_policy *self, enum slab_list kind, uint64_t bytes,
+                                uint32_t *piece)
+{
+    uint64_t wanted = growth(self, kind, bytes);
+    enum status status = STATUS_OK;
+    if (self->supply.totals.reserved_bytes + wanted > allowed_bytes(self, wanted))
+        status = slab_release(self, wanted);
+    if (status == STATUS_OK)
+        status = obtain(self, kind, bytes, piece);
+    uint64_t left = slab_pages_pooled(self->pages);
+    uint32_t rest;
+    if (left && spans_reserve(&self->heap.spans, self->heap.host, 4) &&
+        heap_grow(&self->heap, left, &rest) == STATUS_OK)
+        heap_put(&self->heap, rest, SLAB_EMPTY);
+    slab_pages_drain(self->pages);
+    return status;
+}
+
+enum status slab_supply(struct slab_policy *self, enum slab_list kind, uint64_t least_bytes,
+                        uint64_t bytes, uint32_t *piece)
+{
+    if (self->heap.spans.spare_count < 4 && !spans_reserve(&self->heap.spans, self->heap.host, 4))
+        return STATUS_HOST_MEMORY;
+    *piece = take_from(self, kind, kind, least_bytes, bytes);
+    if (!*piece && (self->emptied[0] | self->emptied[1])) {
+        slab_return_empty(self);
+        *piece = take_from(self, kind, kind, least_bytes, bytes);
+    }
+    if (!*piece)
+        *piece = take_from(self, SLAB_EMPTY, kind, least_bytes, bytes);
+    if (!*piece) {
+        enum status status =
+            self->pages ? obtain_pages(self, kind, bytes, piece) : obtain(self, kind, bytes, piece);
+        if (status == STATUS_OK && self->heap.spans.at[*piece].bytes > bytes)
+            heap_split(&self->heap, *piece, bytes, kind);
+        if (status == STATUS_REFUSED) { /* borrowed from the other kind: it returns there */
+            kind = kind == SLAB_SMALL ? SLAB_LARGE : SLAB_SMALL;
+            *piece = take_from(self, kind, kind, least_bytes, bytes);
+            status = *piece ? STATUS_OK : STATUS_NO_MEMORY;
+        }
+        if (status != STATUS_OK)
+            return status;
+    }
+    note_used(self, kind, *piece);
+    return STATUS_OK;
+}
