@@ -216,6 +216,7 @@ else
 endif
 
 ## instructions: instructions per operation of each policy (callgrind), beside the bars it is held to
+##     (QUICK=1: only what has a bar)
 instructions:
 	@+$(SUB) all $(B)/bench/micro/instructions
 	@bench/micro/run.sh $(B) instructions

@@ -1,9 +1,12 @@
 #!/bin/bash
 # Runs the micro-benchmarks that `make` built. Usage: bench/micro/run.sh BUILD_FOLDER micro|instructions
+# RESULTS is the folder to write to (results/latest); QUICK=1 counts only what a bar is set for, on one
+# recording.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 build=$1
-results=results/latest
+results=${RESULTS:-results/latest}
+quick=${QUICK:-0}
 mkdir -p "$results"
 
 # The recorded programs that are replayed, by name; the file as it stands in workloads/data.
@@ -65,25 +68,27 @@ row() { printf '%-10s %-15s %-10s %8s %8s  %s\n' "$@" | tee -a "$table"; }
 replays() {
     local trace kind file policy spec measure
     row policy trace events none exact "bars (operations only)"
-    for trace in gpt2_train lora_recompute; do
-        file=$(trace_file $trace)
+    local traces="gpt2_train lora_recompute" kinds="operations all"
+    [ "$quick" = 0 ] || { traces=gpt2_train; kinds=operations; }
+    for trace in $traces; do
+        file=$(trace_file "$trace")
         if [ -z "$file" ]; then
             echo "no recording of $trace under workloads/data"
             missed=$((missed + 1))
             continue
         fi
-        for kind in operations all; do
-            "$build/bench/micro/instructions" prepare "$file" "$work/$trace.$kind.bin" $kind || { missed=$((missed + 1)); continue; }
+        for kind in $kinds; do
+            "$build/bench/micro/instructions" prepare "$file" "$work/$trace.$kind.bin" "$kind" || { missed=$((missed + 1)); continue; }
             while read -r policy spec; do
                 local -a values=() verdicts=()
                 for measure in none exact; do
                     counted replay "$spec" "$work/$trace.$kind.bin" $measure
                     values+=("$(per_operation)")
                     verdict=
-                    [ $kind = all ] || judge "${values[-1]}" "$(bar "$policy" $measure)"
+                    [ "$kind" = all ] || judge "${values[-1]}" "$(bar "$policy" $measure)"
                     [ -z "$verdict" ] || verdicts+=("$verdict")
                 done
-                row "$policy" $trace $kind "${values[@]}" "${verdicts[*]}"
+                row "$policy" "$trace" "$kind" "${values[@]}" "${verdicts[*]}"
             done <"$work/policies"
         done
     done
@@ -109,11 +114,12 @@ holes() {
 
 instructions() {
     command -v valgrind >/dev/null || { echo 'skipped: instructions, since valgrind is not installed ("make deps")'; exit 0; }
-    work=$build/instructions
+    work=${TEST_TMP:-$build}/instructions
     table=$results/instructions.txt
     mkdir -p "$work"
     missed=0
-    "$build/bench/micro/instructions" policies >"$work/policies" || exit 1
+    "$build/bench/micro/instructions" policies >"$work/all_policies" || exit 1
+    grep -E "$([ "$quick" = 0 ] && echo . || echo '^(null|growth|greedy) ')" "$work/all_policies" >"$work/policies"
     echo "instructions per operation: one alloc or one free, the engine included; warm; $(${CC:-gcc} --version | head -n 1)" | tee "$table"
     replays
     holes
