@@ -68,9 +68,9 @@ row() { printf '%-10s %-15s %-10s %8s %8s  %s\n' "$@" | tee -a "$table"; }
 replays() {
     local trace kind file policy spec measure
     row policy trace events none exact "bars (operations only)"
-    local traces="gpt2_train lora_recompute" kinds="operations all"
-    [ "$quick" = 0 ] || { traces=gpt2_train; kinds=operations; }
-    for trace in $traces; do
+    local recordings="gpt2_train lora_recompute" kinds="operations all"
+    [ "$quick" = 0 ] || { recordings=gpt2_train; kinds=operations; }
+    for trace in $recordings; do
         file=$(trace_file "$trace")
         if [ -z "$file" ]; then
             echo "no recording of $trace under workloads/data"
