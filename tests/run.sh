@@ -123,12 +123,13 @@ for set in "$@"; do list_set "$set"; done | grep -E "$match" >"$plan"
 xargs -r -a "$plan" -P "$jobs" -L 1 "$0" --one
 
 expected=$(wc -l <"$plan")
-left_out=$(cat "$logs/left_out" 2>/dev/null | wc -l)
+left_out=0
+[ ! -e "$logs/left_out" ] || left_out=$(wc -l <"$logs/left_out")
 total=$(cat "$logs"/*.count 2>/dev/null | awk -v expected="$expected" -v skipped="$left_out" '
     { passed += $1; failed += $2; skipped += $3 }
     END { if (NR < expected || expected == 0) failed += (expected > NR ? expected - NR : 1)
           printf "%d passed, %d failed, %d skipped", passed, failed, skipped }')
-[ ! -e "$logs/left_out" ] || echo "skipped: $(wc -l <"$logs/left_out") test programs, since cmocka is not installed (make deps)"
+[ ! -e "$logs/left_out" ] || echo "skipped: $left_out test programs, since cmocka is not installed (make deps)"
 echo "logs: $logs"
 echo "$total"
 case $total in *" 0 failed,"*) exit 0 ;; *) exit 1 ;; esac
