@@ -1,5 +1,5 @@
-/* See eager.h. The plan of a sum over rows follows the reduction kernel of PyTorch
- * (aten/src/ATen/native/cuda/Reduce.cuh, version 2.11) on a card of 132 multiprocessors:
+/* See eager.h. The plan of a sum over rows is that of PyTorch 2.11's reduction kernel as it
+ * is known, on a card of 132 multiprocessors; it gives the scratch that was recorded:
  * 1. A thread adds `vector` neighbouring columns: 4, or fewer where columns is no multiple.
  * 2. A block has at most 512 / vector threads: up to 32 along the columns, the rest along rows.
  * 3. Rows are divided among a block's threads if each gets at least 16, or 256 rows.

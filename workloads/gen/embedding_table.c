@@ -1,22 +1,23 @@
-/* See embedding_table.h. The dense gradient follows embedding_dense_backward of PyTorch 2.11
- * (aten/src/ATen/native/cuda/EmbeddingBackwardKernel.cu):
+/* See embedding_table.h. The dense gradient does what PyTorch 2.11 is known to do, checked
+ * against the recording of a recommender:
  * 1. Sort the ids, each with its place in the batch.
  * 2. Find where each run of equal ids starts; there are at most min(n, rows) runs.
  * 3. Divide each run into parts of ten; there are at most n / 10 + runs of them.
  * 4. Sum the gradients of each part, in float32, then of each run, into the table's gradient.
- * The scratch of the libraries is stated in embedding.md. */
+ * The scratch of the libraries was inferred from that recording, see embedding.md. */
 #include "workloads/gen/embedding_table.h"
 
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
 
-#define INDEX_BYTES   8u /* ids are int64 */
-#define IDS_PER_PART  10u
-#define SCALE_BYTES   4u /* of a row of an int8 table */
+#define INDEX_BYTES  8u /* ids are int64 */
+#define IDS_PER_PART 10u
+#define SCALE_BYTES  4u /* of a row of an int8 table */
+/* Inferred from the recording, as the sizes of steps in the recorded scratch. */
 #define SORT_PASSES   8u /* 64-bit keys, 8 bits a pass */
 #define SORT_BINS     256u
 #define SORT_TILE     4608u
-#define SORT_ONE_TILE 2304u /* so few are sorted by one block, without scratch */
+#define SORT_ONE_TILE 2304u /* so few need no scratch: between the 2048 and 4096 recorded */
 #define SELECT_TILE   4480u
 #define SCAN_TILE     896u
 #define TILE_PADDING  32u

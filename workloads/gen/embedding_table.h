@@ -41,7 +41,7 @@ void embedding_table_update_sparse(struct eager *eager, struct embedding_table *
 void embedding_table_drop_gradient(struct eager *eager, struct embedding_table *self);
 void embedding_table_drop(struct eager *eager, struct embedding_table *self);
 
-/* Scratch bytes of the device libraries (CUB) for n ids: sorting pairs of 64-bit keys and
+/* Scratch bytes of the device libraries (CUB), inferred from a recording, for n ids: sorting pairs of 64-bit keys and
  * values, selecting the first of each run, and a running sum over n 64-bit values. */
 uint64_t embedding_sort_scratch(uint64_t n);
 uint64_t embedding_select_scratch(uint64_t n);
