@@ -12,6 +12,7 @@
 
 struct held {
     uint64_t id, bytes;
+    uint32_t stream;
     bool live;
 };
 
@@ -19,6 +20,7 @@ struct pull {
     struct held *slots;
     size_t room;
     uint64_t next_id;
+    uint64_t recorded; /* a bit per event number: generators use few */
     struct gen_rig_sums *sums;
 };
 
@@ -76,7 +78,8 @@ static void take(struct pull *pull, const struct trace_event *event)
     assert_false(held->live);
     assert_int_equal(event->id, pull->next_id);
     pull->next_id++;
-    *held = (struct held){.id = event->id, .bytes = event->value, .live = true};
+    *held = (struct held){
+        .id = event->id, .bytes = event->value, .stream = event->stream, .live = true};
     sums->allocs += event->kind == TRACE_ALLOC;
     sums->probes += event->kind == TRACE_PROBE;
     sums->live_bytes += event->value;
@@ -95,23 +98,65 @@ static void give(struct pull *pull, const struct trace_event *event)
     struct held *held = slot_at(pull, event->slot);
     assert_true(held->live);
     assert_int_equal(held->id, event->id);
-    assert_int_equal(event->flags, TRACE_WHOLE);
+    assert_int_equal(held->stream, event->stream);
+    assert_int_equal(event->flags, event->kind == TRACE_FREE ? TRACE_WHOLE : 0);
     held->live = false;
     pull->sums->live_bytes -= held->bytes;
     pull->sums->frees++;
+    pull->sums->let_gos += event->kind == TRACE_LET_GO;
+}
+
+static void use(struct pull *pull, const struct trace_event *event)
+{
+    struct held *held = slot_at(pull, event->slot);
+    assert_true(held->live);
+    assert_int_equal(held->id, event->id);
+    assert_int_not_equal(held->stream, event->stream);
+    pull->sums->uses++;
+}
+
+/* Events between streams, and what the program asks of host and cache. */
+static void count_order(struct pull *pull, const struct trace_event *event)
+{
+    struct gen_rig_sums *sums = pull->sums;
+    switch (event->kind) {
+    case TRACE_RECORD:
+        assert_true(event->value < 64);
+        pull->recorded |= UINT64_C(1) << event->value;
+        sums->records++;
+        break;
+    case TRACE_WAIT:
+        assert_true(pull->recorded >> event->value & 1);
+        sums->waits++;
+        break;
+    case TRACE_SYNC:
+        sums->syncs++;
+        break;
+    case TRACE_TRIM:
+        sums->trims++;
+        break;
+    default:
+        fail_msg("event %llu is of kind %u", (unsigned long long)sums->events, event->kind);
+    }
 }
 
 static void count(struct pull *pull, const struct trace_event *event)
 {
     struct gen_rig_sums *sums = pull->sums;
     sums->events++;
+    if (event->kind != TRACE_SYNC && event->stream >= sums->streams)
+        sums->streams = (uint64_t)event->stream + 1;
     switch (event->kind) {
     case TRACE_ALLOC:
     case TRACE_PROBE:
         take(pull, event);
         break;
     case TRACE_FREE:
+    case TRACE_LET_GO:
         give(pull, event);
+        break;
+    case TRACE_USE:
+        use(pull, event);
         break;
     case TRACE_KERNEL:
         sums->kernels++;
@@ -128,7 +173,7 @@ static void count(struct pull *pull, const struct trace_event *event)
         sums->steps += (event->flags & TRACE_STEP) != 0;
         break;
     default:
-        fail_msg("event %llu is of kind %u", (unsigned long long)sums->events, event->kind);
+        count_order(pull, event);
     }
 }
 
@@ -137,6 +182,7 @@ void gen_rig_pull(struct trace_source *source, struct gen_rig_sums *sums)
     struct pull pull = {.sums = sums};
     struct error error = {""};
     memset(sums, 0, sizeof *sums);
+    const uint32_t streams = source->info.streams; /* known before the first event */
     for (;;) {
         const struct trace_event *events;
         size_t span;
@@ -163,4 +209,7 @@ void gen_rig_pull(struct trace_source *source, struct gen_rig_sums *sums)
     assert_int_equal(info->peak_live_bytes, sums->peak_live_bytes);
     assert_int_equal(info->allocated_bytes, sums->allocated_bytes);
     assert_int_equal(info->slots, sums->most_slots);
+    assert_int_equal(streams, sums->streams);
+    assert_int_equal(info->streams, sums->streams);
+    assert_true(info->has_uses == (sums->uses > 0));
 }

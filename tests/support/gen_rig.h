@@ -17,6 +17,7 @@ struct gen_rig_sums {
     uint64_t step_peak_bytes[GEN_RIG_STEPS];         /* the most within it */
     uint64_t step_outside_bytes[GEN_RIG_STEPS];      /* at each step's end */
     uint64_t bin_bytes[GEN_RIG_STEPS][GEN_RIG_BINS]; /* asked for in it, by log2 of the size */
+    uint64_t let_gos, uses, records, waits, syncs, trims, streams;
 };
 
 /* The source of a generator's spec; fails the test where it cannot be made. */
@@ -26,7 +27,8 @@ struct trace_source *gen_rig_open(const char *text);
 void gen_rig_refused(const char *text, char *sentence, size_t sentence_bytes);
 
 /* Pulls to the end; fails the test where ids are not dense, a free has no block, a slot is
- * taken twice, or the counts in info differ. Adaptive sources are told address = 0. */
+ * taken twice, a stream is not the block's or lies past the last, a wait has no record, or the
+ * counts in info differ. Adaptive sources are told address = 0. */
 void gen_rig_pull(struct trace_source *source, struct gen_rig_sums *sums);
 
 #endif

@@ -168,7 +168,7 @@ static void all_are_listed(void **state)
             assert_int_equal(sums.spans, sums.events);
         trace_close(source);
     }
-    assert_true(count >= 10);
+    assert_true(count >= 20);
     assert_null(gen_find("nothing"));
 }
 

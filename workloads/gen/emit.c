@@ -9,7 +9,7 @@
 
 #include "workloads/trace/check.h"
 
-#define EMIT_TEXTS 16 /* distinct labels or tags of one generator; both are literals */
+#define EMIT_TEXTS 32 /* distinct labels or tags of one generator; both are literals */
 
 struct emit_state {
     struct trace_event *events;
@@ -133,12 +133,17 @@ static uint64_t label_index(struct emit *self, const char *label)
     return index;
 }
 
-static struct emit_block request(struct emit *self, uint8_t kind, uint64_t bytes, const char *tag)
+static struct emit_block request(struct emit *self, uint8_t kind, uint64_t bytes, uint32_t stream,
+                                 const char *tag)
 {
     struct emit_state *state = self->state;
-    struct emit_block block = {
-        .id = state->next_id++, .bytes = bytes, .slot = slot_take(state), .held = true};
+    struct emit_block block = {.id = state->next_id++,
+                               .bytes = bytes,
+                               .slot = slot_take(state),
+                               .stream = stream,
+                               .held = true};
     append(self, &(struct trace_event){.kind = kind,
+                                       .stream = stream,
                                        .slot = block.slot,
                                        .attributes = tag_index(self, tag),
                                        .value = bytes,
@@ -149,29 +154,78 @@ static struct emit_block request(struct emit *self, uint8_t kind, uint64_t bytes
 
 struct emit_block emit_alloc(struct emit *self, uint64_t bytes, const char *tag)
 {
-    return request(self, TRACE_ALLOC, bytes, tag);
+    return request(self, TRACE_ALLOC, bytes, 0, tag);
+}
+
+struct emit_block emit_alloc_on(struct emit *self, uint64_t bytes, uint32_t stream, const char *tag)
+{
+    return request(self, TRACE_ALLOC, bytes, stream, tag);
 }
 
 struct emit_block emit_probe(struct emit *self, uint64_t bytes, const char *tag)
 {
-    return request(self, TRACE_PROBE, bytes, tag);
+    return request(self, TRACE_PROBE, bytes, 0, tag);
 }
 
-void emit_free(struct emit *self, struct emit_block *block)
+/* Free and let-go: both end the block, and give its slot back. */
+static void end_block(struct emit *self, struct emit_block *block, uint8_t kind, uint8_t flags)
 {
     if (!block->held)
         return;
-    append(self,
-           &(struct trace_event){
-               .kind = TRACE_FREE, .flags = TRACE_WHOLE, .slot = block->slot, .id = block->id});
+    append(self, &(struct trace_event){.kind = kind,
+                                       .flags = flags,
+                                       .stream = block->stream,
+                                       .slot = block->slot,
+                                       .id = block->id});
     slot_give(self, block->slot);
     self->state->live_bytes -= block->bytes;
     block->held = false;
 }
 
+void emit_free(struct emit *self, struct emit_block *block)
+{
+    end_block(self, block, TRACE_FREE, TRACE_WHOLE);
+}
+
+void emit_let_go(struct emit *self, struct emit_block *block)
+{
+    end_block(self, block, TRACE_LET_GO, 0);
+}
+
+void emit_use(struct emit *self, const struct emit_block *block, uint32_t stream)
+{
+    append(self, &(struct trace_event){
+                     .kind = TRACE_USE, .stream = stream, .slot = block->slot, .id = block->id});
+}
+
 void emit_kernel(struct emit *self, uint64_t time_ns)
 {
-    append(self, &(struct trace_event){.kind = TRACE_KERNEL, .value = time_ns});
+    emit_kernel_on(self, 0, time_ns);
+}
+
+void emit_kernel_on(struct emit *self, uint32_t stream, uint64_t time_ns)
+{
+    append(self, &(struct trace_event){.kind = TRACE_KERNEL, .stream = stream, .value = time_ns});
+}
+
+void emit_record(struct emit *self, uint64_t event, uint32_t stream)
+{
+    append(self, &(struct trace_event){.kind = TRACE_RECORD, .stream = stream, .value = event});
+}
+
+void emit_wait(struct emit *self, uint32_t stream, uint64_t event)
+{
+    append(self, &(struct trace_event){.kind = TRACE_WAIT, .stream = stream, .value = event});
+}
+
+void emit_sync(struct emit *self)
+{
+    append(self, &(struct trace_event){.kind = TRACE_SYNC, .stream = TRACE_NO_STREAM});
+}
+
+void emit_trim(struct emit *self)
+{
+    append(self, &(struct trace_event){.kind = TRACE_TRIM});
 }
 
 void emit_outside(struct emit *self, uint64_t bytes)
@@ -188,6 +242,48 @@ void emit_step(struct emit *self)
 {
     append(self, &(struct trace_event){
                      .kind = TRACE_MARK, .flags = TRACE_STEP, .value = label_index(self, "step")});
+}
+
+/* ---- lists ---- */
+
+void emit_list_push(struct emit *self, struct emit_list *list, struct emit_block block)
+{
+    if (list->count == list->room) {
+        void *larger = grown(list->items, &list->room, sizeof *list->items);
+        if (!larger) {
+            no_memory(self);
+            return;
+        }
+        list->items = larger;
+    }
+    list->items[list->count++] = block;
+}
+
+struct emit_block emit_list_pop(struct emit_list *list)
+{
+    return list->count ? list->items[--list->count] : (struct emit_block){.held = false};
+}
+
+void emit_list_free(struct emit *self, struct emit_list *list, size_t count)
+{
+    for (; count && list->count; count--) {
+        struct emit_block block = emit_list_pop(list);
+        if (self->program->let_go)
+            emit_let_go(self, &block);
+        else
+            emit_free(self, &block);
+    }
+}
+
+void emit_list_clear(struct emit_list *list)
+{
+    list->count = 0;
+}
+
+void emit_list_close(struct emit_list *list)
+{
+    free(list->items);
+    *list = (struct emit_list){.count = 0};
 }
 
 uint64_t emit_events(const struct emit *self)
@@ -271,7 +367,7 @@ static void check_restart(struct emit *self)
 {
     struct emit_state *state = self->state;
     trace_check_close(&state->check);
-    trace_check_start(&state->check, &state->tables, true, false);
+    trace_check_start(&state->check, &state->tables, true, self->program->let_go);
     self->source.info.counted = false;
 }
 

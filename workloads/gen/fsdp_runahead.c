@@ -1,0 +1,260 @@
+/* Sharded training whose host runs ahead of the device: gathered weights are used on a
+ * communication stream, and a policy that keeps such blocks until the stream has come past
+ * their use holds one more for each layer that the host is ahead (pytorch/pytorch#147168).
+ * Stream 0 computes, stream 1 communicates. fsdp_runahead.md draws the order.
+ * 1. Gather: a block of a layer's whole weights, requested on stream 0; stream 1 waits for what
+ *    stream 0 has been given so far, then fills it. Stream 0 waits for that and computes.
+ *    The gather of the layer after is issued before the compute of this one.
+ * 2. The gathered block is let go as soon as the compute is issued.
+ * 3. Backward: gather again, compute, and a gradient of the whole weights that stream 1
+ *    reduces into the shard's.
+ * 4. hold=record: stream 1's uses are told (`u`), and blocks let go at once.
+ *    hold=stash: uses are not told; the program itself keeps a gradient until stream 0 has waited for
+ *    its reduction, a layer later. A gathered block needs no more: stream 0 waited already.
+ * 5. The host waits for the device when it has issued `ahead` layers beyond its last wait. */
+#include "workloads/gen/emit.h"
+#include "workloads/gen/gen.h"
+
+#include <stdlib.h>
+
+#include "workloads/gen/roofline.h"
+
+#define COMPUTE       0u
+#define COMMUNICATION 1u
+
+enum hold { HOLD_RECORD, HOLD_STASH };
+enum fsdp_event { EVENT_ISSUED, EVENT_GATHERED, EVENT_GRADIENT, EVENT_REDUCED };
+
+struct fsdp_values {
+    struct gen_common common;
+    uint64_t steps, layers, layer, ranks, ahead, rows, activation, link;
+    int hold;
+};
+
+struct fsdp {
+    struct emit emit;
+    struct fsdp_values values;
+    struct emit_list shards; /* weights, gradients and optimizer state: one block per layer */
+    struct emit_list activations;
+    struct emit_block *gathered; /* by layer */
+    struct emit_block reducing;  /* HOLD_STASH: kept until its reduction was waited for */
+    uint64_t step, issued;
+    bool ended;
+};
+
+static struct fsdp *fsdp_of(struct emit *emit)
+{
+    return (struct fsdp *)emit;
+}
+
+/* 16-bit weights and gradients; float32 master copy and two values of state: 16 bytes for each
+ * weight of 2, over all ranks. */
+static uint64_t shard_bytes(const struct fsdp_values *values)
+{
+    uint64_t bytes = values->layer * 8 / values->ranks;
+    return bytes ? bytes : 1;
+}
+
+static enum status start(struct emit *emit, struct error *error)
+{
+    struct fsdp *self = fsdp_of(emit);
+    (void)error;
+    emit_list_clear(&self->shards);
+    emit_list_clear(&self->activations);
+    for (uint64_t i = 0; i < self->values.layers; i++)
+        self->gathered[i].held = false;
+    self->reducing.held = false;
+    self->step = self->issued = 0;
+    self->ended = false;
+    for (uint64_t i = 0; i < self->values.layers; i++)
+        emit_list_push(emit, &self->shards, emit_alloc(emit, shard_bytes(&self->values), "shard"));
+    return STATUS_OK;
+}
+
+static uint64_t link_ns(const struct fsdp *self, uint64_t bytes)
+{
+    uint64_t bytes_per_us = self->values.link / 1000000;
+    return 10000 + bytes * 1000 / (bytes_per_us ? bytes_per_us : 1);
+}
+
+static void used_by_communication(struct fsdp *self, const struct emit_block *block)
+{
+    if (self->values.hold == HOLD_RECORD)
+        emit_use(&self->emit, block, COMMUNICATION);
+}
+
+/* Rule 1, the part of stream 1. */
+static void gather(struct fsdp *self, uint64_t layer)
+{
+    struct emit *emit = &self->emit;
+    struct emit_block *block = &self->gathered[layer];
+    *block = emit_alloc(emit, self->values.layer, "gathered");
+    emit_record(emit, EVENT_ISSUED, COMPUTE);
+    emit_wait(emit, COMMUNICATION, EVENT_ISSUED);
+    used_by_communication(self, block);
+    emit_kernel_on(emit, COMMUNICATION, link_ns(self, self->values.layer));
+    emit_record(emit, EVENT_GATHERED + 3 * (layer % 2), COMMUNICATION);
+}
+
+/* A product with the layer's weights, seen as one square matrix, `times` of them. */
+static void compute(struct fsdp *self, uint64_t layer, uint64_t times)
+{
+    uint64_t weights = self->values.layer / 2;
+    emit_wait(&self->emit, COMPUTE, EVENT_GATHERED + 3 * (layer % 2));
+    emit_kernel_on(
+        &self->emit, COMPUTE,
+        times * roofline_product_ns(NUMERIC_BFLOAT16, self->values.rows, weights / 4096 + 1, 4096));
+}
+
+/* Rule 5. */
+static void layer_issued(struct fsdp *self)
+{
+    if (self->issued++ < self->values.ahead)
+        return;
+    emit_sync(&self->emit);
+    self->issued = 0;
+}
+
+static void forward(struct fsdp *self)
+{
+    struct emit *emit = &self->emit;
+    uint64_t layers = self->values.layers;
+    gather(self, 0);
+    for (uint64_t i = 0; i < layers; i++) {
+        if (i + 1 < layers)
+            gather(self, i + 1);
+        emit_list_push(emit, &self->activations,
+                       emit_alloc(emit, self->values.activation, "activation"));
+        compute(self, i, 1);
+        emit_let_go(emit, &self->gathered[i]);
+        layer_issued(self);
+    }
+}
+
+/* Rules 3 and 4: the gradient on its way through stream 1. */
+static void reduce(struct fsdp *self, struct emit_block *gradient)
+{
+    struct emit *emit = &self->emit;
+    if (self->reducing.held) { /* the reduction of the layer before */
+        emit_wait(emit, COMPUTE, EVENT_REDUCED);
+        emit_let_go(emit, &self->reducing);
+    }
+    emit_record(emit, EVENT_GRADIENT, COMPUTE);
+    emit_wait(emit, COMMUNICATION, EVENT_GRADIENT);
+    used_by_communication(self, gradient);
+    emit_kernel_on(emit, COMMUNICATION, link_ns(self, self->values.layer));
+    emit_record(emit, EVENT_REDUCED, COMMUNICATION);
+    if (self->values.hold == HOLD_STASH)
+        self->reducing = *gradient;
+    else
+        emit_let_go(emit, gradient);
+}
+
+static void backward(struct fsdp *self)
+{
+    struct emit *emit = &self->emit;
+    gather(self, self->values.layers - 1);
+    for (uint64_t i = self->values.layers; i > 0; i--) {
+        if (i > 1)
+            gather(self, i - 2);
+        struct emit_block gradient = emit_alloc(emit, self->values.layer, "gradient");
+        compute(self, i - 1, 2);
+        emit_let_go(emit, &self->gathered[i - 1]);
+        emit_list_free(emit, &self->activations, 1);
+        reduce(self, &gradient);
+        layer_issued(self);
+    }
+}
+
+/* The shards' update, once all gradients are there. */
+static void update(struct fsdp *self)
+{
+    struct emit *emit = &self->emit;
+    emit_wait(emit, COMPUTE, EVENT_REDUCED);
+    emit_let_go(emit, &self->reducing);
+    emit_kernel_on(emit, COMPUTE,
+                   roofline_bytes_ns(2 * self->values.layers * shard_bytes(&self->values)));
+    emit_step(emit);
+}
+
+static enum status advance(struct emit *emit, struct error *error)
+{
+    struct fsdp *self = fsdp_of(emit);
+    (void)error;
+    if (self->ended)
+        return STATUS_OK;
+    if (self->step++ < self->values.steps) {
+        forward(self);
+        backward(self);
+        update(self);
+        return STATUS_OK;
+    }
+    emit_list_free(emit, &self->shards, self->shards.count);
+    self->ended = true;
+    return STATUS_OK;
+}
+
+static void release(struct emit *emit)
+{
+    struct fsdp *self = fsdp_of(emit);
+    emit_list_close(&self->shards);
+    emit_list_close(&self->activations);
+    free(self->gathered);
+}
+
+static const struct emit_program program = {
+    .name = "fsdp_runahead",
+    .source_bytes = sizeof(struct fsdp),
+    .let_go = true,
+    .start = start,
+    .advance = advance,
+    .release = release,
+};
+
+static enum status create(const void *values, struct trace_source **out, struct error *error)
+{
+    struct emit *emit;
+    enum status status = emit_create(&program, &emit, error);
+    if (status != STATUS_OK)
+        return status;
+    struct fsdp *self = fsdp_of(emit);
+    self->values = *(const struct fsdp_values *)values;
+    emit->source.info.streams = 2;
+    self->gathered = calloc(self->values.layers, sizeof *self->gathered);
+    if (!self->gathered) {
+        trace_close(&emit->source);
+        return error_set(error, STATUS_HOST_MEMORY, "generator fsdp_runahead: no host memory");
+    }
+    *out = &emit->source;
+    return STATUS_OK;
+}
+
+#define AT(field) offsetof(struct fsdp_values, field)
+
+static const struct option options[] = {
+    GEN_COMMON_OPTIONS,
+    {"steps", OPTION_COUNT, AT(steps), "20", 1, 1e9, NULL, "training steps"},
+    {"layers", OPTION_COUNT, AT(layers), "32", 1, 10000, NULL, "layers gathered one by one"},
+    {"layer", OPTION_BYTES, AT(layer), "128MiB", 2, 1e12, NULL,
+     "bytes of a layer's whole weights in 16 bits"},
+    {"ranks", OPTION_COUNT, AT(ranks), "32", 1, 1e6, NULL, "cards that share the layers"},
+    {"ahead", OPTION_COUNT, AT(ahead), "8", 0, 1e9, NULL,
+     "layers that the host issues beyond one before it waits"},
+    {"hold", OPTION_CHOICE, AT(hold), "record", 0, 0, "record|stash",
+     "how the program keeps blocks from the other stream"},
+    {"rows", OPTION_COUNT, AT(rows), "8192", 1, 1e9, NULL, "tokens of a step"},
+    {"activation", OPTION_BYTES, AT(activation), "32MiB", 1, 1e12, NULL,
+     "bytes that a layer saves"},
+    {"link", OPTION_BYTES, AT(link), "50000000000", 1e6, 1e13, NULL,
+     "bytes per second that a gather or a reduction moves"},
+    {.name = NULL},
+};
+
+const struct gen_ops fsdp_runahead_generator = {
+    .name = "fsdp_runahead",
+    .summary = "sharded training, two streams, the host some layers ahead of the device",
+    .page = "workloads/gen/fsdp_runahead.md",
+    .options = options,
+    .values_bytes = sizeof(struct fsdp_values),
+    .create = create,
+};

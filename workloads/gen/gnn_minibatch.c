@@ -1,0 +1,245 @@
+/* A graph network trained on sampled neighbourhoods: how many nodes and edges a sample has is
+ * drawn anew at each step, log-normal, since degrees are skewed. Hardly two requests of the run
+ * have the same size. gnn_minibatch.md derives the sizes.
+ * 1. Weights are small and made first; features of the sampled nodes come with each step.
+ * 2. Each layer has its own sample: the outermost is the largest, each further in by `shrink`
+ *    smaller. Messages along the edges, their sums at the nodes, and a product with the weights.
+ * 3. The backward pass makes the gradients of messages and nodes and lets go in reverse. */
+#include "workloads/gen/eager.h"
+
+#include <stdlib.h>
+
+#include "allocators/base/rng.h"
+#include "workloads/gen/gen.h"
+#include "workloads/gen/parameter.h"
+
+#define GNN_LAYERS 8
+#define LN_2       0.69314718055994531
+
+struct gnn_values {
+    struct gen_common common;
+    uint64_t steps, nodes, degree, features, hidden, layers;
+    double node_sigma, degree_sigma, shrink;
+    int type, optimizer;
+};
+
+struct gnn {
+    struct emit emit;
+    struct gnn_values values;
+    struct rng rng;
+    struct eager eager;
+    struct parameter weights[GNN_LAYERS];
+    struct parameter *updated[GNN_LAYERS];
+    struct emit_block scratch[GNN_LAYERS];
+    uint64_t nodes[GNN_LAYERS + 1], edges[GNN_LAYERS]; /* [0]: the outermost */
+    struct emit_list saved, graph;                     /* for the backward pass; edge lists */
+    uint64_t step, value;
+    bool ended;
+};
+
+static struct gnn *gnn_of(struct emit *emit)
+{
+    return (struct gnn *)emit;
+}
+
+static uint64_t width(const struct gnn *self, uint64_t layer)
+{
+    return layer == 0 ? self->values.features : self->values.hidden;
+}
+
+static enum status start(struct emit *emit, struct error *error)
+{
+    struct gnn *self = gnn_of(emit);
+    (void)error;
+    rng_seed(&self->rng, self->values.common.seed);
+    eager_start(&self->eager, emit, (enum numeric)self->values.type);
+    self->value = numeric_value_bytes(self->eager.type);
+    emit_list_clear(&self->saved);
+    emit_list_clear(&self->graph);
+    self->step = 0;
+    self->ended = false;
+    for (uint64_t i = 0; i < self->values.layers; i++) {
+        uint64_t elements = 2 * width(self, i) * self->values.hidden;
+        parameter_make(&self->eager, &self->weights[i], elements, elements * self->value);
+        self->updated[i] = &self->weights[i];
+    }
+    return STATUS_OK;
+}
+
+/* At least 1; its median is `median`. */
+static uint64_t draw(struct gnn *self, double median, double sigma)
+{
+    double drawn = rng_log_normal(&self->rng, rng_log2(median) * LN_2, sigma);
+    return drawn < 1 ? 1 : (uint64_t)drawn;
+}
+
+static void draw_sample(struct gnn *self)
+{
+    const struct gnn_values *values = &self->values;
+    double nodes = (double)draw(self, (double)values->nodes, values->node_sigma);
+    for (uint64_t i = 0; i <= values->layers; i++) {
+        self->nodes[i] = nodes < 1 ? 1 : (uint64_t)nodes;
+        nodes *= values->shrink;
+    }
+    for (uint64_t i = 0; i < values->layers; i++) {
+        double degree =
+            (double)draw(self, 1024.0 * (double)values->degree, values->degree_sigma) / 1024.0;
+        double edges = (double)self->nodes[i + 1] * degree;
+        self->edges[i] = edges < 1 ? 1 : (uint64_t)edges;
+    }
+}
+
+/* Features come from the host; the edges of a layer are two lists of ids. */
+static void load_sample(struct gnn *self)
+{
+    uint64_t bytes = self->nodes[0] * self->values.features * self->value;
+    emit_list_push(&self->emit, &self->graph, emit_alloc(&self->emit, bytes, "features"));
+    emit_kernel(&self->emit, roofline_upload_ns(bytes));
+    for (uint64_t i = 0; i < self->values.layers; i++) {
+        bytes = 16 * self->edges[i];
+        emit_list_push(&self->emit, &self->graph, emit_alloc(&self->emit, bytes, "edges"));
+        emit_kernel(&self->emit, roofline_upload_ns(bytes));
+    }
+}
+
+/* Leaves the joined input of the product, its output, and the rectified output. */
+static void layer_forward(struct gnn *self, uint64_t layer)
+{
+    struct emit *emit = &self->emit;
+    struct eager *eager = &self->eager;
+    uint64_t row = width(self, layer) * self->value;
+    uint64_t inner = self->nodes[layer + 1];
+    uint64_t message_bytes = self->edges[layer] * row;
+    struct emit_block messages = eager_map(eager, message_bytes, message_bytes, "messages");
+    struct emit_block sums = eager_map(eager, inner * row, message_bytes, "sums");
+    emit_free(emit, &messages);
+    emit_list_push(emit, &self->saved,
+                   eager_map(eager, 2 * inner * row, 2 * inner * row, "joined"));
+    emit_free(emit, &sums);
+    emit_list_push(emit, &self->saved,
+                   eager_product(eager, EAGER_FORWARD, inner, self->values.hidden,
+                                 2 * width(self, layer), true, "nodes"));
+    uint64_t output = inner * self->values.hidden * self->value;
+    emit_list_push(emit, &self->saved, eager_map(eager, output, output, "nodes"));
+}
+
+/* The gradient of the layer's nodes takes the place of `flow`. */
+static void layer_backward(struct gnn *self, uint64_t layer, struct emit_block *flow)
+{
+    struct emit *emit = &self->emit;
+    struct eager *eager = &self->eager;
+    uint64_t row = width(self, layer) * self->value;
+    uint64_t inner = self->nodes[layer + 1];
+    struct emit_block product = eager_map(eager, flow->bytes, 2 * flow->bytes, "gradient");
+    emit_free(emit, flow);
+    emit_list_free(emit, &self->saved, 2);
+    parameter_accumulate(eager, &self->weights[layer],
+                         eager_product(eager, EAGER_BACKWARD, 2 * width(self, layer),
+                                       self->values.hidden, inner, false, "gradient"));
+    emit_list_free(emit, &self->saved, 1);
+    if (layer > 0) { /* features want no gradient */
+        struct emit_block joined =
+            eager_product(eager, EAGER_BACKWARD, inner, 2 * width(self, layer), self->values.hidden,
+                          false, "gradient");
+        struct emit_block messages =
+            eager_map(eager, self->edges[layer] * row, inner * row, "gradient");
+        *flow = eager_map(eager, self->nodes[layer] * row, messages.bytes, "gradient");
+        emit_free(emit, &messages);
+        emit_free(emit, &joined);
+    }
+    emit_free(emit, &product);
+}
+
+static void step(struct gnn *self)
+{
+    uint64_t layers = self->values.layers;
+    draw_sample(self);
+    load_sample(self);
+    for (uint64_t i = 0; i < layers; i++)
+        layer_forward(self, i);
+    uint64_t output = self->nodes[layers] * self->values.hidden * self->value;
+    struct emit_block loss = eager_map(&self->eager, self->value, output, "loss");
+    struct emit_block flow = eager_map(&self->eager, output, output, "gradient");
+    emit_free(&self->emit, &loss);
+    for (uint64_t i = layers; i > 0; i--)
+        layer_backward(self, i - 1, &flow);
+    emit_list_free(&self->emit, &self->graph, self->graph.count);
+    parameter_update(&self->eager, self->updated, layers, (enum optimizer)self->values.optimizer,
+                     self->eager.type != NUMERIC_FLOAT32, self->scratch);
+    for (uint64_t i = 0; i < layers; i++)
+        emit_free(&self->emit, &self->weights[i].gradient);
+    emit_step(&self->emit);
+}
+
+static enum status advance(struct emit *emit, struct error *error)
+{
+    struct gnn *self = gnn_of(emit);
+    (void)error;
+    if (self->ended)
+        return STATUS_OK;
+    if (self->step++ < self->values.steps) {
+        step(self);
+        return STATUS_OK;
+    }
+    for (uint64_t i = self->values.layers; i > 0; i--)
+        parameter_drop(&self->eager, &self->weights[i - 1]);
+    self->ended = true;
+    return STATUS_OK;
+}
+
+static void release(struct emit *emit)
+{
+    emit_list_close(&gnn_of(emit)->saved);
+    emit_list_close(&gnn_of(emit)->graph);
+}
+
+static const struct emit_program program = {
+    .name = "gnn_minibatch",
+    .source_bytes = sizeof(struct gnn),
+    .start = start,
+    .advance = advance,
+    .release = release,
+};
+
+static enum status create(const void *values, struct trace_source **out, struct error *error)
+{
+    struct emit *emit;
+    enum status status = emit_create(&program, &emit, error);
+    if (status != STATUS_OK)
+        return status;
+    gnn_of(emit)->values = *(const struct gnn_values *)values;
+    *out = &emit->source;
+    return STATUS_OK;
+}
+
+#define AT(field) offsetof(struct gnn_values, field)
+
+static const struct option options[] = {
+    GEN_COMMON_OPTIONS,
+    {"steps", OPTION_COUNT, AT(steps), "400", 1, 1e9, NULL, "training steps"},
+    {"nodes", OPTION_COUNT, AT(nodes), "200000", 1, 1e9, NULL,
+     "median of the nodes of the outermost layer's sample"},
+    {"node_sigma", OPTION_FRACTION, AT(node_sigma), "0.4", 0, 2, NULL,
+     "of the logarithm of the nodes"},
+    {"degree", OPTION_COUNT, AT(degree), "10", 1, 1e6, NULL, "median of the edges per node"},
+    {"degree_sigma", OPTION_FRACTION, AT(degree_sigma), "0.4", 0, 2, NULL,
+     "of the logarithm of the degree"},
+    {"shrink", OPTION_FRACTION, AT(shrink), "0.25", 0.001, 1, NULL,
+     "nodes of a layer / nodes of the one outside of it"},
+    {"features", OPTION_COUNT, AT(features), "128", 1, 1e6, NULL, "values of an input node"},
+    {"hidden", OPTION_COUNT, AT(hidden), "256", 1, 1e6, NULL, "values of an inner node"},
+    {"layers", OPTION_COUNT, AT(layers), "3", 1, GNN_LAYERS, NULL, "layers of the network"},
+    {"dtype", OPTION_CHOICE, AT(type), "float32", 0, 0, NUMERIC_CHOICES,
+     "of weights and activations; int8 counts as 16 bits here"},
+    {"optimizer", OPTION_CHOICE, AT(optimizer), "adam", 0, 0, OPTIMIZER_CHOICES, "of all weights"},
+    {.name = NULL},
+};
+
+const struct gen_ops gnn_minibatch_generator = {
+    .name = "gnn_minibatch",
+    .summary = "a graph network on samples whose nodes and edges are drawn at each step",
+    .page = "workloads/gen/gnn_minibatch.md",
+    .options = options,
+    .values_bytes = sizeof(struct gnn_values),
+    .create = create,
+};

@@ -1,0 +1,74 @@
+/* What both key-value caches serve: rounds of a batch of sequences, whose prompts and answers
+ * are drawn. With the same options and seed both draw the same sequences. */
+#ifndef WORKLOADS_GEN_KV_LOAD_H
+#define WORKLOADS_GEN_KV_LOAD_H
+
+#include "allocators/base/rng.h"
+#include "workloads/gen/draws.h"
+#include "workloads/gen/gen.h"
+#include "workloads/gen/roofline.h"
+
+struct kv_values {
+    struct gen_common common;
+    const char *prompts, *answers;
+    uint64_t rounds, batch, layers, kv_heads, head, page;
+    int type;
+};
+
+#define KV_LOAD_OPTIONS                                                                            \
+    {"rounds", OPTION_COUNT, offsetof(struct kv_values, rounds),   "4", 1,                         \
+     1e9,      NULL,         "batches served, one after the other"},                               \
+        {"batch", OPTION_COUNT, offsetof(struct kv_values, batch), "16", 1,                        \
+         1e5,     NULL,         "sequences served together"},                                      \
+        {"prompts",                                                                                \
+         OPTION_TEXT,                                                                              \
+         offsetof(struct kv_values, prompts),                                                      \
+         "256-1024",                                                                               \
+         0,                                                                                        \
+         0,                                                                                        \
+         NULL,                                                                                     \
+         "list of tokens of a prompt, or of ranges to draw from"},                                 \
+        {"answers",                                                                                \
+         OPTION_TEXT,                                                                              \
+         offsetof(struct kv_values, answers),                                                      \
+         "32-256",                                                                                 \
+         0,                                                                                        \
+         0,                                                                                        \
+         NULL,                                                                                     \
+         "list of tokens of an answer, or of ranges to draw from"},                                \
+        {"layers", OPTION_COUNT, offsetof(struct kv_values, layers),    "16", 1,                   \
+         1000,     NULL,         "layers, each with a cache of its own"},                          \
+        {"kv_heads",                                                                               \
+         OPTION_COUNT,                                                                             \
+         offsetof(struct kv_values, kv_heads),                                                     \
+         "8",                                                                                      \
+         1,                                                                                        \
+         1e4,                                                                                      \
+         NULL,                                                                                     \
+         "heads of keys and values"},                                                              \
+        {"head", OPTION_COUNT,      offsetof(struct kv_values, head), "128", 1, 1e5,               \
+         NULL,   "values of a head"},                                                              \
+    {                                                                                              \
+        "dtype", OPTION_CHOICE, offsetof(struct kv_values, type), "float16", 0, 0,                 \
+            NUMERIC_CHOICES, "of keys and values; int8 has 1 byte"                                 \
+    }
+
+struct kv_load {
+    struct kv_values values; /* the texts are not used after kv_load_open */
+    struct rng rng;
+    struct draws prompts, answers;
+    uint64_t *prompt, *answer; /* tokens of each sequence of the batch */
+    uint64_t longest_prompt, longest_answer;
+    uint64_t token_bytes; /* of one token's keys, or values, in one layer */
+};
+
+/* `owner` is the generator's name, for errors. kv_load_close gives back what it holds, also after
+ * an error. */
+enum status kv_load_open(struct kv_load *self, const struct kv_values *values, const char *owner,
+                         struct error *error) STATUS_CHECKED;
+void kv_load_close(struct kv_load *self);
+
+void kv_load_start(struct kv_load *self); /* before the first round, and after a rewind */
+void kv_load_draw(struct kv_load *self);  /* the next batch */
+
+#endif

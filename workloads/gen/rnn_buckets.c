@@ -1,0 +1,264 @@
+/* A recurrent network whose sequences are sorted into buckets by length, each bucket longer
+ * than the one before: what TensorFlow's users reported to fit under preallocation and to run
+ * out of memory under growth (tensorflow/tensorflow#6111). rnn_buckets.md has the sizes.
+ * 1. Variables are made first, of many sizes.
+ * 2. A step runs the cells of all layers, time by time; each leaves four tensors for the
+ *    backward pass. The outputs of all times are joined and projected to the vocabulary.
+ * 3. The backward pass goes back through time and lets go of what it has used.
+ * 4. At a step's end only the variables are left. */
+#include "workloads/gen/eager.h"
+
+#include <stdlib.h>
+
+#include "allocators/base/rng.h"
+#include "workloads/gen/draws.h"
+#include "workloads/gen/gen.h"
+#include "workloads/gen/parameter.h"
+
+#define TENSORS_PER_CELL 4
+
+struct rnn_values {
+    struct gen_common common;
+    const char *buckets;
+    uint64_t repeat, batch, hidden, layers, vocabulary;
+    int type;
+};
+
+struct rnn {
+    struct emit emit;
+    struct rnn_values values; /* the texts are not used after create */
+    struct rng rng;
+    struct draws buckets;
+    struct eager eager;
+    struct parameter embedding, projection;
+    struct parameter *cells, *biases; /* one of each per layer */
+    struct emit_list saved;           /* by the cells, the latest last */
+    uint64_t turn;                    /* buckets x repeat of them */
+    uint64_t length;                  /* of the bucket, in times */
+    uint64_t value;                   /* bytes */
+    bool ended;
+};
+
+static struct rnn *rnn_of(struct emit *emit)
+{
+    return (struct rnn *)emit;
+}
+
+static enum status start(struct emit *emit, struct error *error)
+{
+    struct rnn *self = rnn_of(emit);
+    const struct rnn_values *values = &self->values;
+    (void)error;
+    rng_seed(&self->rng, values->common.seed);
+    draws_start(&self->buckets);
+    eager_start(&self->eager, emit, (enum numeric)values->type);
+    self->value = numeric_value_bytes(self->eager.type);
+    emit_list_clear(&self->saved);
+    self->turn = 0;
+    self->ended = false;
+    uint64_t table = values->vocabulary * values->hidden;
+    uint64_t cell = 8 * values->hidden * values->hidden;
+    parameter_make(&self->eager, &self->embedding, table, table * self->value);
+    for (uint64_t i = 0; i < values->layers; i++) {
+        parameter_make(&self->eager, &self->cells[i], cell, cell * self->value);
+        parameter_make(&self->eager, &self->biases[i], 4 * values->hidden,
+                       4 * values->hidden * self->value);
+    }
+    parameter_make(&self->eager, &self->projection, table, table * self->value);
+    return STATUS_OK;
+}
+
+/* Gates, cell state, its hyperbolic tangent, and the hidden state. */
+static void cell_forward(struct rnn *self)
+{
+    uint64_t hidden = self->values.hidden;
+    uint64_t state = self->values.batch * hidden * self->value;
+    struct eager *eager = &self->eager;
+    emit_list_push(&self->emit, &self->saved,
+                   eager_product(eager, EAGER_FORWARD, self->values.batch, 4 * hidden, 2 * hidden,
+                                 true, "gates"));
+    emit_list_push(&self->emit, &self->saved, eager_map(eager, state, 4 * state, "cell"));
+    emit_list_push(&self->emit, &self->saved, eager_map(eager, state, state, "cell"));
+    emit_list_push(&self->emit, &self->saved, eager_map(eager, state, 2 * state, "hidden"));
+}
+
+/* Gradients of the gates, the weights and what flows on to the time before, which takes the
+ * place of `flow`. */
+static void cell_backward(struct rnn *self, struct parameter *cell, struct parameter *bias,
+                          struct emit_block *flow)
+{
+    const struct rnn_values *values = &self->values;
+    uint64_t state = values->batch * values->hidden * self->value;
+    struct eager *eager = &self->eager;
+    struct emit_block gates = eager_map(eager, 4 * state, 7 * state, "gradient");
+    emit_list_free(&self->emit, &self->saved, TENSORS_PER_CELL);
+    parameter_accumulate(eager, cell,
+                         eager_product(eager, EAGER_BACKWARD, 2 * values->hidden,
+                                       4 * values->hidden, values->batch, false, "gradient"));
+    parameter_accumulate(eager, bias,
+                         eager_bias_gradient(eager, values->batch, 4 * values->hidden));
+    struct emit_block next = eager_product(eager, EAGER_BACKWARD, values->batch, 2 * values->hidden,
+                                           4 * values->hidden, false, "gradient");
+    emit_free(&self->emit, &gates);
+    emit_free(&self->emit, flow);
+    *flow = next;
+}
+
+/* Joined outputs, their scores over the vocabulary, and back to the gradient of the outputs. */
+static struct emit_block project(struct rnn *self)
+{
+    const struct rnn_values *values = &self->values;
+    struct emit *emit = &self->emit;
+    struct eager *eager = &self->eager;
+    uint64_t rows = values->batch * self->length;
+    uint64_t joined_bytes = rows * values->hidden * self->value;
+    uint64_t score_bytes = rows * values->vocabulary * self->value;
+    struct emit_block joined = eager_map(eager, joined_bytes, joined_bytes, "outputs");
+    struct emit_block scores = eager_product(eager, EAGER_FORWARD, rows, values->vocabulary,
+                                             values->hidden, true, "scores");
+    struct emit_block chances = eager_map(eager, score_bytes, score_bytes, "scores");
+    struct emit_block loss = eager_map(eager, self->value, rows * self->value, "loss");
+    struct emit_block gradient = eager_map(eager, score_bytes, score_bytes, "gradient");
+    emit_free(emit, &chances);
+    emit_free(emit, &scores);
+    parameter_accumulate(eager, &self->projection,
+                         eager_product(eager, EAGER_BACKWARD, values->hidden, values->vocabulary,
+                                       rows, false, "gradient"));
+    struct emit_block flow = eager_product(eager, EAGER_BACKWARD, rows, values->hidden,
+                                           values->vocabulary, false, "gradient");
+    emit_free(emit, &gradient);
+    emit_free(emit, &joined);
+    emit_free(emit, &loss);
+    return flow;
+}
+
+static void update_one(struct rnn *self, struct parameter *parameter)
+{
+    emit_kernel(&self->emit, roofline_bytes_ns(3 * parameter->value.bytes));
+    emit_free(&self->emit, &parameter->gradient);
+}
+
+static void step(struct rnn *self)
+{
+    const struct rnn_values *values = &self->values;
+    struct emit *emit = &self->emit;
+    uint64_t rows = values->batch * self->length;
+    uint64_t input_bytes = rows * values->hidden * self->value;
+    struct emit_block ids = eager_map(&self->eager, 8 * rows, 0, "ids");
+    struct emit_block inputs = eager_map(&self->eager, input_bytes, input_bytes, "inputs");
+    for (uint64_t i = 0; i < self->length * values->layers; i++)
+        cell_forward(self);
+    struct emit_block outputs = project(self);
+    struct emit_block flow = {.held = false};
+    for (uint64_t time = self->length; time > 0; time--)
+        for (uint64_t layer = values->layers; layer > 0; layer--)
+            cell_backward(self, &self->cells[layer - 1], &self->biases[layer - 1], &flow);
+    emit_free(emit, &outputs);
+    struct emit_block gradient =
+        eager_map(&self->eager, self->embedding.value.bytes, input_bytes, "gradient");
+    parameter_accumulate(&self->eager, &self->embedding, gradient);
+    emit_free(emit, &flow);
+    emit_free(emit, &inputs);
+    emit_free(emit, &ids);
+    update_one(self, &self->embedding);
+    for (uint64_t layer = 0; layer < values->layers; layer++) {
+        update_one(self, &self->cells[layer]);
+        update_one(self, &self->biases[layer]);
+    }
+    update_one(self, &self->projection);
+    emit_step(emit);
+}
+
+/* The program returns; the libraries keep their workspaces. */
+static void finish(struct rnn *self)
+{
+    parameter_drop(&self->eager, &self->projection);
+    for (uint64_t i = self->values.layers; i > 0; i--) {
+        parameter_drop(&self->eager, &self->biases[i - 1]);
+        parameter_drop(&self->eager, &self->cells[i - 1]);
+    }
+    parameter_drop(&self->eager, &self->embedding);
+    self->ended = true;
+}
+
+static enum status advance(struct emit *emit, struct error *error)
+{
+    struct rnn *self = rnn_of(emit);
+    (void)error;
+    if (self->ended)
+        return STATUS_OK;
+    if (self->turn == self->buckets.count * self->values.repeat) {
+        finish(self);
+        return STATUS_OK;
+    }
+    if (self->turn++ % self->values.repeat == 0)
+        self->length = draws_next(&self->buckets, &self->rng);
+    step(self);
+    return STATUS_OK;
+}
+
+static void release(struct emit *emit)
+{
+    struct rnn *self = rnn_of(emit);
+    draws_close(&self->buckets);
+    emit_list_close(&self->saved);
+    free(self->cells);
+    free(self->biases);
+}
+
+static const struct emit_program program = {
+    .name = "rnn_buckets",
+    .source_bytes = sizeof(struct rnn),
+    .start = start,
+    .advance = advance,
+    .release = release,
+};
+
+static enum status create(const void *values, struct trace_source **out, struct error *error)
+{
+    static const char owner[] = "generator rnn_buckets";
+    struct emit *emit;
+    enum status status = emit_create(&program, &emit, error);
+    if (status != STATUS_OK)
+        return status;
+    struct rnn *self = rnn_of(emit);
+    self->values = *(const struct rnn_values *)values;
+    status = draws_parse(&self->buckets, self->values.buckets, DRAWS_CYCLE, 1, 1u << 20, owner,
+                         "buckets", error);
+    if (status == STATUS_OK) {
+        self->cells = calloc(self->values.layers, sizeof *self->cells);
+        self->biases = calloc(self->values.layers, sizeof *self->biases);
+        if (!self->cells || !self->biases)
+            status = error_set(error, STATUS_HOST_MEMORY, "%s: no host memory", owner);
+    }
+    if (status == STATUS_OK)
+        *out = &emit->source;
+    else
+        trace_close(&emit->source);
+    return status;
+}
+
+#define AT(field) offsetof(struct rnn_values, field)
+
+static const struct option options[] = {
+    GEN_COMMON_OPTIONS,
+    {"buckets", OPTION_TEXT, AT(buckets), "5;10;20;40", 0, 0, NULL,
+     "list of the times that a bucket's sequences have, in order"},
+    {"repeat", OPTION_COUNT, AT(repeat), "12", 1, 1e6, NULL, "steps with each bucket"},
+    {"batch", OPTION_COUNT, AT(batch), "256", 1, 1e6, NULL, "sequences"},
+    {"hidden", OPTION_COUNT, AT(hidden), "1536", 1, 1e6, NULL, "width of the hidden state"},
+    {"layers", OPTION_COUNT, AT(layers), "2", 1, 1000, NULL, "cells on top of each other"},
+    {"vocabulary", OPTION_COUNT, AT(vocabulary), "20000", 1, 1e8, NULL, "words"},
+    {"dtype", OPTION_CHOICE, AT(type), "float32", 0, 0, NUMERIC_CHOICES,
+     "of weights and activations; int8 counts as 16 bits here"},
+    {.name = NULL},
+};
+
+const struct gen_ops rnn_buckets_generator = {
+    .name = "rnn_buckets",
+    .summary = "a recurrent network over buckets of ever longer sequences",
+    .page = "workloads/gen/rnn_buckets.md",
+    .options = options,
+    .values_bytes = sizeof(struct rnn_values),
+    .create = create,
+};

@@ -1,0 +1,357 @@
+/* A transformer trained on sequences whose length differs from step to step. What it saves for
+ * the backward pass is proportional to the length, so hardly two steps ask for the same sizes:
+ * that turns a steady state into churn. varlen_transformer.md derives the sizes.
+ * 1. Weights are made first; the optimizer's state with the first update.
+ * 2. Forward: each layer leaves the tensors that its backward pass wants. With `recompute`
+ *    it leaves its input only.
+ * 3. Backward, last layer first: the layer's forward pass again where it was dropped, then
+ *    gradients, then its saved tensors are let go, the last one first.
+ * 4. The optimizer updates all weights; gradients are let go. */
+#include "workloads/gen/eager.h"
+
+#include <stdlib.h>
+
+#include "allocators/base/rng.h"
+#include "workloads/gen/draws.h"
+#include "workloads/gen/gen.h"
+#include "workloads/gen/parameter.h"
+
+#define WEIGHTS_PER_LAYER 6
+
+enum attention { ATTENTION_FLASH, ATTENTION_FULL };
+
+struct varlen_values {
+    struct gen_common common;
+    const char *lengths;
+    uint64_t steps, layers, hidden, heads, ffn, batch, vocabulary;
+    int type, attention, optimizer, draw;
+    bool recompute, master;
+};
+
+struct varlen {
+    struct emit emit;
+    struct varlen_values values; /* the texts are not used after create */
+    struct rng rng;
+    struct draws lengths;
+    struct eager eager;
+    struct parameter embedding;
+    struct parameter *weights;  /* WEIGHTS_PER_LAYER per layer */
+    struct parameter **updated; /* all of them, for the optimizer */
+    struct emit_block *scratch; /* one per parameter */
+    struct emit_list inputs;    /* of the layers */
+    struct emit_list saved;     /* by the layers, the latest last */
+    uint64_t step, length, value;
+    bool ended;
+};
+
+static struct varlen *varlen_of(struct emit *emit)
+{
+    return (struct varlen *)emit;
+}
+
+static size_t parameter_count(const struct varlen *self)
+{
+    return self->values.layers * WEIGHTS_PER_LAYER + 1;
+}
+
+/* Elements of a layer's weights: queries, keys and values; output; two of the feed-forward
+ * network; two norms. */
+static uint64_t weight_elements(const struct varlen_values *values, unsigned which)
+{
+    uint64_t h = values->hidden;
+    const uint64_t elements[WEIGHTS_PER_LAYER] = {2 * h, 3 * h * h,       h * h,
+                                                  2 * h, h * values->ffn, values->ffn * h};
+    return elements[which];
+}
+
+static enum status start(struct emit *emit, struct error *error)
+{
+    struct varlen *self = varlen_of(emit);
+    const struct varlen_values *values = &self->values;
+    (void)error;
+    rng_seed(&self->rng, values->common.seed);
+    draws_start(&self->lengths);
+    eager_start(&self->eager, emit, (enum numeric)values->type);
+    self->value = numeric_value_bytes(self->eager.type);
+    emit_list_clear(&self->inputs);
+    emit_list_clear(&self->saved);
+    self->step = 0;
+    self->ended = false;
+    uint64_t table = values->vocabulary * values->hidden;
+    parameter_make(&self->eager, &self->embedding, table, table * self->value);
+    self->updated[0] = &self->embedding;
+    for (size_t i = 0; i + 1 < parameter_count(self); i++) {
+        uint64_t elements = weight_elements(values, (unsigned)(i % WEIGHTS_PER_LAYER));
+        parameter_make(&self->eager, &self->weights[i], elements, elements * self->value);
+        self->updated[i + 1] = &self->weights[i];
+    }
+    return STATUS_OK;
+}
+
+static uint64_t rows_of(const struct varlen *self)
+{
+    return self->values.batch * self->length;
+}
+
+/* Bytes of one tensor of rows x hidden. */
+static uint64_t sheet_of(const struct varlen *self)
+{
+    return rows_of(self) * self->values.hidden * self->value;
+}
+
+static struct emit_block save(struct varlen *self, struct emit_block block)
+{
+    emit_list_push(&self->emit, &self->saved, block);
+    return block;
+}
+
+/* Scores, their dropout, and the weighted sum of values; what is saved beside the sum differs. */
+static void attend(struct varlen *self)
+{
+    const struct varlen_values *values = &self->values;
+    uint64_t sheet = sheet_of(self);
+    uint64_t scores = values->heads * self->length * self->length * values->batch;
+    struct eager *eager = &self->eager;
+    if (values->attention == ATTENTION_FULL) {
+        save(self, eager_map(eager, scores * self->value, 2 * sheet, "scores"));
+        save(self, eager_map(eager, scores, 0, "mask"));
+        save(self, eager_map(eager, scores * self->value, scores * (self->value + 1), "scores"));
+    } else {
+        save(self, emit_alloc(&self->emit, 4 * values->heads * rows_of(self), "scores"));
+    }
+    save(self, emit_alloc(&self->emit, sheet, "attention"));
+    emit_kernel(&self->emit,
+                roofline_product_ns(eager->type, rows_of(self), 2 * self->length, values->hidden));
+}
+
+/* Dropout and the sum with the layer's stream; leaves the mask and the sum, lets go of `branch`. */
+static void add_branch(struct varlen *self, struct emit_block *branch)
+{
+    uint64_t sheet = sheet_of(self);
+    save(self, eager_map(&self->eager, sheet / self->value, sheet, "mask"));
+    struct emit_block dropped = eager_map(&self->eager, sheet, sheet, "dropped");
+    emit_free(&self->emit, branch);
+    save(self, eager_map(&self->eager, sheet, 2 * sheet, "stream"));
+    emit_free(&self->emit, &dropped);
+}
+
+/* Pushes what the layer saves; the last of it is the layer's output. */
+static void layer_forward(struct varlen *self)
+{
+    const struct varlen_values *values = &self->values;
+    struct eager *eager = &self->eager;
+    uint64_t rows = rows_of(self);
+    uint64_t sheet = sheet_of(self);
+    uint64_t wide = rows * values->ffn * self->value;
+    save(self, eager_map(eager, sheet, sheet, "norm"));
+    save(self, eager_product(eager, EAGER_FORWARD, rows, 3 * values->hidden, values->hidden, true,
+                             "qkv"));
+    attend(self);
+    struct emit_block branch = eager_product(eager, EAGER_FORWARD, rows, values->hidden,
+                                             values->hidden, true, "projection");
+    add_branch(self, &branch);
+    save(self, eager_map(eager, sheet, sheet, "norm"));
+    save(self, eager_product(eager, EAGER_FORWARD, rows, values->ffn, values->hidden, true,
+                             "feed-forward"));
+    save(self, eager_map(eager, wide, wide, "feed-forward"));
+    branch =
+        eager_product(eager, EAGER_FORWARD, rows, values->hidden, values->ffn, true, "projection");
+    add_branch(self, &branch);
+}
+
+/* The gradient of the layer's input takes the place of `flow`. */
+static void layer_backward(struct varlen *self, struct parameter *weights, struct emit_block *flow)
+{
+    static const unsigned products[] = {5, 4, 2, 1}; /* of the weights, last one first */
+    const struct varlen_values *values = &self->values;
+    const uint64_t inputs[] = {values->ffn, values->hidden, values->hidden, values->hidden};
+    struct eager *eager = &self->eager;
+    uint64_t rows = rows_of(self);
+    for (unsigned i = 0; i < 4; i++) {
+        struct parameter *weight = &weights[products[i]];
+        uint64_t output = weight->elements / inputs[i];
+        struct emit_block input_gradient =
+            eager_product(eager, EAGER_BACKWARD, rows, inputs[i], output, false, "gradient");
+        parameter_accumulate(
+            eager, weight,
+            eager_product(eager, EAGER_BACKWARD, output, inputs[i], rows, false, "gradient"));
+        emit_free(&self->emit, flow);
+        *flow = input_gradient;
+    }
+    for (unsigned i = 0; i < WEIGHTS_PER_LAYER; i += 3)
+        parameter_accumulate(
+            eager, &weights[i],
+            eager_map(eager, weights[i].value.bytes, 2 * sheet_of(self), "gradient"));
+}
+
+/* Scores over the vocabulary and their loss; gives the gradient of the last layer's output. */
+static struct emit_block head(struct varlen *self)
+{
+    const struct varlen_values *values = &self->values;
+    struct emit *emit = &self->emit;
+    struct eager *eager = &self->eager;
+    uint64_t rows = rows_of(self);
+    uint64_t score_bytes = rows * values->vocabulary * 4;
+    struct emit_block scores = eager_product(eager, EAGER_FORWARD, rows, values->vocabulary,
+                                             values->hidden, false, "vocabulary");
+    struct emit_block wide = eager_map(eager, score_bytes, scores.bytes, "vocabulary");
+    struct emit_block chances = eager_map(eager, score_bytes, score_bytes, "vocabulary");
+    emit_free(emit, &wide);
+    struct emit_block gradient = eager_map(eager, scores.bytes, score_bytes, "gradient");
+    emit_free(emit, &chances);
+    emit_free(emit, &scores);
+    struct emit_block flow = eager_product(eager, EAGER_BACKWARD, rows, values->hidden,
+                                           values->vocabulary, false, "gradient");
+    parameter_accumulate(eager, &self->embedding,
+                         eager_product(eager, EAGER_BACKWARD, values->vocabulary, values->hidden,
+                                       rows, false, "gradient"));
+    emit_free(emit, &gradient);
+    return flow;
+}
+
+static void forward(struct varlen *self)
+{
+    uint64_t sheet = sheet_of(self);
+    emit_list_push(&self->emit, &self->inputs, eager_map(&self->eager, sheet, sheet, "stream"));
+    for (uint64_t layer = 0; layer < self->values.layers; layer++) {
+        size_t before = self->saved.count;
+        layer_forward(self);
+        if (!self->values.recompute)
+            continue;
+        emit_list_push(&self->emit, &self->inputs, emit_list_pop(&self->saved));
+        emit_list_free(&self->emit, &self->saved, self->saved.count - before);
+    }
+}
+
+static void backward(struct varlen *self)
+{
+    struct emit *emit = &self->emit;
+    struct emit_block flow = head(self);
+    size_t per_layer = self->saved.count / self->values.layers;
+    for (uint64_t layer = self->values.layers; layer > 0; layer--) {
+        if (self->values.recompute) {
+            emit_list_free(emit, &self->inputs, 1);
+            layer_forward(self);
+            per_layer = self->saved.count;
+        }
+        layer_backward(self, &self->weights[(layer - 1) * WEIGHTS_PER_LAYER], &flow);
+        emit_list_free(emit, &self->saved, per_layer);
+    }
+    emit_list_free(emit, &self->inputs, 1);
+    struct emit_block gradient =
+        eager_map(&self->eager, self->embedding.value.bytes, sheet_of(self), "gradient");
+    parameter_accumulate(&self->eager, &self->embedding, gradient);
+    emit_free(emit, &flow);
+}
+
+static void finish(struct varlen *self)
+{
+    for (size_t i = parameter_count(self); i > 0; i--)
+        parameter_drop(&self->eager, self->updated[i - 1]);
+    self->ended = true;
+}
+
+static enum status advance(struct emit *emit, struct error *error)
+{
+    struct varlen *self = varlen_of(emit);
+    (void)error;
+    if (self->ended)
+        return STATUS_OK;
+    if (self->step == self->values.steps) {
+        finish(self);
+        return STATUS_OK;
+    }
+    self->length = draws_next(&self->lengths, &self->rng);
+    struct emit_block ids = eager_map(&self->eager, 8 * rows_of(self), 0, "ids");
+    forward(self);
+    backward(self);
+    emit_free(emit, &ids);
+    parameter_update(&self->eager, self->updated, parameter_count(self),
+                     (enum optimizer)self->values.optimizer, self->values.master, self->scratch);
+    for (size_t i = 0; i < parameter_count(self); i++)
+        emit_free(emit, &self->updated[i]->gradient);
+    emit_step(emit);
+    self->step++;
+    return STATUS_OK;
+}
+
+static void release(struct emit *emit)
+{
+    struct varlen *self = varlen_of(emit);
+    draws_close(&self->lengths);
+    emit_list_close(&self->inputs);
+    emit_list_close(&self->saved);
+    free(self->weights);
+    free(self->updated);
+    free(self->scratch);
+}
+
+static const struct emit_program program = {
+    .name = "varlen_transformer",
+    .source_bytes = sizeof(struct varlen),
+    .start = start,
+    .advance = advance,
+    .release = release,
+};
+
+static enum status create(const void *values, struct trace_source **out, struct error *error)
+{
+    static const char owner[] = "generator varlen_transformer";
+    struct emit *emit;
+    enum status status = emit_create(&program, &emit, error);
+    if (status != STATUS_OK)
+        return status;
+    struct varlen *self = varlen_of(emit);
+    self->values = *(const struct varlen_values *)values;
+    self->values.master = self->values.master && self->values.type != NUMERIC_FLOAT32;
+    status = draws_parse(&self->lengths, self->values.lengths, (enum draws_order)self->values.draw,
+                         1, 1u << 20, owner, "lengths", error);
+    if (status == STATUS_OK) {
+        self->weights = calloc(parameter_count(self), sizeof *self->weights);
+        self->updated = calloc(parameter_count(self), sizeof *self->updated);
+        self->scratch = calloc(parameter_count(self), sizeof *self->scratch);
+        if (!self->weights || !self->updated || !self->scratch)
+            status = error_set(error, STATUS_HOST_MEMORY, "%s: no host memory", owner);
+    }
+    if (status == STATUS_OK)
+        *out = &emit->source;
+    else
+        trace_close(&emit->source);
+    return status;
+}
+
+#define AT(field) offsetof(struct varlen_values, field)
+
+static const struct option options[] = {
+    GEN_COMMON_OPTIONS,
+    {"steps", OPTION_COUNT, AT(steps), "40", 1, 1e7, NULL, "training steps"},
+    {"lengths", OPTION_TEXT, AT(lengths), "128-2048", 0, 0, NULL,
+     "list of lengths, or of ranges to draw from, in tokens"},
+    {"draw", OPTION_CHOICE, AT(draw), "random", 0, 0, DRAWS_CHOICES,
+     "whether the lengths are drawn or taken in turn"},
+    {"batch", OPTION_COUNT, AT(batch), "4", 1, 1e6, NULL, "sequences"},
+    {"layers", OPTION_COUNT, AT(layers), "12", 1, 1000, NULL, "layers"},
+    {"hidden", OPTION_COUNT, AT(hidden), "1024", 1, 1e6, NULL, "width of the stream"},
+    {"heads", OPTION_COUNT, AT(heads), "16", 1, 1e4, NULL, "of attention"},
+    {"ffn", OPTION_COUNT, AT(ffn), "4096", 1, 1e7, NULL, "width of the feed-forward network"},
+    {"vocabulary", OPTION_COUNT, AT(vocabulary), "32000", 1, 1e8, NULL, "words"},
+    {"dtype", OPTION_CHOICE, AT(type), "bfloat16", 0, 0, NUMERIC_CHOICES,
+     "of weights and activations; int8 counts as 16 bits here"},
+    {"attention", OPTION_CHOICE, AT(attention), "flash", 0, 0, "flash|full",
+     "full saves the scores, quadratic in the length"},
+    {"recompute", OPTION_BOOL, AT(recompute), "no", 0, 0, NULL,
+     "layers save only their input and run again in the backward pass"},
+    {"optimizer", OPTION_CHOICE, AT(optimizer), "adam", 0, 0, OPTIMIZER_CHOICES, "of all weights"},
+    {"master", OPTION_BOOL, AT(master), "yes", 0, 0, NULL,
+     "a float32 copy of weights that have fewer bits"},
+    {.name = NULL},
+};
+
+const struct gen_ops varlen_transformer_generator = {
+    .name = "varlen_transformer",
+    .summary = "a transformer trained on sequences of ever other lengths",
+    .page = "workloads/gen/varlen_transformer.md",
+    .options = options,
+    .values_bytes = sizeof(struct varlen_values),
+    .create = create,
+};
