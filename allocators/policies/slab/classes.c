@@ -3,20 +3,24 @@
 #define FIRST_SLAB_BYTES (16 * KIB)
 #define FIRST_BLOCKS     2u
 
-static void link_slab(struct slab_policy *self, struct slab *slab)
+static void link_slab(struct slab_policy *self, struct slab *slab, unsigned eighth)
 {
     struct slab_class *class = self->classes[slab->class];
-    struct slab **head = &class->slabs[slab->live];
+    struct slab *head = class->slabs[eighth];
+    slab->eighth = (uint8_t)eighth;
     slab->previous = NULL;
-    slab->next = *head;
-    if (*head)
-        (*head)->previous = slab;
-    *head = slab;
-    class->partial |= UINT32_C(1) << slab->live;
-    self->available[slab->class / 64] |= UINT64_C(1) << slab->class % 64;
+    slab->next = head;
+    class->slabs[eighth] = slab;
+    if (head) {
+        head->previous = slab;
+        return;
+    }
+    if (!class->partial)
+        self->available[slab->class / 64] |= UINT64_C(1) << slab->class % 64;
+    class->partial |= UINT32_C(1) << eighth;
 }
 
-static void unlink_slab(struct slab_policy *self, struct slab *slab)
+static void unlink_slab(struct slab_policy *self, const struct slab *slab)
 {
     struct slab_class *class = self->classes[slab->class];
     if (slab->next)
@@ -25,12 +29,18 @@ static void unlink_slab(struct slab_policy *self, struct slab *slab)
         slab->previous->next = slab->next;
         return;
     }
-    class->slabs[slab->live] = slab->next;
+    class->slabs[slab->eighth] = slab->next;
     if (slab->next)
         return;
-    class->partial &= ~(UINT32_C(1) << slab->live);
+    class->partial &= ~(UINT32_C(1) << slab->eighth);
     if (!class->partial)
         self->available[slab->class / 64] &= ~(UINT64_C(1) << slab->class % 64);
+}
+
+/* Where a slab with a free block belongs: 0 only where it is empty. */
+static unsigned eighth_of(const struct slab *slab)
+{
+    return (slab->live * (unsigned)slab->scale + 255) / 256;
 }
 
 static size_t record_bytes(const struct slab *slab)
@@ -73,10 +83,12 @@ static enum status new_slab(struct slab_policy *self, unsigned index, struct sla
     slab->free_mask = blocks == 32 ? ~UINT32_C(0) : (UINT32_C(1) << blocks) - 1;
     span->mark = 1;
     span->requested_bytes = (uint64_t)(uintptr_t)slab;
-    self->supply.totals.live_bytes += span->requested_bytes;
     for (uint32_t i = 0; i < blocks; i++)
         policy_hole_added(&self->base, class->bytes);
-    link_slab(self, slab);
+    slab->scale = (uint16_t)(2048 / blocks);
+    link_slab(self, slab, 0);
+    class->empty_slabs++;
+    self->emptied[index / 64] |= UINT64_C(1) << index % 64;
     *out = slab;
     return STATUS_OK;
 }
@@ -112,22 +124,26 @@ enum status slab_take(struct slab_policy *self, uint64_t bytes, struct policy_bl
     }
     struct slab_class *class = self->classes[index];
     struct slab *slab;
-    if (class->partial) {
+    if (__builtin_expect(class->partial != 0, 1)) {
         slab = class->slabs[31u - (unsigned)__builtin_clz(class->partial)];
-        if (!slab->live && --class->empty_slabs == 0)
-            self->emptied[index / 64] &= ~(UINT64_C(1) << index % 64);
     } else {
         enum status status = new_slab(self, index, &slab);
         if (status != STATUS_OK)
             return status;
     }
-    unlink_slab(self, slab);
+    if (slab->eighth == 0 && --class->empty_slabs == 0)
+        self->emptied[index / 64] &= ~(UINT64_C(1) << index % 64);
     unsigned block = (unsigned)__builtin_ctz(slab->free_mask);
     slab->free_mask &= slab->free_mask - 1;
     slab->live++;
     slab->wasted[block] = (uint32_t)(class->bytes - bytes);
-    if (slab->free_mask)
-        link_slab(self, slab);
+    unsigned eighth = eighth_of(slab);
+    if (!slab->free_mask) {
+        unlink_slab(self, slab);
+    } else if (eighth != slab->eighth) {
+        unlink_slab(self, slab);
+        link_slab(self, slab, eighth);
+    }
     class->live_blocks++;
     policy_hole_removed(&self->base, class->bytes);
     out->address = slab->address + block * class->bytes;
@@ -140,14 +156,19 @@ void slab_give(struct slab_policy *self, const struct policy_block *block)
 {
     struct slab *slab = (struct slab *)(uintptr_t)block->cookie;
     struct slab_class *class = self->classes[slab->class];
-    unsigned index = (unsigned)((block->address - slab->address) / class->bytes);
-    if (slab->free_mask)
-        unlink_slab(self, slab);
-    slab->free_mask |= UINT32_C(1) << index;
+    uint64_t offset = block->address - slab->address;
+    bool was_full = !slab->free_mask;
+    slab->free_mask |= UINT32_C(1) << offset / class->bytes;
     slab->live--;
     class->live_blocks--;
     policy_hole_added(&self->base, class->bytes);
-    if (slab->live == 0) {
+    unsigned eighth = eighth_of(slab);
+    if (!was_full) {
+        if (eighth == slab->eighth)
+            return;
+        unlink_slab(self, slab);
+    }
+    if (eighth == 0) {
         if (class->empty_slabs >= self->keep) {
             drop_slab(self, slab);
             return;
@@ -155,7 +176,7 @@ void slab_give(struct slab_policy *self, const struct policy_block *block)
         class->empty_slabs++;
         self->emptied[slab->class / 64] |= UINT64_C(1) << slab->class % 64;
     }
-    link_slab(self, slab);
+    link_slab(self, slab, eighth);
 }
 
 /* Returns all empty slabs. */

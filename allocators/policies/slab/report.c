@@ -91,6 +91,7 @@ void slab_walk(const struct policy *base, policy_visit *visit, void *argument)
 struct check {
     struct policy_totals totals;
     uint64_t usable_bytes;
+    uint64_t kind_bytes[2], pieces, piece_requested; /* as the heap sees it */
     uint64_t live_of[SLAB_CLASSES], listed_of[SLAB_CLASSES], empty_of[SLAB_CLASSES];
 };
 
@@ -129,10 +130,11 @@ static enum status check_class(const struct slab_policy *self, unsigned index,
     uint64_t listed = 0;
     bool right =
         class->live_blocks == check->live_of[index] && class->empty_slabs == check->empty_of[index];
-    for (unsigned live = 0; live < SLAB_MOST_BLOCKS; live++) {
-        right &= (class->partial >> live & 1) == (class->slabs[live] != NULL);
-        for (const struct slab *slab = class->slabs[live]; slab; slab = slab->next) {
-            right &= slab->live == live && slab->class == index && slab->free_mask;
+    for (unsigned e = 0; e < SLAB_EIGHTHS; e++) {
+        right &= (class->partial >> e & 1) == (class->slabs[e] != NULL);
+        for (const struct slab *slab = class->slabs[e]; slab; slab = slab->next) {
+            right &= slab->eighth == e && slab->class == index && slab->free_mask;
+            right &= (e + 1 >= slab->live * 8u / slab->blocks) && ((e == 0) == (slab->live == 0));
             right &= !slab->next || slab->next->previous == slab;
             listed++;
         }
@@ -151,46 +153,69 @@ static enum status check_totals(const struct slab_policy *self, const struct che
                                 struct error *error)
 {
     const struct policy_totals *totals = &self->base.totals;
-    const struct policy_totals *supply = &self->supply.totals;
     if (totals->live_bytes != check->totals.live_bytes ||
         totals->granted_bytes != check->totals.granted_bytes ||
-        totals->live_blocks != check->totals.live_blocks ||
-        totals->reserved_bytes != supply->reserved_bytes ||
-        totals->releasable_bytes != supply->releasable_bytes)
+        totals->live_blocks != check->totals.live_blocks)
         return error_set(error, STATUS_CORRUPT,
                          "slab: the totals (live %" PRIu64 ", granted %" PRIu64
                          ") differ from the blocks (%" PRIu64 ", %" PRIu64 ")",
                          totals->live_bytes, totals->granted_bytes, check->totals.live_bytes,
                          check->totals.granted_bytes);
-    if (self->kind_bytes[0] + self->kind_bytes[1] != supply->granted_bytes ||
-        self->heap.lists[SLAB_EMPTY]->free_bytes != supply->releasable_bytes)
+    if (self->kind_bytes[SLAB_SMALL] != check->kind_bytes[SLAB_SMALL] ||
+        self->kind_bytes[SLAB_LARGE] != check->kind_bytes[SLAB_LARGE] ||
+        self->heap.lists[SLAB_EMPTY]->free_bytes != totals->releasable_bytes)
         return error_set(error, STATUS_CORRUPT, "slab: the books of the supply do not add up");
-    if (self->base.watch &&
-        self->base.watch->usable_bytes != check->usable_bytes + self->supply_watch.usable_bytes)
+    if (self->base.watch && self->base.watch->usable_bytes != check->usable_bytes)
         return error_set(error, STATUS_CORRUPT, "slab: the hole watch is off");
     return STATUS_OK;
+}
+
+static enum status check_piece(const struct slab_policy *self, const struct span *span,
+                               struct check *check, struct error *error)
+{
+    if (!span->used) {
+        if (self->base.watch)
+            check->usable_bytes += span->bytes - span->bytes % self->base.watch->unit_bytes;
+        return STATUS_OK;
+    }
+    check->kind_bytes[span->owner] += span->bytes;
+    check->pieces++;
+    check->piece_requested += span->requested_bytes;
+    if (span->mark)
+        return check_slab(self, span, check, error);
+    check->totals.live_blocks++;
+    check->totals.live_bytes += span->requested_bytes;
+    check->totals.granted_bytes += span->bytes;
+    return STATUS_OK;
+}
+
+/* The heap by itself: to it a slab is one used piece, whatever is free inside. */
+static enum status check_heap(const struct slab_policy *self, const struct check *check,
+                              struct error *error)
+{
+    struct heap heap = self->heap;
+    struct policy books = {.totals = self->base.totals};
+    books.totals.granted_bytes = self->kind_bytes[SLAB_SMALL] + self->kind_bytes[SLAB_LARGE];
+    books.totals.live_blocks = check->pieces;
+    books.totals.live_bytes = check->piece_requested;
+    heap.policy = &books;
+    return heap_validate(&heap, "slab", error);
 }
 
 enum status slab_validate(const struct policy *base, struct error *error)
 {
     const struct slab_policy *self = (const struct slab_policy *)base;
     struct check check = {.usable_bytes = 0};
-    enum status status = heap_validate(&self->heap, "slab", error);
+    enum status status = STATUS_OK;
     for (uint32_t i = 0; status == STATUS_OK && i < self->heap.segment_count; i++) {
         uint32_t p = self->heap.segments[i].first;
-        for (; status == STATUS_OK && p; p = self->heap.spans.at[p].next) {
-            const struct span *span = &self->heap.spans.at[p];
-            if (span->used && span->mark) {
-                status = check_slab(self, span, &check, error);
-            } else if (span->used) {
-                check.totals.live_blocks++;
-                check.totals.live_bytes += span->requested_bytes;
-                check.totals.granted_bytes += span->bytes;
-            }
-        }
+        for (; status == STATUS_OK && p; p = self->heap.spans.at[p].next)
+            status = check_piece(self, &self->heap.spans.at[p], &check, error);
     }
     for (unsigned c = 0; status == STATUS_OK && c < SLAB_CLASSES; c++)
         if (self->classes[c])
             status = check_class(self, c, &check, error);
-    return status == STATUS_OK ? check_totals(self, &check, error) : status;
+    if (status == STATUS_OK)
+        status = check_totals(self, &check, error);
+    return status == STATUS_OK ? check_heap(self, &check, error) : status;
 }

@@ -14,25 +14,6 @@ static const struct option slab_options[] = {
     {NULL, OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
 };
 
-/* What happened in the supply's own books shows in the policy's. */
-static void settle(struct slab_policy *self)
-{
-    self->base.totals.reserved_bytes = self->supply.totals.reserved_bytes;
-    self->base.totals.releasable_bytes = self->supply.totals.releasable_bytes;
-    if (self->base.watch) {
-        self->base.watch->usable_bytes += self->supply_watch.usable_bytes - self->usable_seen;
-        self->usable_seen = self->supply_watch.usable_bytes;
-    }
-}
-
-static void watch_supply(struct slab_policy *self)
-{
-    if (self->base.watch && !self->supply.watch) {
-        self->supply_watch.unit_bytes = self->base.watch->unit_bytes;
-        self->supply.watch = &self->supply_watch;
-    }
-}
-
 /* Large blocks are their own pieces. */
 static enum status take_large(struct slab_policy *self, uint64_t requested_bytes,
                               struct policy_block *out)
@@ -44,7 +25,6 @@ static enum status take_large(struct slab_policy *self, uint64_t requested_bytes
         return status;
     struct span *span = &self->heap.spans.at[piece];
     span->requested_bytes = requested_bytes;
-    self->supply.totals.live_bytes += requested_bytes;
     out->address = span->address;
     out->granted_bytes = bytes;
     out->cookie = piece;
@@ -55,7 +35,6 @@ static enum status slab_alloc(struct policy *base, const struct policy_request *
                               struct policy_block *out)
 {
     struct slab_policy *self = slab_of(base);
-    watch_supply(self);
     if (self->pages)
         slab_pages_note(self->pages, request->stream);
     enum status status = request->bytes <= self->largest_class_bytes
@@ -68,7 +47,6 @@ static enum status slab_alloc(struct policy *base, const struct policy_request *
     } else {
         self->failures += status == STATUS_NO_MEMORY;
     }
-    settle(self);
     return status;
 }
 
@@ -84,7 +62,6 @@ static enum status slab_free(struct policy *base, const struct policy_block *blo
         slab_give(self, block);
     else
         slab_restore(self, (uint32_t)block->cookie);
-    settle(self);
     return STATUS_OK;
 }
 
@@ -96,7 +73,6 @@ static enum status slab_trim(struct policy *base, uint64_t keep_bytes)
     enum status status = cached > keep_bytes ? slab_release(self, cached - keep_bytes) : STATUS_OK;
     if (self->pages)
         slab_pages_drain(self->pages);
-    settle(self);
     return status;
 }
 
@@ -128,7 +104,7 @@ static enum status slab_create(const struct policy_context *context, const void 
     self->largest_class_bytes = slab_class_bytes(slab_class_of(values->largest_class_bytes));
     self->keep = (uint32_t)values->keep;
     self->slack = values->slack;
-    heap_open(&self->heap, &self->supply, context);
+    heap_open(&self->heap, &self->base, context);
     enum status status = STATUS_OK;
     if (values->virtual)
         status = slab_pages_open(context, &self->pages);

@@ -9,9 +9,9 @@
  * 1. Sizes have classes in steps of 256 bytes up to 4 KiB and eight to a doubling above, so
  *    that less than an eighth of a block is wasted. Requests above the largest class are large
  *    and rounded to 256 bytes.
- * 2. A slab is a run of up to 32 blocks of one class; a bitmap says which are free. It is taken
- *    from the fullest slab of the class, its lowest free block: emptier slabs drain. The more
- *    blocks of a class are live, the more a new slab holds, so that what lies idle in the last
+ * 2. A slab is a run of up to 32 blocks of one class; a bitmap says which are free. A request
+ *    gets the lowest free block of the fullest slab of its class, told apart by eighths, so that
+ *    emptier ones drain. The more blocks of a class are live, the more a new slab holds, so that what lies idle in the last
  *    slab stays a fraction of what is used.
  * 3. Slabs and large blocks are cut, best fit, from segments of their own kind each; a segment
  *    that has become empty serves both. Small ones never pin what large ones need.
@@ -36,24 +36,28 @@
 #define SLAB_LARGEST_BYTES (16 * MIB)
 #define SLAB_PAGE_BYTES    (2 * MIB) /* the driver charges multiples of it */
 
+#define SLAB_EIGHTHS 9u /* empty, up to one eighth, .. up to all but one block */
+
 /* The lists of the heap: holes in segments of either kind, and empty segments. */
 enum slab_list { SLAB_SMALL, SLAB_LARGE, SLAB_EMPTY, SLAB_LISTS };
 
 struct slab {
     uint64_t address;
-    struct slab *previous, *next; /* of the same class and number of live blocks */
+    struct slab *previous, *next; /* in its list */
     uint32_t piece;               /* of the heap */
     uint32_t free_mask;           /* bit b: block b is free */
+    uint16_t scale;               /* eighths of all blocks that one is, in 256ths */
     uint8_t class, blocks, live;
+    uint8_t eighth;    /* which list of its class it is in */
     uint32_t wasted[]; /* by block: granted less requested bytes */
 };
 
 struct slab_class {
-    uint64_t bytes;                       /* of a block */
-    uint64_t live_blocks;                 /* in all slabs */
-    uint32_t partial;                     /* bit n: some slab has n live blocks and a free one */
-    uint32_t empty_slabs;                 /* kept */
-    struct slab *slabs[SLAB_MOST_BLOCKS]; /* by live blocks; full ones are in no list */
+    uint64_t bytes;                   /* of a block */
+    uint64_t live_blocks;             /* in all slabs */
+    uint32_t partial;                 /* bit e: a slab with a free block is in list e */
+    uint32_t empty_slabs;             /* kept */
+    struct slab *slabs[SLAB_EIGHTHS]; /* by how full they are; full ones are in no list */
 };
 
 struct slab_values {
@@ -68,10 +72,7 @@ struct slab_pages;
 
 struct slab_policy {
     struct policy base;
-    /* The supply's own books: used pieces are slabs and large blocks. A slab's requested bytes
-     * stand for the address of its record there, and its piece is marked. */
-    struct policy supply;
-    struct heap heap;
+    struct heap heap;         /* used pieces are large blocks and slabs, which are marked */
     struct slab_pages *pages; /* NULL: not over virtual memory */
     struct slab_class *classes[SLAB_CLASSES];
     uint64_t available[2]; /* bit c: class c has a free block in a slab */
@@ -83,8 +84,6 @@ struct slab_policy {
     uint32_t keep;
     double slack;
     uint64_t flushes, retries, failures;
-    struct policy_hole_watch supply_watch; /* of the holes in the supply */
-    uint64_t usable_seen;                  /* of it, told to the watch of the policy */
 };
 
 static inline unsigned slab_class_of(uint64_t bytes)
@@ -107,7 +106,7 @@ static inline struct slab_policy *slab_of(struct policy *base)
     return (struct slab_policy *)base;
 }
 
-/* A piece is a slab; its record. */
+/* The record of a slab, kept in the requested bytes of its piece. */
 static inline struct slab *slab_record(const struct span *piece)
 {
     return (struct slab *)(uintptr_t)piece->requested_bytes;

@@ -10,30 +10,31 @@ static void note_used(struct slab_policy *self, enum slab_list kind, uint32_t pi
     struct span *span = &self->heap.spans.at[piece];
     span->owner = kind;
     span->mark = 0;
-    span->requested_bytes = 0;
     self->kind_bytes[kind] += span->bytes;
     uint64_t used = self->kind_bytes[0] + self->kind_bytes[1];
     if (used > self->most_used_bytes)
         self->most_used_bytes = used;
-    self->supply.totals.granted_bytes += span->bytes;
-    self->supply.totals.live_blocks++;
 }
 
 /* Gives a used piece back to its kind; a segment that is empty then serves both kinds. */
 void slab_restore(struct slab_policy *self, uint32_t piece)
 {
-    const struct span *span = &self->heap.spans.at[piece];
-    uint32_t kind = span->owner;
-    self->kind_bytes[kind] -= span->bytes;
-    self->supply.totals.granted_bytes -= span->bytes;
-    self->supply.totals.live_blocks--;
-    self->supply.totals.live_bytes -= span->requested_bytes;
-    piece = heap_give(&self->heap, piece, kind);
-    span = &self->heap.spans.at[piece];
-    if (!span->previous && !span->next) {
-        heap_remove(&self->heap, piece);
-        heap_put(&self->heap, piece, SLAB_EMPTY);
+    const struct span *at = self->heap.spans.at;
+    uint32_t kind = at[piece].owner;
+    self->kind_bytes[kind] -= at[piece].bytes;
+    uint32_t next = at[piece].next;
+    if (next && !at[next].used) {
+        heap_remove(&self->heap, next);
+        heap_join(&self->heap, piece, next);
     }
+    uint32_t previous = at[piece].previous;
+    if (previous && !at[previous].used) {
+        heap_remove(&self->heap, previous);
+        heap_join(&self->heap, previous, piece);
+        piece = previous;
+    }
+    bool empty = !at[piece].previous && !at[piece].next;
+    heap_put(&self->heap, piece, empty ? SLAB_EMPTY : kind);
 }
 
 /* A piece of `list`, cut to at most `bytes`; 0: none holds `least_bytes`. */
@@ -78,7 +79,7 @@ static uint64_t growth(const struct slab_policy *self, enum slab_list kind, uint
 /* A segment of `bytes` within the limit. */
 static enum status grow(struct slab_policy *self, uint64_t bytes, uint32_t *piece)
 {
-    uint64_t held = self->supply.totals.reserved_bytes;
+    uint64_t held = self->base.totals.reserved_bytes;
     if (bytes > self->limit_bytes || held > self->limit_bytes - bytes)
         return STATUS_REFUSED;
     return heap_grow(&self->heap, bytes, piece);
@@ -95,7 +96,7 @@ static enum status ask_again(struct slab_policy *self, uint64_t bytes, uint32_t 
 {
     enum status status = STATUS_REFUSED;
     for (int all = 0; all <= 1 && status == STATUS_REFUSED; all++) {
-        if (!self->supply.totals.releasable_bytes)
+        if (!self->base.totals.releasable_bytes)
             break;
         self->retries++;
         self->flushes += (uint64_t)all;
@@ -114,7 +115,7 @@ static enum status obtain(struct slab_policy *self, enum slab_list kind, uint64_
 {
     uint64_t wanted = growth(self, kind, bytes);
     uint64_t least = size_round_up(bytes, SLAB_PAGE_BYTES);
-    uint64_t held = self->supply.totals.reserved_bytes;
+    uint64_t held = self->base.totals.reserved_bytes;
     uint64_t allowed = allowed_bytes(self, least);
     enum status status = STATUS_OK;
     if (!self->pages && held + wanted > allowed)
@@ -138,7 +139,7 @@ static enum status obtain_pages(struct slab_policy *self, enum slab_list kind, u
 {
     uint64_t wanted = growth(self, kind, bytes);
     enum status status = STATUS_OK;
-    if (self->supply.totals.reserved_bytes + wanted > allowed_bytes(self, wanted))
+    if (self->base.totals.reserved_bytes + wanted > allowed_bytes(self, wanted))
         status = slab_release(self, wanted);
     if (status == STATUS_OK)
         status = obtain(self, kind, bytes, piece);
@@ -151,18 +152,27 @@ static enum status obtain_pages(struct slab_policy *self, enum slab_list kind, u
     return status;
 }
 
+/* A hole for a kind without asking below; 0: none. What is cut from an empty segment belongs to
+ * the kind. Empty slabs are returned before an empty segment is broken for small ones. */
+static uint32_t find(struct slab_policy *self, enum slab_list kind, uint64_t least_bytes,
+                     uint64_t bytes)
+{
+    uint32_t piece = take_from(self, kind, kind, least_bytes, bytes);
+    if (!piece && kind == SLAB_LARGE)
+        piece = take_from(self, SLAB_EMPTY, kind, least_bytes, bytes);
+    if (!piece && (self->emptied[0] | self->emptied[1])) {
+        slab_return_empty(self);
+        piece = take_from(self, kind, kind, least_bytes, bytes);
+    }
+    return piece ? piece : take_from(self, SLAB_EMPTY, kind, least_bytes, bytes);
+}
+
 enum status slab_supply(struct slab_policy *self, enum slab_list kind, uint64_t least_bytes,
                         uint64_t bytes, uint32_t *piece)
 {
     if (self->heap.spans.spare_count < 4 && !spans_reserve(&self->heap.spans, self->heap.host, 4))
         return STATUS_HOST_MEMORY;
-    *piece = take_from(self, kind, kind, least_bytes, bytes);
-    if (!*piece && (self->emptied[0] | self->emptied[1])) {
-        slab_return_empty(self);
-        *piece = take_from(self, kind, kind, least_bytes, bytes);
-    }
-    if (!*piece)
-        *piece = take_from(self, SLAB_EMPTY, kind, least_bytes, bytes);
+    *piece = find(self, kind, least_bytes, bytes);
     if (!*piece) {
         enum status status =
             self->pages ? obtain_pages(self, kind, bytes, piece) : obtain(self, kind, bytes, piece);
