@@ -44,6 +44,17 @@ const char *policy_problem(const struct policy *self)
     return self->ops->problem ? self->ops->problem(self) : "";
 }
 
+bool policy_would_release(const struct policy *self, const struct policy_request *request)
+{
+    return self->ops->would_release && self->ops->would_release(self, request);
+}
+
+bool policy_report(const struct policy *self, size_t index, char *name, size_t name_bytes,
+                   uint64_t *value)
+{
+    return self->ops->report && self->ops->report(self, index, name, name_bytes, value);
+}
+
 static const char *missing_hook(const struct policy_ops *ops)
 {
     if (!ops->create)

@@ -216,6 +216,15 @@ struct policy_ops {
     /* The sentence behind the last CORRUPT or other status that stops a run; "" where there
      * was none. It stays the policy's. */
     const char *(*problem)(const struct policy *self);
+
+    /* Whether serving the request now would first give cached memory back to the backing. A dry
+     * run: nothing changes. */
+    bool (*would_release)(const struct policy *self, const struct policy_request *request);
+
+    /* Figures under the names that the imitated allocator gives them, by index from 0. Writes
+     * both and returns true; false past the last one. */
+    bool (*report)(const struct policy *self, size_t index, char *name, size_t name_bytes,
+                   uint64_t *value);
 };
 
 /* Kept by policies with POLICY_WATCHES_HOLES: how many bytes could serve requests of
@@ -280,7 +289,7 @@ static inline void policy_destroy(struct policy *self)
 }
 
 /* As the hook; the default where there is none: servable answers with the largest hole, problem
- * with "", the others do nothing and return OK. Servable is never more than the free bytes for
+ * with "", would_release and report with false, the others do nothing and return OK. Servable is never more than the free bytes for
  * NONE. */
 uint64_t policy_servable(const struct policy *self, enum policy_price price);
 enum status policy_use(struct policy *self, const struct policy_block *block, uint32_t stream);
@@ -288,6 +297,9 @@ void policy_retire(struct policy *self, const struct policy_block *block);
 void policy_progress(struct policy *self);
 enum status policy_trim(struct policy *self, uint64_t keep_bytes);
 const char *policy_problem(const struct policy *self);
+bool policy_would_release(const struct policy *self, const struct policy_request *request);
+bool policy_report(const struct policy *self, size_t index, char *name, size_t name_bytes,
+                   uint64_t *value);
 
 /* What every policy must bring: versions that fit, the required hooks, a name, a summary, and a
  * table of options that begins with the common ones. INVALID names what is missing. */

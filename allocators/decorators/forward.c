@@ -111,6 +111,17 @@ static const char *forward_problem(const struct policy *base)
     return policy_problem(inside(base));
 }
 
+static bool forward_would_release(const struct policy *base, const struct policy_request *request)
+{
+    return policy_would_release(inside(base), request);
+}
+
+static bool forward_report(const struct policy *base, size_t index, char *name, size_t name_bytes,
+                           uint64_t *value)
+{
+    return policy_report(inside(base), index, name, name_bytes, value);
+}
+
 void forward_destroy(struct policy *base)
 {
     struct forward *self = (struct forward *)base;
@@ -144,6 +155,8 @@ void *forward_create(struct host *host, size_t own_bytes, const char *prefix, st
     self->ops.plan = inner->ops->plan ? forward_plan : NULL;
     self->ops.setting = inner->ops->setting ? forward_setting : NULL;
     self->ops.problem = inner->ops->problem ? forward_problem : NULL;
+    self->ops.would_release = inner->ops->would_release ? forward_would_release : NULL;
+    self->ops.report = inner->ops->report ? forward_report : NULL;
     self->inner = inner;
     self->host = host;
     self->own_bytes = own_bytes;

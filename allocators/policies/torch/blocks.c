@@ -181,7 +181,7 @@ static uint64_t expandable_bytes(const struct torch *self, uint32_t block)
 }
 
 /* The free block after `block` in its arena's order; 0: none. */
-static uint32_t next_free(struct torch *self, struct torch_arena *arena, uint32_t block)
+static uint32_t next_free(const struct torch *self, struct torch_arena *arena, uint32_t block)
 {
     const struct span *span = &self->spans.at[block];
     struct span_place place;
@@ -190,13 +190,11 @@ static uint32_t next_free(struct torch *self, struct torch_arena *arena, uint32_
                : 0;
 }
 
-/* The free block for a request of that size, taken out of its set; 0: a miss. */
-uint32_t torch_find(struct torch *self, uint32_t arena_index, uint64_t rounded_bytes)
+/* The free block for a request of that size, which stays in its set; 0: a miss. */
+uint32_t torch_fitting(const struct torch *self, uint32_t arena_index, uint64_t rounded_bytes)
 {
     struct torch_arena *arena = self->arenas[arena_index];
     const struct torch_settings *settings = &self->settings;
-    if (self->limited && settings->gc_threshold > 0)
-        self->pools[arena->pool].calls[arena->small]++;
     struct span_place place;
     if (!span_index_find(&arena->index, self->spans.at, rounded_bytes, 0, &place))
         return 0;
@@ -213,7 +211,18 @@ uint32_t torch_find(struct torch *self, uint32_t arena_index, uint64_t rounded_b
     if (rounded_bytes >= settings->max_split_bytes &&
         bytes >= rounded_bytes + settings->max_non_split_rounding_bytes)
         return 0;
-    torch_free_remove(self, block);
+    return block;
+}
+
+/* The same, taken out of its set. */
+uint32_t torch_find(struct torch *self, uint32_t arena_index, uint64_t rounded_bytes)
+{
+    const struct torch_arena *arena = self->arenas[arena_index];
+    if (self->limited && self->settings.gc_threshold > 0)
+        self->pools[arena->pool].calls[arena->small]++;
+    uint32_t block = torch_fitting(self, arena_index, rounded_bytes);
+    if (block)
+        torch_free_remove(self, block);
     return block;
 }
 

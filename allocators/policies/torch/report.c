@@ -1,6 +1,7 @@
 /* What the policy says of itself: statistics, the walk over all blocks, what it could serve,
  * and the check of every invariant. */
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "allocators/policies/torch/torch.h"
 
@@ -40,6 +41,63 @@ void torch_stats(const struct policy *base, struct policy_stats *out)
     out->count.flushes = self->flushes;
     out->count.retries = self->num_alloc_retries;
     out->count.failures = self->num_ooms;
+}
+
+/* One counter's four figures. */
+static bool report_counter(const struct torch_counter *counter, size_t field, const char *metric,
+                           const char *pool, char *name, size_t name_bytes, uint64_t *value)
+{
+    static const char *const fields[] = {"current", "peak", "allocated", "freed"};
+    const uint64_t values[] = {counter->current, counter->peak, counter->allocated,
+                               counter->allocated - counter->current};
+    snprintf(name, name_bytes, "%s%s.%s", metric, pool, fields[field]);
+    *value = values[field];
+    return true;
+}
+
+/* The keys of torch.cuda.memory_stats(). */
+bool torch_report(const struct policy *base, size_t index, char *name, size_t name_bytes,
+                  uint64_t *value)
+{
+    static const char *const metrics[TORCH_STAT_COUNT] = {
+        [TORCH_ALLOCATION] = "allocation",
+        [TORCH_SEGMENT] = "segment",
+        [TORCH_ACTIVE] = "active",
+        [TORCH_INACTIVE_SPLIT] = "inactive_split",
+        [TORCH_ALLOCATED_BYTES] = "allocated_bytes",
+        [TORCH_RESERVED_BYTES] = "reserved_bytes",
+        [TORCH_ACTIVE_BYTES] = "active_bytes",
+        [TORCH_INACTIVE_SPLIT_BYTES] = "inactive_split_bytes",
+        [TORCH_REQUESTED_BYTES] = "requested_bytes",
+    };
+    static const char *const pools[TORCH_KIND_COUNT] = {".all", ".small_pool", ".large_pool"};
+    const struct torch *self = (const struct torch *)base;
+    size_t metric = index / (TORCH_KIND_COUNT * 4), kind = index / 4 % TORCH_KIND_COUNT;
+    if (metric < TORCH_STAT_COUNT)
+        return report_counter(&self->stats[metric][kind], index % 4, metrics[metric], pools[kind],
+                              name, name_bytes, value);
+    index -= (size_t)TORCH_STAT_COUNT * TORCH_KIND_COUNT * 4;
+    if (index < 4)
+        return report_counter(&self->oversize_allocations, index, "oversize_allocations", "", name,
+                              name_bytes, value);
+    if (index < 8)
+        return report_counter(&self->oversize_segments, index - 4, "oversize_segments", "", name,
+                              name_bytes, value);
+    const struct {
+        const char *name;
+        uint64_t value;
+    } single[] = {
+        {"num_alloc_retries", self->num_alloc_retries},
+        {"num_ooms", self->num_ooms},
+        {"num_sync_all_streams", self->num_sync_all_streams},
+        {"num_device_alloc", self->num_device_alloc},
+        {"num_device_free", self->num_device_free},
+    };
+    if (index - 8 >= sizeof single / sizeof single[0])
+        return false;
+    snprintf(name, name_bytes, "%s", single[index - 8].name);
+    *value = single[index - 8].value;
+    return true;
 }
 
 /* The longest run of free and pending blocks of the arenas that asked last. */

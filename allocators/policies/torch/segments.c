@@ -109,7 +109,8 @@ uint32_t torch_alloc_block(struct torch *self, uint32_t arena, uint64_t rounded_
     torch_add(self, TORCH_SEGMENT, kind, 1);
     torch_add(self, TORCH_RESERVED_BYTES, kind, bytes);
     self->num_device_alloc++;
-    self->oversize_segments += bytes >= self->settings.max_split_bytes;
+    if (bytes >= self->settings.max_split_bytes)
+        torch_count(&self->oversize_segments, 1);
     return block;
 }
 
@@ -125,7 +126,7 @@ void torch_release_segment(struct torch *self, uint32_t block)
     torch_subtract(self, TORCH_SEGMENT, kind, 1);
     torch_subtract(self, TORCH_RESERVED_BYTES, kind, bytes);
     self->num_device_free++;
-    self->oversize_segments -= bytes >= self->settings.max_split_bytes;
+    self->oversize_segments.current -= bytes >= self->settings.max_split_bytes;
     torch_segment_drop(self, self->blocks[block].segment);
     torch_block_drop(self, block);
 }
@@ -206,7 +207,7 @@ void torch_release_cached(struct torch *self)
 }
 
 /* The sum of ages and the number of the undivided blocks of the common large pool. */
-static uint64_t ages(struct torch *self, uint64_t *count)
+static uint64_t ages(const struct torch *self, uint64_t *count)
 {
     uint64_t total = 0;
     for (uint32_t i = 0; i < self->arena_count; i++) {
@@ -229,6 +230,15 @@ static uint64_t ages(struct torch *self, uint64_t *count)
     return total;
 }
 
+/* Has the free block to go, where the average age is total / count? */
+static bool is_old(const struct torch *self, const struct torch_arena *arena, uint32_t block,
+                   uint64_t total, uint64_t count)
+{
+    uint64_t age = self->pools[arena->pool].calls[0] - self->blocks[block].collected_at;
+    return !torch_is_expandable(self, block) && undivided(self, block) &&
+           (double)age >= (double)total / (double)count;
+}
+
 /* One pass: every undivided block at least as old as the average goes. */
 static uint64_t collect_pass(struct torch *self, uint64_t total, uint64_t count, bool *freed)
 {
@@ -244,9 +254,7 @@ static uint64_t collect_pass(struct torch *self, uint64_t total, uint64_t count,
             uint32_t block = *place.link;
             bytes = self->spans.at[block].bytes;
             address = self->spans.at[block].address + 1;
-            uint64_t age = self->pools[arena->pool].calls[0] - self->blocks[block].collected_at;
-            if (torch_is_expandable(self, block) || !undivided(self, block) ||
-                (double)age < (double)total / (double)count)
+            if (!is_old(self, arena, block, total, count))
                 continue;
             reclaimed += bytes;
             torch_release_segment(self, block);
@@ -256,9 +264,40 @@ static uint64_t collect_pass(struct torch *self, uint64_t total, uint64_t count,
     return reclaimed;
 }
 
+static uint64_t collect_above(const struct torch *self)
+{
+    return (uint64_t)(self->settings.gc_threshold * (double)self->allowed_bytes);
+}
+
+/* Would the first pass give anything back? The oldest block is never younger than the average,
+ * so only expandable ones, which count but stay, can be in the way. */
+bool torch_would_collect(const struct torch *self)
+{
+    if (!self->limited || self->settings.gc_threshold <= 0 ||
+        self->base.totals.reserved_bytes <= collect_above(self))
+        return false;
+    uint64_t count = 0;
+    uint64_t total = ages(self, &count);
+    for (uint32_t i = 0; count && i < self->arena_count; i++) {
+        struct torch_arena *arena = self->arenas[i];
+        if (arena->small || self->pools[arena->pool].id != 0)
+            continue;
+        struct span_place place;
+        uint64_t bytes = 0;
+        uint64_t address = 0;
+        while (span_index_find(&arena->index, self->spans.at, bytes, address, &place)) {
+            bytes = self->spans.at[*place.link].bytes;
+            address = self->spans.at[*place.link].address + 1;
+            if (is_old(self, arena, *place.link, total, count))
+                return true;
+        }
+    }
+    return false;
+}
+
 void torch_collect(struct torch *self)
 {
-    uint64_t threshold = (uint64_t)(self->settings.gc_threshold * (double)self->allowed_bytes);
+    uint64_t threshold = collect_above(self);
     uint64_t reserved = self->base.totals.reserved_bytes;
     if (reserved <= threshold)
         return;

@@ -80,7 +80,8 @@ static void hand_out(struct torch *self, uint32_t block, uint64_t requested_byte
     torch_add(self, TORCH_ACTIVE, kind, 1);
     torch_add(self, TORCH_ACTIVE_BYTES, kind, span->bytes);
     torch_add(self, TORCH_REQUESTED_BYTES, kind, requested_bytes);
-    self->oversize_allocations += span->bytes >= self->settings.max_split_bytes;
+    if (span->bytes >= self->settings.max_split_bytes)
+        torch_count(&self->oversize_allocations, 1);
     totals->live_bytes += requested_bytes;
     totals->granted_bytes += span->bytes;
     totals->live_blocks++;
@@ -149,7 +150,7 @@ static void torch_retire(struct policy *base, const struct policy_block *given)
     extra->retired = true;
     torch_subtract(self, TORCH_ALLOCATION, kind, 1);
     torch_subtract(self, TORCH_ALLOCATED_BYTES, kind, bytes);
-    self->oversize_allocations -= bytes >= self->settings.max_split_bytes;
+    self->oversize_allocations.current -= bytes >= self->settings.max_split_bytes;
     totals->live_bytes -= extra->requested_bytes;
     totals->granted_bytes -= bytes;
     totals->pending_bytes += bytes;
@@ -217,6 +218,23 @@ static enum status torch_trim(struct policy *base, uint64_t keep_bytes)
     (void)keep_bytes;
     torch_release_cached(self);
     return self->fault;
+}
+
+/* Steps 1 to 5 as a dry run: would something go back to the device before it is asked? */
+static bool torch_would_release(const struct policy *base, const struct policy_request *request)
+{
+    const struct torch *self = (const struct torch *)base;
+    uint64_t rounded_bytes = torch_round(&self->settings, request->bytes);
+    bool small = rounded_bytes <= TORCH_SMALL_BYTES;
+    for (uint32_t i = 0; i < self->arena_count; i++) {
+        const struct torch_arena *arena = self->arenas[i];
+        if (arena->stream == request->stream && arena->small == small &&
+            self->pools[arena->pool].id == request->pool && torch_fitting(self, i, rounded_bytes))
+            return false;
+    }
+    uint64_t bytes = torch_device_request(&self->settings, rounded_bytes);
+    return torch_would_collect(self) ||
+           (self->limited && self->base.totals.reserved_bytes + bytes > self->allowed_bytes);
 }
 
 static bool torch_setting(const struct policy *base, char *text, size_t text_bytes)
@@ -334,4 +352,6 @@ const struct policy_ops torch_policy = {
     .retire = torch_retire,
     .trim = torch_trim,
     .setting = torch_setting,
+    .would_release = torch_would_release,
+    .report = torch_report,
 };

@@ -142,7 +142,7 @@ struct torch {
     struct torch_counter stats[TORCH_STAT_COUNT][TORCH_KIND_COUNT];
     uint64_t num_alloc_retries, num_ooms, num_device_alloc, num_device_free;
     uint64_t num_sync_all_streams, splits, merges, flushes;
-    uint64_t oversize_allocations, oversize_segments;
+    struct torch_counter oversize_allocations, oversize_segments;
 };
 
 /* settings.c */
@@ -160,6 +160,7 @@ void torch_block_drop(struct torch *self, uint32_t block);
 void torch_free_insert(struct torch *self, uint32_t block);
 void torch_free_remove(struct torch *self, uint32_t block);
 uint64_t torch_merge(struct torch *self, uint32_t block, uint32_t other);
+uint32_t torch_fitting(const struct torch *self, uint32_t arena, uint64_t rounded_bytes);
 uint32_t torch_find(struct torch *self, uint32_t arena, uint64_t rounded_bytes);
 uint64_t torch_releasable(const struct torch *self, uint32_t block);
 bool torch_should_split(const struct torch *self, uint32_t block, uint64_t rounded_bytes);
@@ -172,6 +173,7 @@ uint32_t torch_alloc_block(struct torch *self, uint32_t arena, uint64_t rounded_
 bool torch_release_available(struct torch *self, uint32_t arena, uint64_t rounded_bytes);
 void torch_release_cached(struct torch *self);
 void torch_collect(struct torch *self);
+bool torch_would_collect(const struct torch *self);
 void torch_release_segment(struct torch *self, uint32_t block);
 
 /* expandable.c */
@@ -187,6 +189,8 @@ void torch_stats(const struct policy *base, struct policy_stats *out);
 void torch_walk(const struct policy *base, policy_visit *visit, void *argument);
 enum status torch_validate(const struct policy *base, struct error *error);
 uint64_t torch_servable(const struct policy *base, enum policy_price price);
+bool torch_report(const struct policy *base, size_t index, char *name, size_t name_bytes,
+                  uint64_t *value);
 
 static inline struct torch *torch_of(struct policy *base)
 {
