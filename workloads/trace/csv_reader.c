@@ -322,7 +322,9 @@ static enum status append_row(struct conversion *c, struct error *error)
     const struct csv_row *row = &c->rows.items[c->at];
     struct trace_event kernel = {.kind = TRACE_KERNEL, .value = row->size};
     const uint64_t numbers[] = {row->address, row->size, stream_ordinal(c, row->stream)};
-    enum status status = append_time(c, error);
+    enum status status = trace_memory_line(c->memory, c->at + 2, error);
+    if (!status)
+        status = append_time(c, error);
     if (status)
         return status;
     switch (row->action) {
@@ -358,6 +360,8 @@ static enum status append_initial(struct conversion *c, struct error *error)
         if ((row->action != CSV_ALLOC && !frees) || find_place(&seen, row->address) != NO_ID)
             continue;
         status = put_place(&seen, row->address, 0, error);
+        if (!status && frees)
+            status = trace_memory_line(c->memory, c->at + 2, error);
         if (!status && frees)
             status = append_block(c, row, true, error);
         if (!status && row->action == CSV_FREE_COMPLETED)

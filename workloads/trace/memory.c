@@ -1,7 +1,8 @@
 /* A trace held in memory.
  *
  * What: the writing side collects events and texts; opening checks the whole and turns it into
- * a source that gives all events as one span. It costs 32 bytes an event and its texts. */
+ * a source that gives all events as one span. It costs 32 bytes an event and its texts, and 16
+ * for each line of a file where those are told. */
 #include "workloads/trace/trace.h"
 
 #include <stdlib.h>
@@ -9,11 +10,18 @@
 
 #include "workloads/trace/check.h"
 
+struct line { /* the events from `first` on, up to the next one's */
+    size_t first;
+    uint64_t number;
+};
+
 struct trace_memory {
     struct trace_source base;
     struct trace_tables tables;
     struct trace_event *events;
     size_t count, capacity;
+    struct line *lines;
+    size_t line_count, line_capacity;
     bool let_gos; /* there are let-gos */
     bool given;   /* the span was given out */
 };
@@ -51,7 +59,22 @@ static void memory_close(struct trace_source *self)
     struct trace_memory *memory = (struct trace_memory *)self;
     trace_tables_close(&memory->tables);
     free(memory->events);
+    free(memory->lines);
     free(memory);
+}
+
+static uint64_t memory_line(struct trace_source *self, uint64_t event)
+{
+    const struct trace_memory *memory = (const struct trace_memory *)self;
+    size_t low = 0, high = memory->line_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (memory->lines[middle].first <= event)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? memory->lines[low - 1].number : 0;
 }
 
 static const struct trace_source_ops memory_ops = {
@@ -60,6 +83,7 @@ static const struct trace_source_ops memory_ops = {
     .attributes = memory_attributes,
     .text = memory_text,
     .close = memory_close,
+    .line = memory_line,
 };
 
 struct trace_memory *trace_memory_create(const struct trace_info *info)
@@ -105,6 +129,22 @@ enum status trace_memory_append(struct trace_memory *memory, const struct trace_
         return error_prefix(error, status, "event %zu", memory->count);
     memory->let_gos |= event->kind == TRACE_LET_GO;
     memory->count++;
+    return STATUS_OK;
+}
+
+enum status trace_memory_line(struct trace_memory *memory, uint64_t line, struct error *error)
+{
+    if (memory->line_count && memory->lines[memory->line_count - 1].first == memory->count)
+        memory->line_count--; /* nothing came of that one */
+    if (memory->line_count == memory->line_capacity) {
+        size_t capacity = memory->line_capacity ? memory->line_capacity * 2 : 1024;
+        struct line *lines = realloc(memory->lines, capacity * sizeof *lines);
+        if (!lines)
+            return error_set(error, STATUS_HOST_MEMORY, "no host memory for the lines of a trace");
+        memory->lines = lines;
+        memory->line_capacity = capacity;
+    }
+    memory->lines[memory->line_count++] = (struct line){memory->count, line};
     return STATUS_OK;
 }
 

@@ -161,16 +161,52 @@ static enum status take_segments(const json_t *root, struct sidecar *out, struct
     return status;
 }
 
+static enum status load(const char *path, json_t **root, struct error *error)
+{
+    json_error_t why;
+    *root = json_load_file(path, 0, &why);
+    if (!*root)
+        return error_set(error, STATUS_FORMAT, "line %d: %s", why.line, why.text);
+    return json_is_object(*root) ? STATUS_OK
+                                 : error_set(error, STATUS_FORMAT, "a JSON object was wanted");
+}
+
+static enum status take_stats(const char *path, struct sidecar_stats *out, struct error *error)
+{
+    json_t *root;
+    const char *name;
+    json_t *value;
+    enum status status = load(path, &root, error);
+    json_t *stats = status ? NULL : json_object_get(root, "stats");
+    if (stats && !json_is_null(stats) && !json_is_object(stats))
+        status = wrong("stats", error);
+    size_t count = json_is_object(stats) ? json_object_size(stats) : 0;
+    if (!status && count && !(out->items = calloc(count, sizeof *out->items)))
+        status = error_set(error, STATUS_HOST_MEMORY, "no host memory to read it");
+    if (!status && count) {
+        json_object_foreach(stats, name, value)
+        {
+            if (!json_is_integer(value) || json_integer_value(value) < 0)
+                continue; /* max_split_size is -1 where there is none */
+            struct sidecar_stat *stat = &out->items[out->count];
+            stat->name = strdup(name);
+            stat->value = (uint64_t)json_integer_value(value);
+            if (!stat->name) {
+                status = error_set(error, STATUS_HOST_MEMORY, "no host memory to read it");
+                break;
+            }
+            out->count++;
+        }
+    }
+    json_decref(root);
+    return status;
+}
+
 static enum status read_file(const char *path, struct trace_info *info, struct sidecar *out,
                              struct error *error)
 {
-    json_error_t why;
-    json_t *root = json_load_file(path, 0, &why);
-    enum status status = STATUS_OK;
-    if (!root)
-        status = error_set(error, STATUS_FORMAT, "line %d: %s", why.line, why.text);
-    else if (!json_is_object(root))
-        status = error_set(error, STATUS_FORMAT, "a JSON object was wanted");
+    json_t *root;
+    enum status status = load(path, &root, error);
     if (!status)
         status = take_info(root, info, error);
     if (!status)
@@ -189,7 +225,37 @@ static enum status read_file(const char *path, struct trace_info *info, struct s
                      "this build has no jansson, which reading it needs: install its development "
                      "package (`make deps`) and build again");
 }
+
+static enum status take_stats(const char *path, struct sidecar_stats *out, struct error *error)
+{
+    struct trace_info info;
+    (void)out;
+    return read_file(path, &info, NULL, error);
+}
 #endif
+
+void sidecar_stats_close(struct sidecar_stats *stats)
+{
+    for (size_t i = 0; i < stats->count; i++)
+        free(stats->items[i].name);
+    free(stats->items);
+    *stats = (struct sidecar_stats){0};
+}
+
+enum status sidecar_stats_read(const char *csv_path, struct sidecar_stats *out, struct error *error)
+{
+    *out = (struct sidecar_stats){0};
+    char *path = path_beside(csv_path);
+    if (!path)
+        return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to read it", csv_path);
+    enum status status = STATUS_OK;
+    if (access(path, F_OK) == 0)
+        status = take_stats(path, out, error);
+    if (status)
+        error_prefix(error, status, "%s (beside %s)", path, csv_path);
+    free(path);
+    return status;
+}
 
 enum status sidecar_read(const char *csv_path, struct trace_info *info, struct sidecar *out,
                          struct error *error)

@@ -53,6 +53,8 @@ struct trace_source_ops {
     const struct trace_attributes *(*attributes)(struct trace_source *self, uint32_t index);
     const char *(*text)(struct trace_source *self, uint64_t index);
     void (*close)(struct trace_source *self);
+    /* Optional: the line of the file that an event comes from, by its number; 0: none. */
+    uint64_t (*line)(struct trace_source *self, uint64_t event);
 };
 
 /* The base of every source: the first member of its own struct. */
@@ -81,6 +83,12 @@ static inline const struct trace_attributes *trace_attributes_of(struct trace_so
 static inline const char *trace_text_of(struct trace_source *self, uint64_t index)
 {
     return self->ops->text(self, index);
+}
+
+/* 0 where the source does not know. */
+static inline uint64_t trace_line_of(struct trace_source *self, uint64_t event)
+{
+    return self->ops->line ? self->ops->line(self, event) : 0;
 }
 
 static inline void trace_close(struct trace_source *self)

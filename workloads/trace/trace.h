@@ -31,6 +31,9 @@ struct trace_memory *trace_memory_create(const struct trace_info *info); /* NULL
 enum status trace_memory_append(struct trace_memory *memory, const struct trace_event *event,
                                 const struct trace_attributes *attributes, /* NULL: none */
                                 const char *text, struct error *error) STATUS_CHECKED;
+/* The events appended from here on come from that line of a file. HOST_MEMORY. */
+enum status trace_memory_line(struct trace_memory *memory, uint64_t line,
+                              struct error *error) STATUS_CHECKED;
 /* Gives up a memory that will not be opened. NULL is fine. */
 void trace_memory_discard(struct trace_memory *memory);
 
