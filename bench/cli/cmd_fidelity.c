@@ -1,0 +1,238 @@
+/* `fidelity`: a recording held against the policy that imitates the recorded allocator: every
+ * place, every segment, and the statistics that were recorded at the end. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/spec.h"
+#include "bench/cli/cli.h"
+#include "bench/report/output_file.h"
+#include "bench/report/results_csv.h"
+#include "sim/fidelity.h"
+#include "workloads/trace/sidecar.h"
+#include "workloads/trace/trace.h"
+
+enum option_key { KEY_PLACEMENTS = CLI_KEYS };
+
+static const struct cli_option options[] = {
+    {CLI_HEADING, NULL, NULL, "Options:"},
+    {'p', "policy", "SPEC",
+     "default: the policy that answers to the recorder,\n"
+     "                            with the recorded settings"},
+    {KEY_PLACEMENTS, "placements", "FILE", "where the policy put each block"},
+    {0},
+};
+
+static const struct cli_page page = {
+    .arguments = "TRACE [-p SPEC] [--placements FILE]",
+    .text = "Replays a recording under the policy that imitates the recorded allocator, and holds\n"
+            "every place, segment and final statistic against what was recorded. Exit status 0:\n"
+            "all agree; 1: they do not, and the first difference is named.",
+    .options = options,
+};
+
+#define SHOWN_MOST 12
+
+struct fidelity_arguments {
+    const char *trace, *policy, *placements;
+};
+
+static enum status take(void *argument, int key, const char *value, struct error *error)
+{
+    struct fidelity_arguments *self = argument;
+    const char **place = key == CLI_ARGUMENT ? &self->trace
+                         : key == 'p'        ? &self->policy
+                                             : &self->placements;
+    if (*place)
+        return error_set(error, STATUS_INVALID,
+                         "\"%s\" and \"%s\": fidelity takes one recording, policy and file each",
+                         *place, value);
+    *place = value;
+    return STATUS_OK;
+}
+
+/* The placements file, begun again with each replay. */
+struct placements {
+    const char *path; /* NULL: none is wanted */
+    struct output_file file;
+};
+
+static enum status placements_begin(void *argument, struct error *error)
+{
+    struct placements *self = argument;
+    if (!self->path)
+        return STATUS_OK;
+    output_abandon(&self->file);
+    enum status status = output_open(&self->file, self->path, error);
+    if (!status)
+        placements_csv_header(self->file.stream);
+    return status;
+}
+
+static enum status placements_row(void *argument, const struct replay_row *row, struct error *error)
+{
+    struct placements *self = argument;
+    (void)error;
+    if (self->path)
+        placements_csv_row(self->file.stream, row);
+    return STATUS_OK;
+}
+
+static const char *verdict(bool agrees)
+{
+    return agrees ? "all agree" : "they differ";
+}
+
+static void print_line(const char *what, uint64_t met, uint64_t all)
+{
+    printf("  %-22s %9" PRIu64 " of %9" PRIu64 "  %s\n", what, met, all, verdict(met == all));
+}
+
+static void print_releases(const struct fidelity_result *result)
+{
+    if (result->release_count) {
+        printf(
+            "\n  The recording frees memory where the policy would keep it: the program released\n"
+            "  its cache there, %zu time%s, before event%s\n   ",
+            result->release_count, result->release_count == 1 ? "" : "s",
+            result->release_count == 1 ? "" : "s");
+        int column = 3;
+        for (size_t i = 0; i < result->release_count; i++) {
+            char text[32];
+            int used = snprintf(text, sizeof text, " %" PRIu64 "%s", result->releases[i],
+                                i + 1 < result->release_count ? "," : ".");
+            if (column + used > 78) {
+                printf("\n   ");
+                column = 3;
+            }
+            column += used;
+            printf("%s", text);
+        }
+        puts("");
+    }
+    if (result->refusals)
+        printf("\n  The device is taken to have refused memory before %" PRIu64 " request%s.\n",
+               result->refusals, result->refusals == 1 ? "" : "s");
+    if (result->unseen_releases)
+        printf("\n  The statistics know of %" PRIu64 " more release%s of the cache, which had "
+               "nothing to give\n  back and left no event.\n",
+               result->unseen_releases, result->unseen_releases == 1 ? "" : "s");
+}
+
+static void print_figures(const struct fidelity_result *result)
+{
+    size_t shown = 0, differ = result->figure_count - result->figures_met;
+    if (!differ || result->difference.found) /* all of them may be consequences then */
+        return;
+    printf("\n  %-36s %19s %19s\n", "statistic", "recorded", "policy");
+    for (size_t i = 0; i < result->figure_count && shown < SHOWN_MOST; i++) {
+        const struct fidelity_figure *figure = &result->figures[i];
+        if (figure->agrees)
+            continue;
+        printf("  %-36s %19" PRIu64 " %19" PRIu64 "\n", figure->name, figure->recorded,
+               figure->replayed);
+        shown++;
+    }
+    if (differ > shown)
+        printf("  and %zu more\n", differ - shown);
+}
+
+static void print_difference(const struct fidelity_difference *difference)
+{
+    if (!difference->found)
+        return;
+    printf("\n  First difference at event %" PRIu64, difference->event);
+    if (difference->line)
+        printf(" (line %" PRIu64 " of the file)", difference->line);
+    printf(":\n    the policy    %s\n    the recording %s\n", difference->policy,
+           difference->recording);
+}
+
+static void print_result(const struct trace_info *info, const char *policy,
+                         const struct fidelity_result *result)
+{
+    printf("%s, recorded with %s, against\n%s\n\n", info->name,
+           info->recorder[0] ? info->recorder : "an allocator that it does not name", policy);
+    print_line("requests and frees", result->rows_met, result->rows);
+    print_line("segments made", result->made_met, result->made);
+    print_line("segments given back", result->freed_met, result->freed);
+    if (result->figure_count)
+        print_line("final statistics", result->figures_met, result->figure_count);
+    else
+        puts("  final statistics       none are recorded beside it");
+    printf("  peak reserved        %12" PRIu64 " of %12" PRIu64 " bytes\n",
+           result->peak_reserved_bytes, result->recorded_peak_reserved_bytes);
+    print_releases(result);
+    print_difference(&result->difference);
+    print_figures(result);
+}
+
+static enum status hold(const struct fidelity_arguments *self, struct trace_source *source,
+                        const char *policy_text, const struct sidecar_stats *stats,
+                        struct error *error)
+{
+    struct placements placements = {.path = self->placements};
+    struct fidelity_result result = {0};
+    struct spec policy;
+    struct fidelity_stat *items = calloc(stats->count + 1, sizeof *items);
+    if (!items)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for statistics");
+    for (size_t i = 0; i < stats->count; i++)
+        items[i] = (struct fidelity_stat){stats->items[i].name, stats->items[i].value};
+    enum status status = spec_parse(policy_text, &policy, error);
+    if (status) {
+        free(items);
+        return status;
+    }
+    const struct fidelity config = {.policy = &policy,
+                                    .source = source,
+                                    .stats = items,
+                                    .stat_count = stats->count,
+                                    .seed = 1,
+                                    .begin = placements_begin,
+                                    .row = placements_row,
+                                    .argument = &placements};
+    status = fidelity_run(&config, &result, error);
+    if (!status && self->placements)
+        status = output_commit(&placements.file, error);
+    else
+        output_abandon(&placements.file);
+    if (!status) {
+        print_result(&source->info, policy_text, &result);
+        if (!result.agrees)
+            status = error_set(error, STATUS_NEGATIVE, "%s: policy and recording differ",
+                               source->info.name);
+    }
+    fidelity_result_close(&result);
+    spec_close(&policy);
+    free(items);
+    return status;
+}
+
+enum status cmd_fidelity(int argc, char **argv, struct error *error)
+{
+    struct fidelity_arguments self = {0};
+    struct trace_source *source = NULL;
+    struct sidecar_stats stats = {0};
+    char policy[1024];
+    bool help = false;
+    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    if (status || help)
+        return status;
+    if (!self.trace)
+        return error_set(error, STATUS_INVALID,
+                         "fidelity: no recording is named; write fidelity TRACE");
+    status = trace_open(self.trace, &source, error);
+    if (!status)
+        status = sidecar_stats_read(self.trace, &stats, error);
+    if (!status && self.policy)
+        snprintf(policy, sizeof policy, "%s", self.policy);
+    else if (!status)
+        status = fidelity_default_spec(&source->info, policy, sizeof policy, error);
+    if (!status)
+        status = hold(&self, source, policy, &stats, error);
+    sidecar_stats_close(&stats);
+    trace_close(source);
+    return status;
+}

@@ -1,0 +1,313 @@
+/* The engine behind `fidelity`: replays a recording under a policy, with recorded frees, on a
+ * device that answers as the recorded one did.
+ *
+ * One replay is the rule. Why memory was given back is decided on the way (recorded_source.c); where
+ * that was not certain and the replay differs before the request that the memory was for is
+ * served, the other causes are tried, in replays of their own: at most two more for each group.
+ * If none fits, the difference of the first is reported.
+ *
+ * Statistics are held against those recorded, name by name. One of them may be lower here:
+ * PyTorch counts each release of the cache in num_sync_all_streams, also one that had nothing to
+ * give back, which leaves no event. */
+#include "sim/fidelity.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/registry.h"
+#include "sim/fidelity/recorded_device.h"
+#include "sim/fidelity/recorded_source.h"
+
+struct attempt {
+    const struct fidelity *config;
+    struct recording *recording;
+    uint64_t total_bytes;
+    struct fidelity_result *result;
+    struct recorded_device device;
+    struct recorded_source source;
+    struct host host;
+    struct policy *policy;
+};
+
+/* Rows bear the numbers of the recording's events, and count as met up to the difference. */
+static enum status on_row(void *argument, const struct replay_row *row, struct error *error)
+{
+    struct attempt *self = argument;
+    struct replay_row numbered = *row;
+    if (row->op == 'f' && row->requested_bytes && !row->granted_bytes)
+        return STATUS_OK; /* ends a request that failed: nothing was freed */
+    self->result->rows++;
+    numbered.event = self->source.next_event ? self->source.next_event - 1 : 0;
+    if (!self->result->difference.found)
+        self->result->rows_met++;
+    if (self->result->peak_reserved_bytes < row->reserved_bytes)
+        self->result->peak_reserved_bytes = row->reserved_bytes;
+    self->result->end_reserved_bytes = row->reserved_bytes;
+    return self->config->row ? self->config->row(self->config->argument, &numbered, error)
+                             : STATUS_OK;
+}
+
+/* The recorded figure of a name; NULL: none. */
+static const struct fidelity_stat *stat_of(const struct fidelity *config, const char *name)
+{
+    for (size_t i = 0; i < config->stat_count; i++)
+        if (strcmp(config->stats[i].name, name) == 0)
+            return &config->stats[i];
+    return NULL;
+}
+
+static void compare_figure(struct attempt *self, const char *name, uint64_t value)
+{
+    const struct fidelity_stat *stat = stat_of(self->config, name);
+    struct fidelity_result *result = self->result;
+    if (!stat)
+        return;
+    struct fidelity_figure *figure = &result->figures[result->figure_count++];
+    snprintf(figure->name, sizeof figure->name, "%s", name);
+    figure->recorded = stat->value;
+    figure->replayed = value;
+    if (strcmp(name, "num_alloc_retries") == 0)
+        for (size_t i = 0; i < self->recording->group_count; i++)
+            figure->replayed += self->recording->groups[i].cause == CAUSE_RELEASE &&
+                                self->recording->groups[i].retried;
+    figure->agrees = figure->recorded == figure->replayed;
+    if (strcmp(name, "num_sync_all_streams") == 0 && figure->recorded > figure->replayed &&
+        !result->difference.found) {
+        result->unseen_releases = figure->recorded - figure->replayed;
+        figure->agrees = true;
+    }
+    result->figures_met += figure->agrees;
+}
+
+static enum status compare_figures(struct attempt *self, struct error *error)
+{
+    struct fidelity_result *result = self->result;
+    char name[sizeof result->figures->name];
+    uint64_t value;
+    if (!self->config->stat_count)
+        return STATUS_OK;
+    result->figures = calloc(self->config->stat_count, sizeof *result->figures);
+    if (!result->figures)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for statistics");
+    for (size_t i = 0; result->figure_count < self->config->stat_count &&
+                       policy_report(self->policy, i, name, sizeof name, &value);
+         i++)
+        compare_figure(self, name, value);
+    return STATUS_OK;
+}
+
+static enum status collect_causes(struct attempt *self, struct error *error)
+{
+    const struct recording *recording = self->recording;
+    struct fidelity_result *result = self->result;
+    result->releases = calloc(recording->group_count + 1, sizeof *result->releases);
+    if (!result->releases)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a result");
+    for (size_t i = 0; i < self->source.group; i++) {
+        const struct recorded_group *group = &recording->groups[i];
+        if (group->cause == CAUSE_RELEASE && !group->retried)
+            result->releases[result->release_count++] = group->event;
+        result->refusals += group->cause == CAUSE_REFUSED;
+    }
+    return STATUS_OK;
+}
+
+static void count_recorded(const struct recording *recording, struct fidelity_result *result)
+{
+    result->recorded_peak_reserved_bytes = recording->peak_bytes;
+    result->recorded_end_reserved_bytes = recording->end_bytes;
+    for (size_t i = 0; i < recording->action_count; i++) {
+        enum recorded_kind kind = recording->actions[i].kind;
+        bool made = kind == RECORDED_MADE || kind == RECORDED_MAPPED;
+        result->made += made;
+        result->freed += !made;
+    }
+}
+
+static enum status replay(struct attempt *self, struct error *error)
+{
+    const struct fidelity *config = self->config;
+    struct replay_result replayed;
+    const struct replay_config replay_config = {
+        .policy = self->policy,
+        .device = &self->device.base,
+        .source = &self->source.base,
+        .frees = REPLAY_RECORDED,
+        .row = on_row,
+        .argument = self,
+    };
+    enum status status = config->begin ? config->begin(config->argument, error) : STATUS_OK;
+    if (!status)
+        status = recorded_source_open(&self->source, config->source, self->recording, &self->device,
+                                      self->policy, self->result, error);
+    if (status)
+        return status;
+    status = replay_run(&replay_config, &replayed, error);
+    replay_result_close(&replayed);
+    recorded_source_finish(&self->source);
+    return status;
+}
+
+static enum status attempt_run(struct attempt *self, struct error *error)
+{
+    struct fidelity_result *result = self->result;
+    fidelity_result_close(result);
+    count_recorded(self->recording, result);
+    recorded_device_open(&self->device, self->recording, self->total_bytes, result);
+    const struct policy_context context = {
+        .backing = &self->device.backing, .host = &self->host, .seed = self->config->seed};
+    enum status status = registry_create(self->config->policy, &context, &self->policy, error);
+    if (!status)
+        status = replay(self, error);
+    if (!status)
+        status = compare_figures(self, error);
+    if (!status)
+        status = collect_causes(self, error);
+    if (!status && self->device.out_of_host_memory)
+        status = error_set(error, STATUS_HOST_MEMORY, "no host memory for the recorded device");
+    policy_destroy(self->policy);
+    self->policy = NULL;
+    recorded_device_close(&self->device);
+    return status;
+}
+
+/* The group inside of which the difference lies: not before it, and not after its request. */
+static struct recorded_group *group_of(const struct recording *recording, uint64_t event)
+{
+    struct recorded_group *found = NULL;
+    for (size_t i = 0; i < recording->group_count; i++) {
+        struct recorded_group *group = &recording->groups[i];
+        if (group->event <= event && group->request != RECORDED_NONE &&
+            event <= recording->requests[group->request].event)
+            found = group;
+    }
+    return found;
+}
+
+/* The next cause to try for a group. False: none is left. */
+static bool try_next(struct recorded_group *group)
+{
+    static const enum recorded_cause causes[] = {CAUSE_OWN, CAUSE_RELEASE, CAUSE_REFUSED};
+    for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++)
+        if (!(group->tried & CAUSE_BIT(causes[i]))) {
+            group->cause = causes[i];
+            group->tried |= CAUSE_BIT(causes[i]);
+            group->retried = false;
+            return true;
+        }
+    return false;
+}
+
+/* Replays until there is no difference, or none that another cause could explain. */
+static enum status find_causes(struct attempt *self, struct error *error)
+{
+    struct fidelity_result *result = self->result;
+    enum status status = attempt_run(self, error);
+    uint64_t replays = 1;
+    while (!status && result->difference.found) {
+        struct recorded_group *group = group_of(self->recording, result->difference.event);
+        enum recorded_cause first = group ? group->cause : CAUSE_UNDECIDED;
+        uint64_t before = result->difference.event;
+        if (!group)
+            break;
+        bool tried = false;
+        do {
+            tried = try_next(group);
+            if (!tried)
+                group->cause = first;
+            status = attempt_run(self, error);
+            replays++;
+        } while (!status && tried && result->difference.found &&
+                 group_of(self->recording, result->difference.event) == group);
+        if (!tried || (result->difference.found && result->difference.event < before))
+            break;
+    }
+    result->replays = replays;
+    return status;
+}
+
+static enum status card_bytes(const struct trace_info *info, uint64_t *bytes, struct error *error)
+{
+    struct device *device;
+    *bytes = info->capacity_bytes;
+    if (*bytes)
+        return STATUS_OK;
+    enum status status = device_open_text("sim", &device, error);
+    if (status)
+        return status;
+    *bytes = device->props.total_bytes;
+    device_close(device);
+    return STATUS_OK;
+}
+
+enum status fidelity_run(const struct fidelity *config, struct fidelity_result *result,
+                         struct error *error)
+{
+    struct recording recording;
+    struct attempt attempt = {.config = config, .recording = &recording, .result = result};
+    *result = (struct fidelity_result){0};
+    enum status status = recording_read(config->source, &recording, error);
+    if (!status)
+        status = card_bytes(&config->source->info, &attempt.total_bytes, error);
+    if (!status)
+        status = find_causes(&attempt, error);
+    recording_close(&recording);
+    if (status) {
+        fidelity_result_close(result);
+        return status;
+    }
+    result->agrees = !result->difference.found && result->figures_met == result->figure_count;
+    return STATUS_OK;
+}
+
+void fidelity_result_close(struct fidelity_result *result)
+{
+    free(result->releases);
+    free(result->figures);
+    *result = (struct fidelity_result){0};
+}
+
+/* The policy whose recorders name the first word of a recorder. */
+static const struct policy_ops *policy_for(const char *recorder)
+{
+    size_t length = strcspn(recorder, " ");
+    const struct policy_ops *ops;
+    for (size_t i = 0; (ops = registry_policy(i)) != NULL; i++)
+        for (size_t k = 0; ops->recorders && ops->recorders[k]; k++)
+            if (strlen(ops->recorders[k]) == length &&
+                strncmp(ops->recorders[k], recorder, length) == 0)
+                return ops;
+    return NULL;
+}
+
+enum status fidelity_default_spec(const struct trace_info *info, char *text, size_t text_bytes,
+                                  struct error *error)
+{
+    if (!info->recorder[0])
+        return error_set(error, STATUS_INVALID,
+                         "%s: it does not say which allocator was recorded; name the policy to "
+                         "hold it against, such as -p torch",
+                         info->name);
+    const struct policy_ops *ops = policy_for(info->recorder);
+    if (!ops)
+        return error_set(error, STATUS_INVALID,
+                         "%s: no policy answers to the recorder \"%s\"; name one with -p",
+                         info->name, info->recorder);
+    char quote = strchr(info->conf, '\'') ? '"' : '\'';
+    if (strchr(info->conf, quote))
+        return error_set(error, STATUS_INVALID,
+                         "%s: its settings hold both kinds of quotes; give the policy with -p",
+                         info->name);
+    char limit[40] = "";
+    if (info->limit_bytes)
+        snprintf(limit, sizeof limit, "%climit=%" PRIu64, info->conf[0] ? ',' : ':',
+                 info->limit_bytes);
+    int used = info->conf[0] ? snprintf(text, text_bytes, "%s:conf=%c%s%c%s", ops->name, quote,
+                                        info->conf, quote, limit)
+                             : snprintf(text, text_bytes, "%s%s", ops->name, limit);
+    return used >= 0 && (size_t)used < text_bytes
+               ? STATUS_OK
+               : error_set(error, STATUS_INVALID, "%s: its settings are too long", info->name);
+}

@@ -1,0 +1,444 @@
+/* What a policy asks of the recorded device, and how it is answered:
+ *
+ * 1. What the policy gives back is collected. When it asks for memory next, or when the step
+ *    ends, that must be what the recording gives back at this place, in any order: a release goes
+ *    through pools and streams in the order of pointers, which is not recorded.
+ * 2. Memory is granted where the recording made some here: of the same size, at its address.
+ * 3. Where the recording gives back more before it makes memory, the device had refused it,
+ *    if the group's cause says so; and where the request failed, when nothing is left. The
+ *    policy then does what it does when memory is short.
+ * 4. Pages are made one by one and become usable as a run, which is what is recorded. A range
+ *    is reserved at the address where the recording maps the first page outside of all ranges.
+ * 5. After the first difference everything is granted, at addresses of its own: the replay
+ *    goes on, but nothing is compared any more. */
+#include "sim/fidelity/recorded_device.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+
+#define RANGE_BOUNDARY_BYTES (32 * MIB)
+/* The driver's pages: what it hands out begins at one, what is smaller shares one. */
+#define DRIVER_PAGE_BYTES (2 * MIB)
+#define GRANULE_BYTES     UINT64_C(512)
+
+static struct recorded_device *of(struct backing *backing)
+{
+    return (struct recorded_device *)((char *)backing - offsetof(struct recorded_device, backing));
+}
+
+static struct recorded_device *of_device(struct device *device)
+{
+    return (struct recorded_device *)device;
+}
+
+bool recorded_diverged(const struct recorded_device *self)
+{
+    return self->result->difference.found;
+}
+
+void recorded_device_differs(struct recorded_device *self, const char *policy,
+                             const char *recording)
+{
+    struct fidelity_difference *difference = &self->result->difference;
+    if (difference->found)
+        return;
+    difference->found = true;
+    difference->event = self->event;
+    difference->line = self->line;
+    snprintf(difference->policy, sizeof difference->policy, "%s", policy);
+    snprintf(difference->recording, sizeof difference->recording, "%s", recording);
+}
+
+/* Places by address. */
+
+static size_t place_above(const struct recorded_device *self, uint64_t address)
+{
+    size_t low = 0, high = self->place_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (self->places[middle].address <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* NULL: none. */
+struct recorded_place *recorded_place_at(const struct recorded_device *self, uint64_t address)
+{
+    size_t above = place_above(self, address);
+    struct recorded_place *place = above ? &self->places[above - 1] : NULL;
+    return place && address - place->address < place->bytes ? place : NULL;
+}
+
+static enum status place_add(struct recorded_device *self, struct recorded_place place)
+{
+    if (self->place_count == self->place_room) {
+        size_t room = self->place_room ? self->place_room * 2 : 64;
+        struct recorded_place *grown = realloc(self->places, room * sizeof *grown);
+        if (!grown)
+            return STATUS_HOST_MEMORY;
+        self->places = grown;
+        self->place_room = room;
+    }
+    size_t at = place_above(self, place.address);
+    memmove(self->places + at + 1, self->places + at,
+            (self->place_count - at) * sizeof *self->places);
+    self->places[at] = place;
+    self->place_count++;
+    return STATUS_OK;
+}
+
+static void place_remove(struct recorded_device *self, struct recorded_place *place)
+{
+    size_t at = (size_t)(place - self->places);
+    self->place_count--;
+    memmove(place, place + 1, (self->place_count - at) * sizeof *place);
+}
+
+/* Addresses that nothing recorded uses. */
+static uint64_t own_address(struct recorded_device *self, uint64_t bytes)
+{
+    uint64_t address = self->unused_address;
+    self->unused_address = size_round_up(address + bytes, RANGE_BOUNDARY_BYTES);
+    return address;
+}
+
+enum answer { GRANT, REFUSE, DIVERGE };
+
+/* The policy asks for memory. GRANT: `*action` is what the recording made here. */
+static enum answer ask(struct recorded_device *self, enum recorded_kind kind, uint64_t bytes,
+                       const struct recorded_action **action)
+{
+    char did[128];
+    if (recorded_diverged(self))
+        return DIVERGE;
+    enum recorded_balance state = recorded_balance(self);
+    if (state == LESS && self->group && self->group->cause == CAUSE_REFUSED) {
+        return REFUSE;
+    }
+    if (state != BALANCED) {
+        recorded_differ_in_spans(self, recorded_run(self));
+        return DIVERGE;
+    }
+    *action = recorded_next_action(self);
+    if (*action && (*action)->kind == kind)
+        return GRANT;
+    if (!*action && self->request && self->request->known && self->request->failed)
+        return REFUSE;
+    snprintf(did, sizeof did, "asks the device for %" PRIu64 " bytes%s", bytes,
+             kind == RECORDED_MAPPED ? " of pages" : "");
+    recorded_device_differs(self, did,
+                            *action ? "makes memory in the other way, by segments or by pages"
+                                    : "asks the device for nothing more here");
+    return DIVERGE;
+}
+
+/* Whether an address can be one of the driver's. */
+static bool is_aligned(uint64_t address, uint64_t bytes)
+{
+    return address % (bytes < DRIVER_PAGE_BYTES ? GRANULE_BYTES : DRIVER_PAGE_BYTES) == 0;
+}
+
+static enum status device_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t *address)
+{
+    struct recorded_device *self = of(backing);
+    const struct recorded_action *action = NULL;
+    enum answer answer = ask(self, RECORDED_MADE, bytes, &action);
+    if (answer == REFUSE)
+        return STATUS_REFUSED;
+    if (answer == GRANT) {
+        char did[128], said[128];
+        const struct recorded_span span = {action->address, action->bytes};
+        recorded_describe(&span, "makes one of", said, sizeof said);
+        snprintf(did, sizeof did, "makes a segment of %" PRIu64 " bytes", bytes);
+        if (action->bytes != bytes || recorded_place_at(self, action->address)) {
+            recorded_device_differs(self, did, said);
+        } else if (!is_aligned(action->address, bytes)) {
+            self->event = action->event;
+            recorded_device_differs(self, did, said);
+            strncat(self->result->difference.recording,
+                    ", where no segment of the driver's can begin",
+                    sizeof self->result->difference.recording - strlen(said) - 1);
+        } else {
+            self->cursor++;
+            self->result->made_met++;
+        }
+    }
+    *address = recorded_diverged(self) ? own_address(self, bytes) : action->address;
+    return place_add(self, (struct recorded_place){.address = *address,
+                                                   .bytes = bytes,
+                                                   .ordinal = self->base.counters.segments_made++});
+}
+
+static enum status device_segment_free(struct backing *backing, uint64_t address)
+{
+    struct recorded_device *self = of(backing);
+    struct recorded_place *place = recorded_place_at(self, address);
+    if (!place || place->range || place->address != address)
+        return STATUS_INVALID;
+    recorded_give_back(self, address, place->bytes);
+    place_remove(self, place);
+    return STATUS_OK;
+}
+
+static enum status device_reserve(struct backing *backing, uint64_t bytes, uint64_t *address)
+{
+    struct recorded_device *self = of(backing);
+    const struct recording *recording = self->recording;
+    *address = 0;
+    for (size_t i = self->cursor; i < recording->action_count && !recorded_diverged(self); i++) {
+        const struct recorded_action *action = &recording->actions[i];
+        if (action->kind == RECORDED_MAPPED && !recorded_place_at(self, action->address) &&
+            is_aligned(action->address, action->bytes)) {
+            *address = action->address;
+            break;
+        }
+    }
+    if (!*address)
+        *address = own_address(self, bytes);
+    return place_add(
+        self, (struct recorded_place){
+                  .address = *address, .bytes = bytes, .ordinal = UINT64_MAX, .range = true});
+}
+
+static enum status device_release(struct backing *backing, uint64_t address)
+{
+    struct recorded_device *self = of(backing);
+    struct recorded_place *place = recorded_place_at(self, address);
+    if (!place || !place->range || place->address != address || place->mapped_bytes)
+        return STATUS_INVALID;
+    place_remove(self, place);
+    return STATUS_OK;
+}
+
+static enum status device_create(struct backing *backing, uint64_t bytes, backing_handle *handle)
+{
+    struct recorded_device *self = of(backing);
+    const struct recorded_action *action = NULL;
+    if (!self->created_bytes && ask(self, RECORDED_MAPPED, bytes, &action) == REFUSE)
+        return STATUS_REFUSED;
+    self->created_bytes += bytes;
+    *handle = ++self->next_handle;
+    return STATUS_OK;
+}
+
+static enum status device_destroy(struct backing *backing, backing_handle handle)
+{
+    (void)backing, (void)handle;
+    return STATUS_OK;
+}
+
+static enum status device_map(struct backing *backing, uint64_t address, backing_handle handle)
+{
+    (void)handle;
+    return recorded_place_at(of(backing), address) ? STATUS_OK : STATUS_INVALID;
+}
+
+/* A run of pages is whole. */
+static enum status device_access(struct backing *backing, uint64_t address, uint64_t bytes)
+{
+    struct recorded_device *self = of(backing);
+    struct recorded_place *place = recorded_place_at(self, address);
+    if (!place || !place->range)
+        return STATUS_INVALID;
+    const struct recorded_action *action =
+        recorded_diverged(self) ? NULL : recorded_next_action(self);
+    if (action && (action->address != address || action->bytes != bytes)) {
+        char did[128], said[128];
+        const struct recorded_span mine = {address, bytes},
+                                   theirs = {action->address, action->bytes};
+        recorded_describe(&mine, "maps", did, sizeof did);
+        recorded_describe(&theirs, "maps", said, sizeof said);
+        recorded_device_differs(self, did, said);
+    } else if (action) {
+        self->cursor++;
+        self->result->made_met++;
+    }
+    self->created_bytes = 0;
+    if (!place->mapped_bytes)
+        place->ordinal = self->base.counters.segments_made++;
+    place->mapped_bytes += bytes;
+    return STATUS_OK;
+}
+
+static enum status device_unmap(struct backing *backing, uint64_t address, uint64_t bytes)
+{
+    struct recorded_device *self = of(backing);
+    struct recorded_place *place = recorded_place_at(self, address);
+    if (!place || !place->range)
+        return STATUS_INVALID;
+    if (self->created_bytes) { /* of a run that never became usable */
+        self->created_bytes -= bytes < self->created_bytes ? bytes : self->created_bytes;
+        return STATUS_OK;
+    }
+    recorded_give_back(self, address, bytes);
+    place->mapped_bytes -= bytes;
+    return STATUS_OK;
+}
+
+/* Time does not pass here: frees are recorded, so nobody waits. */
+
+static struct backing_ticket device_fence(struct backing *backing, uint32_t stream)
+{
+    (void)backing;
+    return (struct backing_ticket){.stream = stream};
+}
+
+static bool device_done(struct backing *backing, struct backing_ticket ticket)
+{
+    (void)backing, (void)ticket;
+    return true;
+}
+
+static void device_wait(struct backing *backing, struct backing_ticket ticket)
+{
+    (void)backing, (void)ticket;
+}
+
+static void device_memory(struct backing *backing, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    *free_bytes = *total_bytes = of(backing)->base.props.total_bytes;
+}
+
+static const char *backing_text(struct backing *backing)
+{
+    return of(backing)->out_of_host_memory ? "no host memory for the recorded device" : "";
+}
+
+static void device_nothing(struct device *device)
+{
+    (void)device;
+}
+
+static enum status device_outside(struct device *device, uint64_t bytes)
+{
+    (void)device, (void)bytes;
+    return STATUS_OK;
+}
+
+static void device_number(struct device *device, uint64_t number)
+{
+    (void)device, (void)number;
+}
+
+static uint64_t device_no_time(struct device *device)
+{
+    (void)device;
+    return 0;
+}
+
+static void device_on_stream(struct device *device, uint32_t stream, uint64_t number)
+{
+    (void)device, (void)stream, (void)number;
+}
+
+static void device_event(struct device *device, uint64_t event, uint32_t stream)
+{
+    (void)device, (void)event, (void)stream;
+}
+
+static void device_sync(struct device *device, uint32_t stream)
+{
+    (void)device, (void)stream;
+}
+
+static void device_used(struct device *device, uint64_t address, uint64_t bytes, uint32_t stream,
+                        uint64_t event)
+{
+    (void)device, (void)address, (void)bytes, (void)stream, (void)event;
+}
+
+static uint64_t device_handed_out(struct device *device, uint64_t address, uint64_t bytes,
+                                  uint32_t stream, bool order, uint64_t event)
+{
+    (void)device, (void)address, (void)bytes, (void)stream, (void)order, (void)event;
+    return 0;
+}
+
+static const char *device_text(struct device *device)
+{
+    return backing_text(&of_device(device)->backing);
+}
+
+static const char *device_no_text(struct device *device)
+{
+    (void)device;
+    return "";
+}
+
+static bool device_segment_of(struct device *device, uint64_t address, struct device_segment *out)
+{
+    const struct recorded_place *place = recorded_place_at(of_device(device), address);
+    if (place)
+        *out = (struct device_segment){place->ordinal, place->address, place->bytes};
+    return place != NULL;
+}
+
+static const struct backing_ops recorded_backing = {
+    .segment_alloc = device_segment_alloc,
+    .segment_free = device_segment_free,
+    .reserve = device_reserve,
+    .release = device_release,
+    .create = device_create,
+    .destroy = device_destroy,
+    .map = device_map,
+    .access = device_access,
+    .unmap = device_unmap,
+    .fence = device_fence,
+    .done = device_done,
+    .wait = device_wait,
+    .memory = device_memory,
+    .problem = backing_text,
+};
+
+static const struct device_ops recorded_ops = {
+    .close = device_nothing,
+    .outside = device_outside,
+    .advance = device_number,
+    .now = device_no_time,
+    .idle_at = device_no_time,
+    .kernel = device_on_stream,
+    .event_record = device_event,
+    .stream_wait = device_on_stream,
+    .sync = device_sync,
+    .used = device_used,
+    .handed_out = device_handed_out,
+    .race_text = device_no_text,
+    .segment_of = device_segment_of,
+    .problem = device_text,
+};
+
+void recorded_device_open(struct recorded_device *self, const struct recording *recording,
+                          uint64_t total_bytes, struct fidelity_result *result)
+{
+    *self = (struct recorded_device){
+        .base = {.ops = &recorded_ops,
+                 .props = {.kind = "sim",
+                           .profile = "recorded",
+                           .capacity_bytes = total_bytes,
+                           .total_bytes = total_bytes,
+                           .has_virtual_memory = true}},
+        .backing = {.ops = &recorded_backing,
+                    .granule_bytes = GRANULE_BYTES,
+                    .page_bytes = DRIVER_PAGE_BYTES},
+        .recording = recording,
+        .result = result,
+        .until_event = UINT64_MAX,
+        .unused_address =
+            size_round_up(recording->highest_address + 1024 * GIB, RANGE_BOUNDARY_BYTES),
+    };
+    self->base.backing = &self->backing;
+}
+
+void recorded_device_close(struct recorded_device *self)
+{
+    free(self->places);
+    free(self->given_back);
+    free(self->expected);
+}

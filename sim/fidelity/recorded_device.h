@@ -1,0 +1,81 @@
+/* A device that answers as the recorded one did: it hands out the recorded addresses, refuses
+ * where the recorded one is known or taken to have refused, and holds every call of the policy
+ * against what was recorded. */
+#ifndef SIM_FIDELITY_RECORDED_DEVICE_H
+#define SIM_FIDELITY_RECORDED_DEVICE_H
+
+#include "sim/device.h"
+#include "sim/fidelity.h"
+#include "sim/fidelity/recording.h"
+
+/* What the policy is doing. */
+enum recorded_step { STEP_OTHER, STEP_REQUEST, STEP_TRIM };
+
+struct recorded_place { /* a segment, or an address range */
+    uint64_t address, bytes;
+    uint64_t ordinal; /* UINT64_MAX: a range in which nothing is mapped */
+    uint64_t mapped_bytes;
+    bool range;
+};
+
+struct recorded_span {
+    uint64_t address, bytes;
+};
+
+struct recorded_device {
+    struct device base;
+    struct backing backing;
+    const struct recording *recording;
+    struct fidelity_result *result;
+
+    size_t cursor; /* the next action */
+    enum recorded_step step;
+    uint64_t until_event;                   /* actions before it belong to this step */
+    const struct recorded_request *request; /* of a STEP_REQUEST */
+    const struct recorded_group *group;     /* that comes next; NULL: none is left */
+    uint64_t event, line;                   /* where the replay is, for differences */
+
+    struct recorded_place *places; /* ascending by address */
+    size_t place_count, place_room;
+    struct recorded_span *given_back; /* by the policy in this step */
+    size_t given_back_count, given_back_room;
+    struct recorded_span *expected; /* scratch */
+    size_t expected_room;
+    uint64_t unused_address; /* for what the recording has no address for */
+    uint64_t created_bytes;  /* made and not yet usable: a run that is being mapped */
+    uint64_t next_handle;
+    bool out_of_host_memory;
+};
+
+/* The device stays where it is until it is closed. */
+void recorded_device_open(struct recorded_device *self, const struct recording *recording,
+                          uint64_t total_bytes, struct fidelity_result *result);
+void recorded_device_close(struct recorded_device *self);
+
+/* The step that began last is over: everything recorded for it must have been done. */
+void recorded_device_settle(struct recorded_device *self);
+
+/* Notes the first difference, at the event in hand. Later ones are consequences. */
+void recorded_device_differs(struct recorded_device *self, const char *policy,
+                             const char *recording);
+
+/* Between the files of the device. */
+
+bool recorded_diverged(const struct recorded_device *self); /* nothing is compared any more */
+struct recorded_place *recorded_place_at(const struct recorded_device *self, uint64_t address);
+/* The next action of this step; NULL: none. */
+const struct recorded_action *recorded_next_action(const struct recorded_device *self);
+
+/* given_back.c. BALANCED: the policy has given back in this step what the recording does, and
+ * the cursor goes past it. LESS: some of it. */
+enum recorded_balance { BALANCED, LESS, OTHER };
+void recorded_give_back(struct recorded_device *self, uint64_t address, uint64_t bytes);
+enum recorded_balance recorded_balance(struct recorded_device *self);
+/* How many of the next actions give memory back in this step. */
+size_t recorded_run(const struct recorded_device *self);
+/* Notes the first piece that one side gives back and the other does not. */
+void recorded_differ_in_spans(struct recorded_device *self, size_t count);
+/* "VERB n bytes at ADDRESS" */
+void recorded_describe(const struct recorded_span *span, const char *verb, char *text, size_t room);
+
+#endif

@@ -1,0 +1,327 @@
+/* Reads the notes of a trace.
+ *
+ * 1. Segment notes become actions, in order.
+ * 2. What became of a request stands in the note after it.
+ * 3. Actions that give memory back with no event of a block in between are a group. A group's
+ *    request is the next event of a block, completions aside: an allocator that gives memory
+ *    back to serve a request does so before the request is written down, and completes what
+ *    is pending then.
+ * 4. Blocks that are there before the first event and lie in segments that are made later are
+ *    contradictions, kept apart: they cannot be made, and their free is a difference. Where
+ *    they lie in no such segment, the recording begins in the middle. */
+#include "sim/fidelity/recording.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct reading {
+    struct trace_source *source;
+    struct recording *out;
+    uint64_t event;
+    size_t open;          /* groups from here on wait for their request */
+    bool joins;           /* the next action joins the last group */
+    bool memory_made;     /* since the last event of a block, completions aside */
+    bool released;        /* a release since then */
+    uint64_t completions; /* the first completion since then; UINT64_MAX: none */
+    bool state_given;     /* notes before the first event tell of a state */
+    uint64_t held_bytes;
+    uint64_t *initial; /* requests of blocks that are there at the start */
+    size_t initial_count, initial_room;
+};
+
+/* The array with room for one more, which may have moved; NULL with a sentence. */
+static void *grow(void *array, size_t *room, size_t count, size_t bytes, struct error *error)
+{
+    if (count < *room)
+        return array;
+    size_t more = *room ? *room * 2 : 64;
+    void *grown = realloc(array, more * bytes);
+    if (!grown) {
+        error_set(error, STATUS_HOST_MEMORY, "no host memory to read what was recorded");
+        return NULL;
+    }
+    *room = more;
+    return grown;
+}
+
+static bool is_gone(enum recorded_kind kind)
+{
+    return kind == RECORDED_FREED || kind == RECORDED_UNMAPPED;
+}
+
+/* Up to two numbers after the verb. */
+static unsigned numbers_of(const char *text, uint64_t *numbers)
+{
+    unsigned count = 0;
+    for (const char *at = strchr(text, ','); at && count < 2; at = strchr(at + 1, ','))
+        numbers[count++] = strtoull(at + 1, NULL, 10);
+    return count;
+}
+
+static bool has_verb(const char *text, const char *verb)
+{
+    size_t length = strlen(verb);
+    return strncmp(text, verb, length) == 0 && (text[length] == ',' || text[length] == '\0');
+}
+
+static enum status join_group(struct reading *reading, struct error *error)
+{
+    struct recording *out = reading->out;
+    if (reading->joins) {
+        out->groups[out->group_count - 1].count++;
+        return STATUS_OK;
+    }
+    struct recorded_group *groups =
+        grow(out->groups, &out->group_room, out->group_count, sizeof *groups, error);
+    if (!groups)
+        return STATUS_HOST_MEMORY;
+    out->groups = groups;
+    out->groups[out->group_count++] = (struct recorded_group){
+        .first = out->action_count,
+        .count = 1,
+        .event = reading->event,
+        .completions_event = reading->completions,
+        .request = RECORDED_NONE,
+        .begun = reading->memory_made,
+        .cause = reading->released ? CAUSE_GIVEN : CAUSE_UNDECIDED,
+    };
+    reading->joins = true;
+    reading->released = false;
+    return STATUS_OK;
+}
+
+static enum status on_action(struct reading *reading, enum recorded_kind kind, uint64_t address,
+                             uint64_t bytes, struct error *error)
+{
+    struct recording *out = reading->out;
+    struct recorded_action *actions =
+        grow(out->actions, &out->action_room, out->action_count, sizeof *actions, error);
+    if (!actions)
+        return STATUS_HOST_MEMORY;
+    out->actions = actions;
+    enum status status = is_gone(kind) ? join_group(reading, error) : STATUS_OK;
+    if (status)
+        return status;
+    out->actions[out->action_count++] = (struct recorded_action){
+        .event = reading->event, .address = address, .bytes = bytes, .kind = kind};
+    out->has_pages |= kind == RECORDED_MAPPED;
+    if (address + bytes > out->highest_address)
+        out->highest_address = address + bytes;
+    if (is_gone(kind)) {
+        reading->held_bytes -= bytes;
+        return STATUS_OK;
+    }
+    reading->held_bytes += bytes;
+    if (reading->held_bytes > out->peak_bytes)
+        out->peak_bytes = reading->held_bytes;
+    for (size_t i = reading->open; i < out->group_count; i++)
+        out->groups[i].served_anew = true;
+    reading->joins = false;
+    reading->memory_made = true;
+    return STATUS_OK;
+}
+
+static void on_answer(struct reading *reading, bool failed, uint64_t address)
+{
+    struct recording *out = reading->out;
+    struct recorded_request *last =
+        out->request_count ? &out->requests[out->request_count - 1] : NULL;
+    if (!last || last->known)
+        return;
+    last->known = true;
+    last->failed = failed;
+    last->address = address;
+    for (size_t i = out->group_count; failed && i > 0; i--)
+        if (out->groups[i - 1].request == out->request_count - 1)
+            out->groups[i - 1].served_anew = true;
+        else
+            break;
+}
+
+static enum status on_note(struct reading *reading, const char *text, struct error *error)
+{
+    static const char *const verbs[] = {
+        [RECORDED_MADE] = "segment_alloc",
+        [RECORDED_FREED] = "segment_free",
+        [RECORDED_MAPPED] = "segment_map",
+        [RECORDED_UNMAPPED] = "segment_unmap",
+    };
+    uint64_t numbers[2] = {0, 0};
+    unsigned count = numbers_of(text, numbers);
+    for (unsigned kind = 0; kind < sizeof verbs / sizeof verbs[0]; kind++)
+        if (count == 2 && has_verb(text, verbs[kind]))
+            return on_action(reading, (enum recorded_kind)kind, numbers[0], numbers[1], error);
+    if (has_verb(text, "alloc") && count == 1)
+        on_answer(reading, false, numbers[0]);
+    else if (has_verb(text, "oom"))
+        on_answer(reading, true, 0);
+    else if (has_verb(text, "segment") || has_verb(text, "block"))
+        reading->state_given = true;
+    return STATUS_OK;
+}
+
+/* An event of a block, or a release: what is waiting for a request waits no longer. */
+static void settle(struct reading *reading, size_t request)
+{
+    struct recording *out = reading->out;
+    for (; reading->open < out->group_count; reading->open++)
+        out->groups[reading->open].request = request;
+    reading->joins = false;
+    reading->memory_made = false;
+    reading->released = false;
+    reading->completions = UINT64_MAX;
+}
+
+static enum status on_request(struct reading *reading, const struct trace_event *event,
+                              struct error *error)
+{
+    static const struct trace_attributes none = {0};
+    struct recording *out = reading->out;
+    const struct trace_attributes *keys =
+        event->attributes ? trace_attributes_of(reading->source, event->attributes) : &none;
+    settle(reading, out->request_count);
+    struct recorded_request *requests =
+        grow(out->requests, &out->request_room, out->request_count, sizeof *requests, error);
+    if (!requests)
+        return STATUS_HOST_MEMORY;
+    out->requests = requests;
+    if (keys->rest && strstr(keys->rest, "initial=yes")) {
+        uint64_t *initial = grow(reading->initial, &reading->initial_room, reading->initial_count,
+                                 sizeof *initial, error);
+        if (!initial)
+            return STATUS_HOST_MEMORY;
+        reading->initial = initial;
+        initial[reading->initial_count++] = out->request_count;
+    }
+    out->requests[out->request_count++] = (struct recorded_request){
+        .event = reading->event,
+        .id = event->id,
+        .request = {.bytes = event->value,
+                    .alignment = keys->align,
+                    .stream = event->stream,
+                    .pool = keys->pool,
+                    .may_fail = event->kind == TRACE_PROBE},
+    };
+    return STATUS_OK;
+}
+
+static enum status on_event(struct reading *reading, const struct trace_event *event,
+                            struct error *error)
+{
+    switch (event->kind) {
+    case TRACE_ALLOC:
+    case TRACE_PROBE:
+        return on_request(reading, event, error);
+    case TRACE_FREE:
+        if (event->flags & TRACE_WHOLE) {
+            settle(reading, RECORDED_NONE);
+            return STATUS_OK;
+        }
+        reading->joins = false;
+        if (reading->completions == UINT64_MAX)
+            reading->completions = reading->event;
+        return STATUS_OK;
+    case TRACE_LET_GO:
+    case TRACE_USE:
+        settle(reading, RECORDED_NONE);
+        return STATUS_OK;
+    case TRACE_TRIM:
+        settle(reading, RECORDED_NONE);
+        reading->released = true;
+        return STATUS_OK;
+    case TRACE_NOTE:
+        return on_note(reading, trace_text_of(reading->source, event->value), error);
+    default:
+        return STATUS_OK;
+    }
+}
+
+static bool is_made(const struct recording *recording, uint64_t address)
+{
+    for (size_t i = 0; i < recording->action_count; i++) {
+        const struct recorded_action *action = &recording->actions[i];
+        if (!is_gone(action->kind) && address >= action->address &&
+            address - action->address < action->bytes)
+            return true;
+    }
+    return false;
+}
+
+static enum status sort_initial(struct reading *reading, struct error *error)
+{
+    struct recording *out = reading->out;
+    for (size_t i = 0; i < reading->initial_count; i++) {
+        const struct recorded_request *request = &out->requests[reading->initial[i]];
+        if (!request->known || !is_made(out, request->address))
+            return error_set(error, STATUS_INVALID,
+                             "%s: it begins in the middle of a program: block %" PRIu64
+                             " was there before it. Only recordings from the first request on "
+                             "can be held against a policy",
+                             reading->source->info.name, request->id);
+        uint64_t *unmade =
+            grow(out->unmade, &out->unmade_room, out->unmade_count, sizeof *unmade, error);
+        if (!unmade)
+            return STATUS_HOST_MEMORY;
+        out->unmade = unmade;
+        out->unmade[out->unmade_count++] = request->id;
+    }
+    return STATUS_OK;
+}
+
+static enum status check(const struct reading *reading, struct error *error)
+{
+    const struct recording *out = reading->out;
+    const char *name = reading->source->info.name;
+    if (reading->state_given)
+        return error_set(error, STATUS_INVALID,
+                         "%s: it begins with memory that was there already. Only recordings from "
+                         "the first request on can be held against a policy",
+                         name);
+    for (size_t i = 0; i < out->request_count; i++)
+        if (out->requests[i].known)
+            return STATUS_OK;
+    return error_set(error, STATUS_INVALID,
+                     "%s: it does not say where the recorded allocator placed its blocks, so "
+                     "there is nothing to hold a policy against; give a recording, such as the "
+                     "CSV of a memory history",
+                     name);
+}
+
+enum status recording_read(struct trace_source *source, struct recording *out, struct error *error)
+{
+    struct reading reading = {.source = source, .out = out, .completions = UINT64_MAX};
+    const struct trace_event *events;
+    size_t count = 1;
+    *out = (struct recording){0};
+    enum status status = trace_rewind(source, error);
+    while (!status && count) {
+        status = trace_next(source, &events, &count, error);
+        for (size_t i = 0; !status && i < count; i++, reading.event++)
+            status = on_event(&reading, &events[i], error);
+    }
+    out->end_bytes = reading.held_bytes;
+    if (!status)
+        status = check(&reading, error);
+    if (!status)
+        status = sort_initial(&reading, error);
+    free(reading.initial);
+    return status;
+}
+
+void recording_close(struct recording *recording)
+{
+    free(recording->actions);
+    free(recording->requests);
+    free(recording->groups);
+    free(recording->unmade);
+    *recording = (struct recording){0};
+}
+
+bool recording_is_unmade(const struct recording *recording, uint64_t id)
+{
+    for (size_t i = 0; i < recording->unmade_count; i++)
+        if (recording->unmade[i] == id)
+            return true;
+    return false;
+}

@@ -1,0 +1,78 @@
+/* What a trace's notes say that the recorded allocator did, in the order in which it did it. */
+#ifndef SIM_FIDELITY_RECORDING_H
+#define SIM_FIDELITY_RECORDING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "allocators/policy.h"
+#include "workloads/trace/source.h"
+
+#define RECORDED_NONE SIZE_MAX
+
+enum recorded_kind { RECORDED_MADE, RECORDED_FREED, RECORDED_MAPPED, RECORDED_UNMAPPED };
+
+/* A segment made or given back, a run of pages mapped or unmapped. */
+struct recorded_action {
+    uint64_t event;
+    uint64_t address, bytes;
+    enum recorded_kind kind;
+};
+
+struct recorded_request {
+    uint64_t event, id;
+    uint64_t address; /* where the block was placed */
+    bool known;       /* the recording tells what became of it */
+    bool failed;
+    struct policy_request request;
+};
+
+/* Why memory went back to the device. */
+enum recorded_cause {
+    CAUSE_UNDECIDED,
+    CAUSE_GIVEN,   /* the trace has a release right before */
+    CAUSE_RELEASE, /* the program released its cache: nowhere in the trace, so inferred */
+    CAUSE_OWN,     /* the allocator by itself, while serving the request that follows */
+    CAUSE_REFUSED, /* the same, because the device had refused it memory */
+};
+#define CAUSE_BIT(cause) (1u << (cause))
+
+/* Segments given back with nothing of the program's in between. */
+struct recorded_group {
+    size_t first, count;        /* actions */
+    uint64_t event;             /* of the first */
+    uint64_t completions_event; /* of the first completion right before; UINT64_MAX: none */
+    size_t request;             /* that follows with only completions in between, or NONE */
+    bool served_anew;           /* between the group and its request memory was made, or the
+                                   request failed: the allocator may have done it by itself */
+    bool begun;                 /* and memory was made for it before the group, too */
+    enum recorded_cause cause;
+    unsigned tried; /* CAUSE_BITs */
+    bool retried;   /* the frees completed while the request was being retried */
+};
+
+struct recording {
+    struct recorded_action *actions;
+    size_t action_count, action_room;
+    struct recorded_request *requests;
+    size_t request_count, request_room;
+    struct recorded_group *groups;
+    size_t group_count, group_room;
+    uint64_t *unmade; /* ids of blocks that are freed and never made, in segments that are */
+    size_t unmade_count, unmade_room;
+    uint64_t highest_address;
+    bool has_pages; /* there are runs mapped */
+    uint64_t peak_bytes, end_bytes;
+};
+
+/* Reads all of `source` from its first event. INVALID where it holds no such notes, or begins
+ * in the middle. The caller closes `out` in either case. */
+enum status recording_read(struct trace_source *source, struct recording *out,
+                           struct error *error) STATUS_CHECKED;
+void recording_close(struct recording *recording);
+
+/* Is it one of the ids in `unmade`? */
+bool recording_is_unmade(const struct recording *recording, uint64_t id);
+
+#endif
