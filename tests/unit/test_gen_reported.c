@@ -1,0 +1,364 @@
+/* The generators that imitate reported troubles: their memory is what their pages derive, their
+ * options do what they say, and those with several streams survive both forms of a trace. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/size.h"
+#include "tests/support/gen_rig.h"
+#include "tests/support/trace_rig.h"
+#include "workloads/gen/eager.h"
+#include "workloads/trace/trace.h"
+
+static struct gen_rig_sums sums, other;
+
+static void pull(const char *text, struct gen_rig_sums *into)
+{
+    struct trace_source *source = gen_rig_open(text);
+    gen_rig_pull(source, into);
+    trace_close(source);
+}
+
+/* Medium by default: what a table of all policies can be made of in seconds. */
+static void defaults_are_medium(void **state)
+{
+    (void)state;
+    static const char *const workloads[] = {
+        "rnn_buckets",   "varlen_transformer", "fsdp_runahead", "jitter_batch",
+        "stash_restore", "gnn_minibatch",      "kv_concat",     "kv_paged"};
+    for (size_t i = 0; i < sizeof workloads / sizeof workloads[0]; i++) {
+        pull(workloads[i], &sums);
+        assert_in_range(sums.events, 10000, 120000);
+        assert_in_range(sums.peak_live_bytes, GIB / 2, 9 * GIB);
+        assert_true(sums.steps >= 20 && sums.kernels > sums.steps);
+        /* The libraries keep their workspaces, everything else is let go. */
+        assert_true(sums.live_bytes <= 2 * EAGER_WORKSPACE_BYTES + EAGER_FUSED_WORKSPACE_BYTES);
+    }
+}
+
+/* ---- rnn_buckets ---- */
+
+static void rnn_peak(void **state)
+{
+    (void)state;
+    const uint64_t T = 40, B = 256, H = 1536, L = 2, V = 20000, v = 4;
+    uint64_t weights = 2 * V * H * v + L * (8 * H * H + 4 * H) * v;
+    uint64_t expected = weights + 7 * T * L * B * H * v + 2 * T * B * H * v + 3 * T * B * V * v +
+                        8 * T * B + v + 65 * MIB;
+    pull("rnn_buckets", &sums);
+    assert_int_equal(sums.steps, 48);
+    assert_int_equal(sums.peak_live_bytes, expected);
+    assert_int_equal(sums.step_live_bytes[47], weights + 65 * MIB);
+    /* Each bucket peaks higher than the one before, and repeats itself. */
+    for (unsigned i = 12; i < 48; i += 12)
+        assert_true(sums.step_peak_bytes[i] > sums.step_peak_bytes[i - 1]);
+    assert_int_equal(sums.step_peak_bytes[46], sums.step_peak_bytes[47]);
+}
+
+/* ---- varlen_transformer ---- */
+
+/* One more layer costs its weights and what it saves: s b h (34 + 5 a s / h) with full
+ * attention in 16 bits, 34 s b h + 4 a s b with flash. */
+static void transformer_saves_what_is_known(void **state)
+{
+    (void)state;
+    const uint64_t s = 512, b = 4, h = 1024, a = 16;
+    const uint64_t weights = 2 * (12 * h * h + 4 * h);
+    const uint64_t saved[] = {34 * s * b * h + 4 * a * s * b, 34 * s * b * h + 5 * a * s * s * b,
+                              2 * s * b * h};
+    static const char *const variants[] = {"attention=flash", "attention=full", "recompute=yes"};
+    for (unsigned i = 0; i < 3; i++) {
+        char text[192];
+        for (unsigned layers = 2; layers < 4; layers++) {
+            snprintf(text, sizeof text,
+                     "varlen_transformer:steps=1,lengths='512',optimizer=none,layers=%u,%s", layers,
+                     variants[i]);
+            pull(text, layers == 2 ? &sums : &other);
+        }
+        assert_int_equal(other.peak_live_bytes - sums.peak_live_bytes, weights + saved[i]);
+    }
+}
+
+static void transformer_state(void **state)
+{
+    (void)state;
+    pull("varlen_transformer:steps=2,layers=1,hidden=64,ffn=256,vocabulary=100,batch=1,"
+         "lengths='32'",
+         &sums);
+    const uint64_t elements = 12 * 64 * 64 + 4 * 64 + 100 * 64;
+    /* 16-bit weights, and three float32 values of each from the first update on. */
+    assert_int_equal(sums.step_live_bytes[0], elements * (2 + 12) + 65 * MIB);
+    assert_int_equal(sums.step_live_bytes[1], sums.step_live_bytes[0]);
+    pull("varlen_transformer:steps=2,layers=1,hidden=64,ffn=256,vocabulary=100,batch=1,"
+         "lengths='32',dtype=float32,optimizer=momentum",
+         &sums);
+    assert_int_equal(sums.step_live_bytes[1], elements * (4 + 4) + 65 * MIB);
+}
+
+/* ---- fsdp_runahead ---- */
+
+static void fsdp_live_and_order(void **state)
+{
+    (void)state;
+    pull("fsdp_runahead", &sums);
+    /* 32 shards of 32 MiB, 32 activations, two gathered layers and a gradient, when the
+     * backward pass begins. */
+    assert_int_equal(sums.streams, 2);
+    assert_int_equal(sums.let_gos, sums.frees);
+    assert_int_equal(sums.uses, 20 * 32 * 3);
+    assert_int_equal(sums.peak_live_bytes, (32 * 32 + 32 * 32 + 3 * 128) * MIB);
+    assert_int_equal(sums.syncs, 20 * 2 * 32 / 9);
+    pull("fsdp_runahead:ahead=0", &sums);
+    assert_int_equal(sums.syncs, 20 * 2 * 32);
+    /* A gradient lives a layer longer, when the first activation has gone; no use is told. */
+    pull("fsdp_runahead:hold=stash", &sums);
+    assert_int_equal(sums.uses, 0);
+    assert_int_equal(sums.peak_live_bytes, (32 * 32 + 31 * 32 + 4 * 128) * MIB);
+}
+
+/* ---- the two that divide large blocks ---- */
+
+static void crumbs_are_the_reported_ones(void **state)
+{
+    (void)state;
+    pull("giant_then_crumbs", &sums);
+    assert_int_equal(sums.peak_live_bytes, UINT64_C(11643387904) + 499214336);
+    assert_int_equal(sums.step_live_bytes[0], 499214336);
+    assert_int_equal(sums.allocs, 2 * (1 + 31));
+    assert_int_equal(sums.trims, 0);
+    pull("giant_then_crumbs:trim=yes,iterations=5,total=40MiB", &sums);
+    assert_int_equal(sums.trims, 5);
+    assert_int_equal(sums.step_live_bytes[4], 40 * MIB);
+    assert_int_equal(sums.live_bytes, 0);
+}
+
+static void seven_events(void **state)
+{
+    (void)state;
+    pull("a_b_a", &sums);
+    assert_int_equal(sums.events, 7);
+    assert_int_equal(sums.peak_live_bytes, 7 * GIB);
+    assert_int_equal(sums.live_bytes, 3 * GIB);
+    pull("a_b_a:rounds=3,kernels=yes,trim=yes", &sums);
+    assert_int_equal(sums.steps, 7);
+    assert_int_equal(sums.trims, 4);
+    assert_int_equal(sums.live_bytes, 7 * GIB);
+}
+
+/* ---- jitter_batch ---- */
+
+static void batches_lie_in_their_range(void **state)
+{
+    (void)state;
+    pull("jitter_batch", &sums);
+    assert_int_equal(sums.steps, 1000);
+    assert_int_equal(sums.events, 1000 * 13);
+    for (unsigned i = 0; i < 1000; i++) {
+        assert_in_range(sums.step_live_bytes[i], 900 * MIB, 1100 * MIB);
+        assert_int_equal(sums.step_live_bytes[i] % MIB, 0);
+    }
+    assert_in_range(sums.peak_live_bytes, 2100 * MIB, 2200 * MIB);
+    pull("jitter_batch:overlap=1,tensors=1,rows='10;20',draw=cycle,row=1MiB,steps=4", &sums);
+    assert_int_equal(sums.peak_live_bytes, 20 * MIB);
+    assert_int_equal(sums.step_live_bytes[3], 0);
+    assert_int_equal(sums.step_peak_bytes[2], 10 * MIB);
+}
+
+/* ---- stash_restore ---- */
+
+static void tables_come_back(void **state)
+{
+    (void)state;
+    static const char *const variants[] = {"reverse", "interleaved", "side"};
+    const uint64_t tables = (768 + 720 + 672 + 624) * MIB;
+    for (unsigned i = 0; i < 3; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "stash_restore:variant=%s", variants[i]);
+        pull(text, &sums);
+        assert_int_equal(sums.steps, 60);
+        assert_int_equal(sums.step_live_bytes[59], tables + 320 * MIB);
+        /* The tables, the weights, and three activations, the largest ones or some others. */
+        uint64_t left = sums.peak_live_bytes - tables - 320 * MIB;
+        assert_in_range(left, i == 1 ? 130 * MIB : 208 * MIB, i == 1 ? 160 * MIB : 216 * MIB);
+        assert_int_equal(sums.streams, i == 2 ? 2 : 1);
+        assert_int_equal(sums.waits, i == 2 ? 2 * 60 : 0);
+    }
+    pull("stash_restore:trim=restore,alive=0", &sums);
+    assert_int_equal(sums.trims, 60);
+    assert_int_equal(sums.peak_live_bytes, tables + 320 * MIB);
+    pull("stash_restore:trim=forward,variant=interleaved,alive=60,steps=3", &sums);
+    assert_int_equal(sums.trims, 3);
+}
+
+/* ---- gnn_minibatch ---- */
+
+static int by_size(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Without spread every step is the same; with it the steps' peaks spread about that one. */
+static void samples_are_log_normal(void **state)
+{
+    (void)state;
+    pull("gnn_minibatch:node_sigma=0,degree_sigma=0,steps=5", &other);
+    assert_int_equal(other.step_peak_bytes[4], other.step_peak_bytes[3]);
+    uint64_t fixed = other.step_peak_bytes[4];
+    pull("gnn_minibatch", &sums);
+    qsort(sums.step_peak_bytes, 400, sizeof sums.step_peak_bytes[0], by_size);
+    assert_in_range(sums.step_peak_bytes[200], fixed * 9 / 10, fixed * 11 / 10);
+    assert_true(sums.step_peak_bytes[399] > 2 * fixed);
+    assert_true(sums.step_peak_bytes[0] < fixed / 2 + 65 * MIB);
+    /* Other depths and types. */
+    pull("gnn_minibatch:layers=5,steps=3,nodes=1000,shrink=0.5,dtype=float16,optimizer=sgd", &sums);
+    assert_int_equal(sums.steps, 3);
+}
+
+/* ---- caches of keys and values ---- */
+
+static void caches_hold_their_tokens(void **state)
+{
+    (void)state;
+    /* 3 sequences, 2 layers, 4 heads of 32 16-bit values: 256 bytes a token and layer. */
+    static const char load[] =
+        "rounds=2,batch=3,layers=2,kv_heads=4,head=32,prompts='10',answers='6'";
+    char text[160];
+    snprintf(text, sizeof text, "kv_concat:%s", load);
+    pull(text, &sums);
+    assert_int_equal(sums.steps, 2 * 7);
+    for (unsigned i = 0; i < 7; i++)
+        assert_int_equal(sums.step_live_bytes[i], 2 * 2 * 3 * (10 + i) * 256);
+    assert_int_equal(sums.peak_live_bytes, (2 * 2 + 1) * 3 * 16 * 256 - 3 * 256);
+    snprintf(text, sizeof text, "kv_paged:%s,page=8", load);
+    pull(text, &sums);
+    assert_int_equal(sums.steps, 2 * 7);
+    assert_int_equal(sums.step_live_bytes[0], 2 * 2 * 3 * 16 * 256);
+    assert_int_equal(sums.step_live_bytes[6], 2 * 2 * 3 * 16 * 256);
+    snprintf(text, sizeof text, "kv_paged:%s,page=4", load);
+    pull(text, &sums);
+    assert_int_equal(sums.step_live_bytes[2], 2 * 2 * 3 * 12 * 256);
+    assert_int_equal(sums.step_live_bytes[3], 2 * 2 * 3 * 16 * 256);
+    assert_int_equal(sums.live_bytes, 0);
+}
+
+/* ---- all ---- */
+
+static void refused(void **state)
+{
+    (void)state;
+    char sentence[1024];
+    gen_rig_refused("giant_then_crumbs:total=1GiB,giant=1GiB", sentence, sizeof sentence);
+    assert_non_null(strstr(sentence, "below giant"));
+    gen_rig_refused("stash_restore:alive=61", sentence, sizeof sentence);
+    assert_non_null(strstr(sentence, "alive"));
+    gen_rig_refused("stash_restore:smallest=1GiB", sentence, sizeof sentence);
+    gen_rig_refused("stash_restore:variant=sideways", sentence, sizeof sentence);
+    gen_rig_refused("rnn_buckets:buckets='5;x'", sentence, sizeof sentence);
+    assert_non_null(strstr(sentence, "buckets"));
+    gen_rig_refused("kv_concat:page=8", sentence, sizeof sentence);
+    gen_rig_refused("kv_paged:prompts='0'", sentence, sizeof sentence);
+    gen_rig_refused("kv_concat:answers='0'", sentence, sizeof sentence);
+    gen_rig_refused("gnn_minibatch:layers=9", sentence, sizeof sentence);
+    gen_rig_refused("varlen_transformer:lengths=''", sentence, sizeof sentence);
+    gen_rig_refused("jitter_batch:overlap=3", sentence, sizeof sentence);
+    gen_rig_refused("fsdp_runahead:layers=0", sentence, sizeof sentence);
+}
+
+static void seeds_differ(void **state)
+{
+    (void)state;
+    static const char *const drawn[] = {"varlen_transformer:steps=3", "jitter_batch:steps=9",
+                                        "gnn_minibatch:steps=3", "kv_concat:rounds=1",
+                                        "kv_paged:rounds=1"};
+    for (size_t i = 0; i < sizeof drawn / sizeof drawn[0]; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "%s,seed=2", drawn[i]);
+        struct trace_source *one = gen_rig_open(drawn[i]);
+        struct trace_source *two = gen_rig_open(text);
+        gen_rig_pull(one, &sums);
+        gen_rig_pull(two, &sums);
+        assert_memory_not_equal(one->info.sha256, two->info.sha256, 32);
+        trace_close(one);
+        trace_close(two);
+    }
+}
+
+/* Generator, text, binary, text: the same hash and the same characters. */
+static void both_forms_hold_them(void **state)
+{
+    struct trace_rig *rig = *state;
+    static const char *const workloads[] = {
+        "fsdp_runahead:steps=2,layers=5",
+        "fsdp_runahead:steps=2,layers=5,hold=stash,ahead=1",
+        "stash_restore:steps=2,variant=side",
+        "stash_restore:steps=2,trim=forward",
+        "stash_restore:variant=interleaved,steps=2,trim=restore",
+        "giant_then_crumbs:trim=yes"};
+    for (size_t i = 0; i < sizeof workloads / sizeof workloads[0]; i++) {
+        static const struct trace_write_options options = {.format = TRACE_FORMAT_BINARY};
+        struct error error = {""};
+        struct trace_source *source = gen_rig_open(workloads[i]);
+        struct trace_source *binary;
+        struct trace_source *again;
+        char *first = trace_rig_print(rig, source);
+        assert_int_equal(trace_rewind(source, &error), STATUS_OK);
+        if (trace_write(source, rig->path[1], &options, &error) != STATUS_OK ||
+            trace_open(rig->path[1], &binary, &error) != STATUS_OK)
+            fail_msg("%s", error.text);
+        assert_memory_equal(source->info.sha256, binary->info.sha256, 32);
+        assert_int_equal(source->info.streams, binary->info.streams);
+        assert_int_equal(source->info.slots, binary->info.slots);
+        assert_int_equal(source->info.peak_live_bytes, binary->info.peak_live_bytes);
+        char *second = trace_rig_print(rig, binary);
+        assert_string_equal(first, second);
+        assert_int_equal(trace_rig_text(rig, first, &again, &error), STATUS_OK);
+        assert_memory_equal(source->info.sha256, again->info.sha256, 32);
+        trace_close(source);
+        trace_close(binary);
+        trace_close(again);
+        free(first);
+        free(second);
+    }
+}
+
+static int setup(void **state)
+{
+    static struct trace_rig rig;
+    trace_rig_open(&rig);
+    *state = &rig;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    trace_rig_close(*state);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_are_medium),
+        cmocka_unit_test(rnn_peak),
+        cmocka_unit_test(transformer_saves_what_is_known),
+        cmocka_unit_test(transformer_state),
+        cmocka_unit_test(fsdp_live_and_order),
+        cmocka_unit_test(crumbs_are_the_reported_ones),
+        cmocka_unit_test(seven_events),
+        cmocka_unit_test(batches_lie_in_their_range),
+        cmocka_unit_test(tables_come_back),
+        cmocka_unit_test(samples_are_log_normal),
+        cmocka_unit_test(caches_hold_their_tokens),
+        cmocka_unit_test(refused),
+        cmocka_unit_test(seeds_differ),
+        cmocka_unit_test(both_forms_hold_them),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
