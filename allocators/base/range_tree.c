@@ -6,7 +6,8 @@
  * 1. Insert goes down to the first node of lower priority, splits that subtree by the new key,
  *    and hangs the halves below the new node.
  * 2. Remove puts the merged children in the node's place.
- * 3. Both mend the largest sizes on their way, and stop where nothing changes. */
+ * 3. Cut and join split at the ends of a run of keys, and merge what is on both sides.
+ * 4. All mend the largest sizes on their way, and stop where nothing changes. */
 #include "allocators/base/range_tree.h"
 
 void range_pool_open(struct range_pool *pool, struct host *host)
@@ -173,6 +174,31 @@ void range_tree_change(struct range_pool *pool, uint32_t root, uint32_t node, ui
     pool->nodes[node].address = address;
     pool->nodes[node].bytes = bytes;
     mend_up(pool->nodes, root, node);
+}
+
+uint32_t range_tree_cut(struct range_pool *pool, uint32_t *root, uint64_t low, uint64_t high)
+{
+    struct range_node *nodes = pool->nodes;
+    const struct range_node from = {.address = low};
+    const struct range_node to = {.address = high};
+    uint32_t below;
+    uint32_t inside;
+    uint32_t above;
+    split(nodes, *root, &from, RANGE_BY_ADDRESS, &below, &above);
+    split(nodes, above, &to, RANGE_BY_ADDRESS, &inside, &above);
+    *root = merge(nodes, below, above);
+    return inside;
+}
+
+void range_tree_join(struct range_pool *pool, uint32_t *root, uint32_t added)
+{
+    struct range_node *nodes = pool->nodes;
+    uint32_t below;
+    uint32_t above;
+    if (!added)
+        return;
+    split(nodes, *root, &nodes[added], RANGE_BY_ADDRESS, &below, &above);
+    *root = merge(nodes, merge(nodes, below, added), above);
 }
 
 uint32_t range_tree_first(const struct range_pool *pool, uint32_t root, uint64_t address,

@@ -53,6 +53,12 @@ void range_tree_remove(struct range_pool *pool, uint32_t *root, enum range_order
 void range_tree_change(struct range_pool *pool, uint32_t root, uint32_t node, uint64_t address,
                        uint64_t bytes);
 
+/* By address: takes all ranges that start in [low, high) out of the tree; what they are now is a
+ * tree of its own, of which the root is returned. And the way back: `added` is a tree, or 0, whose
+ * ranges all lie between two neighbours of the other one. */
+uint32_t range_tree_cut(struct range_pool *pool, uint32_t *root, uint64_t low, uint64_t high);
+void range_tree_join(struct range_pool *pool, uint32_t *root, uint32_t added);
+
 /* By address: the lowest range at `address` or above with at least `bytes`; 0: none. */
 uint32_t range_tree_first(const struct range_pool *pool, uint32_t root, uint64_t address,
                           uint64_t bytes);

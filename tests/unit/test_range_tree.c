@@ -139,6 +139,42 @@ static void check_finds_damage(void **state)
     range_pool_close(&m.pool);
 }
 
+/* Cuts runs out, some of them empty, looks at both trees, and joins them to each other again. */
+static void cut_and_join(void **state)
+{
+    (void)state;
+    struct model m = {.root = 0};
+    struct rng rng;
+    uint64_t count;
+    rng_seed(&rng, 8);
+    range_pool_open(&m.pool, &m.host);
+    assert_true(range_pool_reserve(&m.pool, SLOTS));
+    for (uint64_t s = 0; s < SLOTS; s++) {
+        m.node[s] = range_pool_take(&m.pool);
+        m.pool.nodes[m.node[s]].address = s * 1000;
+        m.pool.nodes[m.node[s]].bytes = 1 + rng_below(&rng, 900);
+        range_tree_insert(&m.pool, &m.root, RANGE_BY_ADDRESS, m.node[s]);
+    }
+    for (int round = 0; round < 500; round++) {
+        uint64_t low = rng_below(&rng, SLOTS);
+        uint64_t high = low + rng_below(&rng, SLOTS + 1 - low);
+        uint32_t other = range_tree_cut(&m.pool, &m.root, low * 1000, high * 1000);
+        assert_true(range_tree_check(&m.pool, m.root, RANGE_BY_ADDRESS, &count));
+        assert_int_equal(count, SLOTS - (high - low));
+        assert_true(range_tree_check(&m.pool, other, RANGE_BY_ADDRESS, &count));
+        assert_int_equal(count, high - low);
+        if (high > low) {
+            assert_int_equal(range_tree_first(&m.pool, other, 0, 1), m.node[low]);
+            assert_int_equal(range_tree_first(&m.pool, m.root, low * 1000, 1),
+                             high < SLOTS ? m.node[high] : 0);
+        }
+        range_tree_join(&m.pool, &m.root, other);
+        check_whole(&m, RANGE_BY_ADDRESS);
+    }
+    range_pool_close(&m.pool);
+    assert_int_equal(m.host.now_bytes, 0);
+}
+
 static void pool_without_memory(void **state)
 {
     (void)state;
@@ -159,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(against_an_array),
         cmocka_unit_test(check_finds_damage),
+        cmocka_unit_test(cut_and_join),
         cmocka_unit_test(pool_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
