@@ -77,23 +77,30 @@ struct row {
     uint64_t hash;
     unsigned live;
     uint64_t live_bytes, fails, reserved_bytes, granted_bytes;
+    uint64_t flushes, largest_hole_bytes; /* 0: not known */
 };
 
 static const struct row rows[] = {
-    {"torch", UINT64_MAX, UINT64_C(0x80e337b9d879704f), 60, 483304663, 0, 1499463680, 484027392},
-    {"torch", GIB, UINT64_C(0xb44753ebfab2ba9a), 60, 483335569, 10, 1059061760, 483463168},
+    {"torch", UINT64_MAX, UINT64_C(0x80e337b9d879704f), 60, 483304663, 0, 1499463680, 484027392, 0,
+     0},
+    {"torch", GIB, UINT64_C(0xb44753ebfab2ba9a), 60, 483335569, 10, 1059061760, 483463168, 0, 0},
     {"torch:limit=1GiB", UINT64_MAX, UINT64_C(0xb44753ebfab2ba9a), 60, 483335569, 10, 1059061760,
-     483463168},
+     483463168, 0, 0},
     {"torch:roundup_power2_divisions=4", UINT64_MAX, UINT64_C(0xac4ddcc419800e27), 60, 483304663, 0,
-     1470103552, 531723776},
+     1470103552, 531723776, 0, 0},
     {"tlsf:pool=1GiB,limit=1GiB", UINT64_MAX, UINT64_C(0x9e58d0b7536756ba), 56, 736610232, 8,
-     1073741824, 0},
+     1073741824, 0, 0, 0},
     /* ties by address: the order of equal chunks is undefined in the real one */
-    {"cupy", UINT64_MAX, UINT64_C(0x166c976d38385bb6), 60, 483304663, 0, 1486976512, 483318272},
-    {"cupy", GIB, UINT64_C(0x6ff1dbdabf0c8a30), 59, 476947259, 5, 1064211456, 476961280},
-    {"rmm-pool", UINT64_MAX, UINT64_C(0xcf269c815022ee80), 60, 483304663, 0, 1483876352, 0},
+    {"cupy", UINT64_MAX, UINT64_C(0x166c976d38385bb6), 60, 483304663, 0, 1486976512, 483318272, 0,
+     0},
+    {"cupy", GIB, UINT64_C(0x6ff1dbdabf0c8a30), 59, 476947259, 5, 1064211456, 476961280, 0, 0},
+    {"rmm-pool", UINT64_MAX, UINT64_C(0xcf269c815022ee80), 60, 483304663, 0, 1483876352, 0, 0, 0},
     {"rmm-pool:initial_pool_size=1GiB,limit=1GiB", UINT64_MAX, UINT64_C(0x720363bbec554f69), 58,
-     750816933, 6, 1073741824, 0},
+     750816933, 6, 1073741824, 0, 0, 0},
+    {"rmm-arena:arena_size=1GiB", UINT64_MAX, UINT64_C(0xf5c7a9bde515aba4), 59, 483280129, 5,
+     1073741824, 0, 5, 267275776},
+    {"rmm-arena:limit=2GiB", UINT64_MAX, UINT64_C(0xe05e8c0cfa01258d), 60, 483304663, 0, 2147483648,
+     0, 0, 0},
 };
 
 static void check_row(void **state)
@@ -122,6 +129,12 @@ static void check_row(void **state)
     assert_int_equal(s.policy->totals.reserved_bytes, row->reserved_bytes);
     if (row->granted_bytes)
         assert_int_equal(s.policy->totals.granted_bytes, row->granted_bytes);
+    struct policy_stats stats;
+    policy_stats(s.policy, &stats);
+    if (row->flushes)
+        assert_int_equal(stats.count.flushes, row->flushes);
+    if (row->largest_hole_bytes)
+        assert_int_equal(stats.largest_hole_bytes, row->largest_hole_bytes);
     policy_destroy(s.policy);
     spec_close(&spec);
     assert_int_equal(host.now_bytes, 0);

@@ -66,6 +66,18 @@ static const struct example examples[] = {
     {"rmm-pool halves what the device refuses", "rmm-pool", 100 * MIB, "+40M +40M +10M =100M"},
     {"rmm-pool best fit", "rmm-pool:initial_pool_size=64K", UINT64_MAX,
      "+1000@0 +1000@1K +4096@2K +256@6K +8192@6400 -0 -2 +512@0 +1K@2K"},
+    /* RMM's arena. */
+    {"rmm-arena heads of superblocks", "rmm-arena:arena_size=16M", UINT64_MAX,
+     "+256@0 =16M +2M@1M +1M@3M +1048577@4M ~4194816"},
+    {"rmm-arena takes half of what is free", "rmm-arena", 32 * MIB, "+256@0 =16M ^15M"},
+    {"rmm-arena takes a superblock whole", "rmm-arena:arena_size=2M", UINT64_MAX,
+     "+1048577@0 ^1048320 +256@1048832s1 +256@1049088s1 ^1047808 -0"},
+    /* The stream has the superblock, so a large request finds the global arena bare; all comes
+       back to that, and the block is served behind the one that is left. */
+    {"rmm-arena defragments once", "rmm-arena:arena_size=3M", UINT64_MAX,
+     "+256@0 +256@256 +2M@1M -2 -0 +1M@1Ms1 +2M! -3 +2M@1M +1M! +255K@512 -1 -5 -7 +3M@0"},
+    {"rmm-arena frees what another stream had", "rmm-arena:arena_size=4M", UINT64_MAX,
+     "+256@0s1 +512K@1Ms2 -0 -1 +1M@0s1 +1M@1Ms2 ^2M +4M! =4M"},
 };
 
 struct run {
