@@ -223,7 +223,7 @@ enum status cmd_fidelity(int argc, char **argv, struct error *error)
     if (!self.trace)
         return error_set(error, STATUS_INVALID,
                          "fidelity: no recording is named; write fidelity TRACE");
-    status = trace_open(self.trace, &source, error);
+    status = trace_open_recording(self.trace, &source, error);
     if (!status)
         status = sidecar_stats_read(self.trace, &stats, error);
     if (!status && self.policy)

@@ -147,6 +147,9 @@ static enum status replay(struct attempt *self, struct error *error)
     status = replay_run(&replay_config, &replayed, error);
     replay_result_close(&replayed);
     recorded_source_finish(&self->source);
+    if (self->result->difference.found)
+        self->result->difference.line =
+            trace_line_of(config->source, self->result->difference.event);
     return status;
 }
 

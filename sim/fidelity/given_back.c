@@ -28,7 +28,7 @@ void recorded_give_back(struct recorded_device *self, uint64_t address, uint64_t
         self->given_back = grown;
         self->given_back_room = room;
     }
-    self->given_back[self->given_back_count++] = (struct recorded_span){address, bytes};
+    self->given_back[self->given_back_count++] = (struct recorded_span){address, bytes, 0};
 }
 
 static int by_address(const void *left, const void *right)
@@ -62,7 +62,7 @@ static bool expect(struct recorded_device *self, size_t count)
     }
     for (size_t i = 0; i < count; i++) {
         const struct recorded_action *action = &self->recording->actions[self->cursor + i];
-        self->expected[i] = (struct recorded_span){action->address, action->bytes};
+        self->expected[i] = (struct recorded_span){action->address, action->bytes, action->event};
     }
     if (count)
         qsort(self->expected, count, sizeof *self->expected, by_address);
@@ -74,35 +74,33 @@ void recorded_describe(const struct recorded_span *span, const char *verb, char 
     snprintf(text, room, "%s %" PRIu64 " bytes at %" PRIu64, verb, span->bytes, span->address);
 }
 
-/* The first span that only one side has; the sides are sorted. */
+/* The first of `these` that is not among `those`; NULL: none. Both are sorted. */
+static const struct recorded_span *first_without(const struct recorded_span *these, size_t count,
+                                                 const struct recorded_span *those, size_t others)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < count; i++) {
+        while (at < others && those[at].address < these[i].address)
+            at++;
+        if (at == others || those[at].address != these[i].address ||
+            those[at].bytes != these[i].bytes)
+            return &these[i];
+    }
+    return NULL;
+}
+
 void recorded_differ_in_spans(struct recorded_device *self, size_t count)
 {
-    size_t mine = 0, theirs = 0;
-    while (mine < self->given_back_count && theirs < count &&
-           self->given_back[mine].address == self->expected[theirs].address &&
-           self->given_back[mine].bytes == self->expected[theirs].bytes) {
-        mine++;
-        theirs++;
-    }
-    char did[128], said[128];
-    bool has_mine = mine < self->given_back_count, has_theirs = theirs < count;
-    const struct recorded_span *a = has_mine ? &self->given_back[mine] : NULL;
-    const struct recorded_span *b = has_theirs ? &self->expected[theirs] : NULL;
-    if (a && b && a->address != b->address) { /* the lower one is what the other side lacks */
-        if (a->address < b->address)
-            b = NULL;
-        else
-            a = NULL;
-    }
-    if (a)
-        recorded_describe(a, "gives back", did, sizeof did);
-    else
-        recorded_describe(b, "does not give back the", did, sizeof did);
-    if (b)
-        recorded_describe(b, "gives back", said, sizeof said);
-    else
-        recorded_describe(a, "does not give back the", said, sizeof said);
-    recorded_device_differs(self, did, said);
+    const struct recorded_span *mine =
+        first_without(self->given_back, self->given_back_count, self->expected, count);
+    const struct recorded_span *theirs =
+        first_without(self->expected, count, self->given_back, self->given_back_count);
+    char did[128] = "gives nothing else back", said[128] = "gives nothing else back";
+    if (mine)
+        recorded_describe(mine, "gives back", did, sizeof did);
+    if (theirs)
+        recorded_describe(theirs, "gives back", said, sizeof said);
+    recorded_device_differs_at(self, theirs ? theirs->event : self->event, did, said);
 }
 
 /* Is every span that the policy gave back among those expected? */
@@ -156,12 +154,12 @@ void recorded_device_settle(struct recorded_device *self)
     const struct recorded_action *left = recorded_next_action(self);
     if (!left)
         return;
-    const struct recorded_span span = {left->address, left->bytes};
+    const struct recorded_span span = {left->address, left->bytes, left->event};
     char said[128];
     recorded_describe(&span,
                       left->kind == RECORDED_MADE     ? "makes a segment of"
                       : left->kind == RECORDED_MAPPED ? "maps"
                                                       : "gives back",
                       said, sizeof said);
-    recorded_device_differs(self, "asks the device for nothing more here", said);
+    recorded_device_differs_at(self, left->event, "asks the device for nothing more here", said);
 }

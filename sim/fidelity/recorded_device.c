@@ -40,17 +40,22 @@ bool recorded_diverged(const struct recorded_device *self)
     return self->result->difference.found;
 }
 
-void recorded_device_differs(struct recorded_device *self, const char *policy,
-                             const char *recording)
+void recorded_device_differs_at(struct recorded_device *self, uint64_t event, const char *policy,
+                                const char *recording)
 {
     struct fidelity_difference *difference = &self->result->difference;
     if (difference->found)
         return;
     difference->found = true;
-    difference->event = self->event;
-    difference->line = self->line;
+    difference->event = event;
     snprintf(difference->policy, sizeof difference->policy, "%s", policy);
     snprintf(difference->recording, sizeof difference->recording, "%s", recording);
+}
+
+void recorded_device_differs(struct recorded_device *self, const char *policy,
+                             const char *recording)
+{
+    recorded_device_differs_at(self, self->event, policy, recording);
 }
 
 /* Places by address. */
@@ -153,18 +158,16 @@ static enum status device_segment_alloc(struct backing *backing, uint64_t bytes,
     if (answer == REFUSE)
         return STATUS_REFUSED;
     if (answer == GRANT) {
-        char did[128], said[128];
-        const struct recorded_span span = {action->address, action->bytes};
-        recorded_describe(&span, "makes one of", said, sizeof said);
+        char did[128], said[224];
+        const char *why = !is_aligned(action->address, bytes)
+                              ? ", where no segment of the driver's can begin"
+                          : recorded_place_at(self, action->address) ? ", where one is already"
+                                                                     : "";
         snprintf(did, sizeof did, "makes a segment of %" PRIu64 " bytes", bytes);
-        if (action->bytes != bytes || recorded_place_at(self, action->address)) {
-            recorded_device_differs(self, did, said);
-        } else if (!is_aligned(action->address, bytes)) {
-            self->event = action->event;
-            recorded_device_differs(self, did, said);
-            strncat(self->result->difference.recording,
-                    ", where no segment of the driver's can begin",
-                    sizeof self->result->difference.recording - strlen(said) - 1);
+        snprintf(said, sizeof said, "makes one of %" PRIu64 " bytes at %" PRIu64 "%s",
+                 action->bytes, action->address, why);
+        if (action->bytes != bytes || why[0]) {
+            recorded_device_differs_at(self, action->event, did, said);
         } else {
             self->cursor++;
             self->result->made_met++;
@@ -251,11 +254,11 @@ static enum status device_access(struct backing *backing, uint64_t address, uint
         recorded_diverged(self) ? NULL : recorded_next_action(self);
     if (action && (action->address != address || action->bytes != bytes)) {
         char did[128], said[128];
-        const struct recorded_span mine = {address, bytes},
-                                   theirs = {action->address, action->bytes};
+        const struct recorded_span mine = {.address = address, .bytes = bytes};
+        const struct recorded_span theirs = {.address = action->address, .bytes = action->bytes};
         recorded_describe(&mine, "maps", did, sizeof did);
         recorded_describe(&theirs, "maps", said, sizeof said);
-        recorded_device_differs(self, did, said);
+        recorded_device_differs_at(self, action->event, did, said);
     } else if (action) {
         self->cursor++;
         self->result->made_met++;

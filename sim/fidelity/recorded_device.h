@@ -20,6 +20,7 @@ struct recorded_place { /* a segment, or an address range */
 
 struct recorded_span {
     uint64_t address, bytes;
+    uint64_t event; /* where the recording has it; 0 for what the policy did */
 };
 
 struct recorded_device {
@@ -33,7 +34,7 @@ struct recorded_device {
     uint64_t until_event;                   /* actions before it belong to this step */
     const struct recorded_request *request; /* of a STEP_REQUEST */
     const struct recorded_group *group;     /* that comes next; NULL: none is left */
-    uint64_t event, line;                   /* where the replay is, for differences */
+    uint64_t event;                         /* where the replay is, for differences */
 
     struct recorded_place *places; /* ascending by address */
     size_t place_count, place_room;
@@ -55,9 +56,13 @@ void recorded_device_close(struct recorded_device *self);
 /* The step that began last is over: everything recorded for it must have been done. */
 void recorded_device_settle(struct recorded_device *self);
 
-/* Notes the first difference, at the event in hand. Later ones are consequences. */
+/* Notes the first difference, at the event in hand, or where the recording has what differs.
+ * Later ones are consequences. */
 void recorded_device_differs(struct recorded_device *self, const char *policy,
                              const char *recording);
+
+void recorded_device_differs_at(struct recorded_device *self, uint64_t event, const char *policy,
+                                const char *recording);
 
 /* Between the files of the device. */
 

@@ -17,6 +17,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 static struct recorded_source *of(struct trace_source *base)
 {
@@ -77,7 +78,6 @@ static void step(struct recorded_source *self, enum recorded_step kind, uint64_t
     device->step = kind;
     device->until_event = until_event;
     device->event = self->next_event;
-    device->line = trace_line_of(self->inner, self->next_event);
     device->request = NULL;
     device->group = next_group(self);
 }
@@ -128,11 +128,21 @@ static bool is_left_out(struct recorded_source *self, const struct trace_event *
     if (!self->recording->unmade_count || !trace_kind_has_block(event->kind) ||
         !recording_is_unmade(self->recording, event->id))
         return false;
-    if (event->kind == TRACE_FREE || (event->kind == TRACE_LET_GO && self->next_event))
+    if (self->next_event >= self->recording->first_event && event->kind != TRACE_USE)
         differs_in_free(self, event);
     if (event->kind == TRACE_ALLOC)
         self->request++;
     return true;
+}
+
+static void look_for_contradiction(struct recorded_source *self, const char *text)
+{
+    static const char verb[] = "contradiction,";
+    char said[224];
+    if (strncmp(text, verb, sizeof verb - 1) != 0)
+        return;
+    snprintf(said, sizeof said, "contradicts itself: %s", text + sizeof verb - 1);
+    recorded_device_differs(self->device, "cannot follow", said);
 }
 
 /* Tells the device what the event in hand is. */
@@ -155,6 +165,8 @@ static void begin_step(struct recorded_source *self, const struct trace_event *e
         step(self, STEP_TRIM, given ? group_end(self, group) : self->next_event);
     } else {
         step(self, STEP_OTHER, 0);
+        if (event->kind == TRACE_NOTE)
+            look_for_contradiction(self, trace_text_of(self->inner, event->value));
     }
 }
 
@@ -256,6 +268,5 @@ void recorded_source_finish(struct recorded_source *self)
     end_release(self);
     step(self, STEP_OTHER, UINT64_MAX);
     self->device->event = self->next_event ? self->next_event - 1 : 0;
-    self->device->line = trace_line_of(self->inner, self->device->event);
     recorded_device_settle(self->device);
 }

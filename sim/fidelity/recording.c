@@ -173,6 +173,13 @@ static void settle(struct reading *reading, size_t request)
     reading->completions = UINT64_MAX;
 }
 
+static bool is_initial(const struct reading *reading, const struct trace_event *event)
+{
+    const struct trace_attributes *keys =
+        event->attributes ? trace_attributes_of(reading->source, event->attributes) : NULL;
+    return keys && keys->rest && strstr(keys->rest, "initial=yes");
+}
+
 static enum status on_request(struct reading *reading, const struct trace_event *event,
                               struct error *error)
 {
@@ -186,7 +193,7 @@ static enum status on_request(struct reading *reading, const struct trace_event 
     if (!requests)
         return STATUS_HOST_MEMORY;
     out->requests = requests;
-    if (keys->rest && strstr(keys->rest, "initial=yes")) {
+    if (is_initial(reading, event)) {
         uint64_t *initial = grow(reading->initial, &reading->initial_room, reading->initial_count,
                                  sizeof *initial, error);
         if (!initial)
@@ -206,9 +213,19 @@ static enum status on_request(struct reading *reading, const struct trace_event 
     return STATUS_OK;
 }
 
+/* Blocks of the start are told of first: their requests, notes, and let-gos where these have
+ * happened before. */
+static bool tells_of_start(const struct reading *reading, const struct trace_event *event)
+{
+    return event->kind == TRACE_NOTE || event->kind == TRACE_LET_GO ||
+           (event->kind == TRACE_ALLOC && is_initial(reading, event));
+}
+
 static enum status on_event(struct reading *reading, const struct trace_event *event,
                             struct error *error)
 {
+    if (reading->out->first_event == reading->event && tells_of_start(reading, event))
+        reading->out->first_event++;
     switch (event->kind) {
     case TRACE_ALLOC:
     case TRACE_PROBE:

@@ -61,6 +61,7 @@ struct recording {
     size_t group_count, group_room;
     uint64_t *unmade; /* ids of blocks that are freed and never made, in segments that are */
     size_t unmade_count, unmade_room;
+    uint64_t first_event; /* before it only blocks that are there at the start are told of */
     uint64_t highest_address;
     bool has_pages; /* there are runs mapped */
     uint64_t peak_bytes, end_bytes;

@@ -12,7 +12,8 @@
  *    are made first, with the key initial=yes.
  * 5. The first row is at `t,0`, so that no note of what was done stands where the state at the
  *    start would.
- * 6. Everything that the allocator did is kept in notes; FORMAT.md lists them. */
+ * 6. Rows that contradict each other are refused, or noted where the reader is to be lenient.
+ * 7. Everything that the allocator did is kept in notes; FORMAT.md lists them. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +41,7 @@ struct conversion {
     struct csv_rows rows;
     size_t at; /* the row in hand */
     struct sidecar sidecar;
+    bool lenient;
     struct trace_memory *memory;
     uint64_t next_id, time_ns;
     struct place *places; /* blocks in use by address, open addressing */
@@ -87,8 +89,9 @@ static enum status put_place(struct conversion *c, uint64_t address, uint64_t id
                 places[place_of(c, old[i].address)] = old[i];
         free(old);
     }
-    c->places[place_of(c, address)] = (struct place){address, id, false};
-    c->place_count++;
+    struct place *place = &c->places[place_of(c, address)];
+    c->place_count += place->id == NO_ID;
+    *place = (struct place){address, id, false};
     return STATUS_OK;
 }
 
@@ -163,6 +166,30 @@ static enum status kernel_ordinal(struct conversion *c, uint64_t profiler, uint3
     return status;
 }
 
+static enum status append(struct conversion *c, struct trace_event event, const char *text,
+                          struct error *error)
+{
+    return trace_memory_append(c->memory, &event, NULL, text, error);
+}
+
+/* The row in hand cannot be. */
+static enum status contradiction(struct conversion *c, enum status status, const char *text,
+                                 struct error *error)
+{
+    char note[192];
+    if (!c->lenient)
+        return error_set(error, status, "%s", text);
+    snprintf(note, sizeof note, "contradiction,%s", text);
+    return append(c, (struct trace_event){.kind = TRACE_NOTE}, note, error);
+}
+
+static enum status contradiction_at(struct conversion *c, const char *what, struct error *error)
+{
+    char text[128];
+    snprintf(text, sizeof text, "address %" PRIu64 " %s", c->rows.items[c->at].address, what);
+    return contradiction(c, STATUS_INVALID, text, error);
+}
+
 /* Segments and the pools they belong to. */
 
 static enum status follow_segment(struct conversion *c, const struct csv_row *row,
@@ -172,11 +199,15 @@ static enum status follow_segment(struct conversion *c, const struct csv_row *ro
         return STATUS_OK;
     if (row->action == CSV_SEGMENT_ALLOC) {
         if (c->segments_made >= c->sidecar.segment_count ||
-            c->sidecar.segments[c->segments_made].address != row->address)
-            return error_set(error, STATUS_FORMAT,
-                             "segment %zu made here is not that of the .json beside the file; do "
-                             "the two belong together?",
-                             c->segments_made);
+            c->sidecar.segments[c->segments_made].address != row->address) {
+            char text[128];
+            snprintf(text, sizeof text,
+                     "segment %zu made here is not that of the .json beside the file; do the two "
+                     "belong together?",
+                     c->segments_made);
+            c->sidecar.segment_count = 0; /* nothing more can be known of pools */
+            return contradiction(c, STATUS_FORMAT, text, error);
+        }
         c->segments[c->segment_count++] = (struct segment){
             row->address, row->address + row->size, c->sidecar.segments[c->segments_made].pool};
         c->segments_made++;
@@ -199,12 +230,6 @@ static uint32_t pool_at(const struct conversion *c, uint64_t address)
 }
 
 /* Events. */
-
-static enum status append(struct conversion *c, struct trace_event event, const char *text,
-                          struct error *error)
-{
-    return trace_memory_append(c->memory, &event, NULL, text, error);
-}
 
 static enum status append_time(struct conversion *c, struct error *error)
 {
@@ -235,9 +260,11 @@ static enum status append_note(struct conversion *c, const char *what, const uin
 static enum status append_block(struct conversion *c, const struct csv_row *row, bool initial,
                                 struct error *error)
 {
+    enum status status = STATUS_OK;
     if (find_place(c, row->address) != NO_ID)
-        return error_set(error, STATUS_INVALID,
-                         "address %" PRIu64 " is given out while it is in use", row->address);
+        status = contradiction_at(c, "is given out while it is in use", error);
+    if (status)
+        return status;
     if (row->size >= TRACE_BYTES_LIMIT)
         return error_set(error, STATUS_INVALID, "a block of %" PRIu64 " bytes cannot be",
                          row->size);
@@ -247,7 +274,7 @@ static enum status append_block(struct conversion *c, const struct csv_row *row,
                                 .id = c->next_id,
                                 .value = row->size,
                                 .stream = stream_ordinal(c, row->stream)};
-    enum status status = trace_memory_append(c->memory, &event, &keys, NULL, error);
+    status = trace_memory_append(c->memory, &event, &keys, NULL, error);
     if (!status)
         status = put_place(c, row->address, c->next_id++, error);
     return status ? status : append_note(c, "alloc", &row->address, 1, error);
@@ -280,12 +307,12 @@ static enum status append_free(struct conversion *c, const struct csv_row *row, 
 {
     uint64_t id = find_place(c, row->address);
     if (id == NO_ID)
-        return error_set(error, STATUS_INVALID,
-                         "address %" PRIu64 " is freed while it is not in use", row->address);
+        return contradiction_at(c, "is freed while it is not in use", error);
     struct place *place = &c->places[place_of(c, row->address)];
     if (row->action == CSV_FREE_REQUESTED && place->let_go)
-        return error_set(error, STATUS_INVALID,
-                         "the free of address %" PRIu64 " is requested twice", row->address);
+        return contradiction_at(c, "is freed twice", error);
+    if (c->lenient && row->action == CSV_FREE_COMPLETED && !place->let_go)
+        return contradiction_at(c, "is completed and its free was not requested", error);
     place->let_go = true;
     if (row->action == CSV_FREE_REQUESTED && completes_at_once(c))
         return append(c, (struct trace_event){.kind = TRACE_FREE, .id = id}, NULL, error);
@@ -411,10 +438,10 @@ static enum status read_all(struct conversion *c, struct trace_input *input, str
     return c->memory ? convert(c, error) : no_memory(error);
 }
 
-enum status trace_csv_open(struct trace_input *input, struct trace_source **out,
+enum status trace_csv_open(struct trace_input *input, bool lenient, struct trace_source **out,
                            struct error *error)
 {
-    struct conversion c = {.path = trace_input_path(input)};
+    struct conversion c = {.path = trace_input_path(input), .lenient = lenient};
     enum status status = read_all(&c, input, error);
     if (status)
         trace_memory_discard(c.memory);

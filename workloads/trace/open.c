@@ -11,7 +11,8 @@ static bool begins_with(const char *bytes, size_t count, const char *stem)
     return count >= length && !memcmp(bytes, stem, length);
 }
 
-enum status trace_open(const char *path, struct trace_source **out, struct error *error)
+static enum status open_any(const char *path, bool lenient, struct trace_source **out,
+                            struct error *error)
 {
     struct trace_input *input;
     enum status status = trace_input_open(path, &input, error);
@@ -32,6 +33,16 @@ enum status trace_open(const char *path, struct trace_source **out, struct error
     if (begins_with(bytes, count, BINARY_MAGIC))
         return trace_binary_open(input, out, error);
     if (begins_with(bytes, count, TRACE_CSV_FIRST_LINE))
-        return trace_csv_open(input, out, error);
+        return trace_csv_open(input, lenient, out, error);
     return trace_text_open(input, out, error);
+}
+
+enum status trace_open(const char *path, struct trace_source **out, struct error *error)
+{
+    return open_any(path, false, out, error);
+}
+
+enum status trace_open_recording(const char *path, struct trace_source **out, struct error *error)
+{
+    return open_any(path, true, out, error);
 }

@@ -8,7 +8,8 @@
 /* Each takes the input, which stands at its start, over: also where it fails. */
 enum status trace_text_open(struct trace_input *input, struct trace_source **out,
                             struct error *error) STATUS_CHECKED;
-enum status trace_csv_open(struct trace_input *input, struct trace_source **out,
+/* `lenient`: see trace_open_recording. */
+enum status trace_csv_open(struct trace_input *input, bool lenient, struct trace_source **out,
                            struct error *error) STATUS_CHECKED;
 enum status trace_binary_open(struct trace_input *input, struct trace_source **out,
                               struct error *error) STATUS_CHECKED;

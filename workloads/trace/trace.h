@@ -10,6 +10,11 @@
 enum status trace_open(const char *path, struct trace_source **out,
                        struct error *error) STATUS_CHECKED;
 
+/* The same, for those who judge a recording: where rows of a recorded CSV contradict each other,
+ * as a free of an address that is not in use, the row becomes a note `!,contradiction,TEXT`. */
+enum status trace_open_recording(const char *path, struct trace_source **out,
+                                 struct error *error) STATUS_CHECKED;
+
 /* Writers. The file appears under its name when it is whole, or not at all. */
 enum trace_format { TRACE_FORMAT_TEXT, TRACE_FORMAT_BINARY };
 
