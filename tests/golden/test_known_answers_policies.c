@@ -1,0 +1,256 @@
+/* Known answers of the policies that people use, through the whole machine: what PyTorch's
+ * allocator, with and without expandable segments, the buddy system, and those that map pages hold
+ * after small programs. Origins: PyTorch's developer notes on expandable segments and its issue
+ * 123548; Robson's bound (1971). workloads/gen/known_answer.md describes the generators. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/size.h"
+#include "allocators/registry.h"
+#include "tests/support/experiment_rig.h"
+#include "tests/support/tiny_trace.h"
+
+#define DEFAULT    "torch"
+#define EXPANDABLE "torch:expandable_segments=true"
+#define CARD       "sim:profile=h100"
+
+static uint64_t metric(const struct experiment_rig *rig, enum metric which)
+{
+    assert_int_equal(rig->result.metrics.at[which].kind, METRIC_INTEGER);
+    return rig->result.metrics.at[which].integer;
+}
+
+static void holds(const char *policy, const char *workload, uint64_t mib, uint64_t driver_calls)
+{
+    struct experiment_rig rig;
+    experiment_rig_open(&rig, policy, CARD, workload);
+    experiment_rig_run(&rig);
+    assert_true(rig.result.passed);
+    if (metric(&rig, METRIC_peak_reserved_bytes) != mib * MIB)
+        fail_msg("%s under %s holds %llu bytes, not %llu MiB", workload, policy,
+                 (unsigned long long)metric(&rig, METRIC_peak_reserved_bytes),
+                 (unsigned long long)mib);
+    assert_int_equal(metric(&rig, METRIC_peak_physical_bytes), mib * MIB);
+    if (driver_calls)
+        assert_int_equal(metric(&rig, METRIC_driver_calls), driver_calls);
+    experiment_rig_close(&rig);
+}
+
+/* Segments never join: one for each block of 16 MiB, one for each of 32. A range has pages of 20
+ * MiB, and seven hold 128 MiB. */
+static void order_flip(void **state)
+{
+    (void)state;
+    holds(DEFAULT, "order_flip", 256, 12);
+    holds(EXPANDABLE, "order_flip", 140, 0);
+    holds(DEFAULT, "order_flip:reverse=yes", 128, 4);
+    holds(EXPANDABLE, "order_flip:reverse=yes", 140, 0);
+}
+
+/* A second pool for requests of up to 1 MiB: 20 MiB and 2. */
+static void pool_boundary(void **state)
+{
+    (void)state;
+    holds(DEFAULT, "pool_boundary", 22, 2);
+    holds(DEFAULT, "pool_boundary:first=2MiB,second=2MiB", 20, 1);
+    holds(EXPANDABLE, "pool_boundary", 22, 0);
+    holds(EXPANDABLE, "pool_boundary:first=2MiB,second=2MiB", 20, 0);
+}
+
+/* 16 K (K + 1) / 2 MiB for K = 40 segments; in a range what one block, or three, need. */
+static void linear_ramp(void **state)
+{
+    (void)state;
+    holds(DEFAULT, "linear_ramp:live=1", 13120, 40);
+    holds(EXPANDABLE, "linear_ramp:live=1", 640, 0);
+    holds(DEFAULT, "linear_ramp:live=2", 13120, 40);
+    holds(EXPANDABLE, "linear_ramp:live=2", 1880, 0);
+}
+
+/* Doubling never fits into what it left: 16 (2^9 - 1) MiB, and the same in pages of 20. */
+static void sawtooth(void **state)
+{
+    (void)state;
+    holds(DEFAULT, "sawtooth:factor=2", 8176, 9);
+    holds(EXPANDABLE, "sawtooth:factor=2", 8180, 0);
+}
+
+/* ---- small programs of their own ---- */
+
+struct watch {
+    uint64_t after[1024]; /* reserved bytes after each request and free */
+    size_t count;
+};
+
+static enum status watch_row(void *argument, const struct replay_row *row, struct error *error)
+{
+    struct watch *watch = argument;
+    (void)error;
+    assert_true(watch->count < 1024);
+    watch->after[watch->count++] = row->reserved_bytes;
+    return STATUS_OK;
+}
+
+static void watched(struct watch *watch, const char *policy, const char *device, const char *events)
+{
+    struct experiment_rig rig;
+    experiment_rig_over(&rig, policy, device, tiny_trace(events));
+    *watch = (struct watch){.count = 0};
+    rig.experiment.row = watch_row;
+    rig.experiment.argument = watch;
+    experiment_rig_run(&rig);
+    assert_true(rig.result.passed);
+    experiment_rig_close(&rig);
+}
+
+/* Two holes of 16 MiB beside live blocks do not serve 32; after all is freed, a range does. */
+static void live_hole(void **state)
+{
+    (void)state;
+    static const char events[] =
+        "a,0,16777216 a,1,16777216 a,2,16777216 a,3,16777216 f,0 f,2 a,4,33554432 "
+        "f,1 f,3 f,4 a,5,33554432 f,5";
+    static struct watch watch;
+    watched(&watch, DEFAULT, CARD, events);
+    assert_int_equal(watch.after[6], 96 * MIB);
+    assert_int_equal(watch.after[10], 96 * MIB);
+    watched(&watch, EXPANDABLE, CARD, events);
+    assert_int_equal(watch.after[6], 100 * MIB);
+    assert_int_equal(watch.after[10], 100 * MIB);
+}
+
+/* 64 MiB where there is a base, then for each cycle 91 and 45.5 MiB, a pin of 2 MiB, and the two
+ * freed. */
+static char *pinned_pairs(unsigned cycles, bool base)
+{
+    size_t room = 64 + (size_t)cycles * 128;
+    char *text = malloc(room);
+    assert_non_null(text);
+    size_t used = base ? (size_t)snprintf(text, room, "a,0,67108864 ") : 0;
+    for (unsigned i = 0, id = base; i < cycles; i++, id += 3)
+        used += (size_t)snprintf(text + used, room - used,
+                                 "a,%u,95420416 a,%u,47710208 a,%u,2097152 f,%u f,%u ", id, id + 1,
+                                 id + 2, id, id + 1);
+    return text;
+}
+
+/* A limit on division and a growing range together: what is free above the limit serves no
+ * smaller request, and the pins keep it from joining. */
+static void pinned_pair(void **state)
+{
+    (void)state;
+    static const uint64_t reported_mib[] = {220, 2980, 5760, 8520, 11300, 14060};
+    static struct watch watch;
+    char *events = pinned_pairs(101, true);
+    watched(&watch, "torch:expandable_segments=true,max_split_size_mb=128", CARD, events);
+    for (unsigned i = 0; i < 6; i++)
+        assert_int_equal(watch.after[5 + i * 20 * 5], reported_mib[i] * MIB);
+    /* Either setting alone stays below 500 MiB. */
+    watched(&watch, "torch:max_split_size_mb=128", CARD, events);
+    assert_true(watch.after[watch.count - 1] < 500 * MIB);
+    watched(&watch, EXPANDABLE, CARD, events);
+    assert_true(watch.after[watch.count - 1] < 500 * MIB);
+    free(events);
+    /* Without the base the range holds 101 pins and a pair, 338.5 MiB, in pages of 20. */
+    events = pinned_pairs(101, false);
+    watched(&watch, EXPANDABLE, CARD, events);
+    assert_int_equal(watch.after[watch.count - 1], 340 * MIB);
+    watched(&watch, DEFAULT, CARD, events);
+    assert_int_equal(watch.after[watch.count - 1], 358 * MIB);
+    free(events);
+}
+
+/* ---- bounds ---- */
+
+/* The buddy system's extent on Robson's program, M (1 + log2(n) / 2), whatever its chunks. */
+static void buddy_on_robson(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned m, n, extent;
+    } rows[] = {{1024, 16, 3072},   {1024, 64, 4096},    {1024, 256, 5120},   {4096, 64, 16384},
+                {4096, 256, 20480}, {4096, 1024, 24576}, {16384, 1024, 98304}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        for (unsigned whole = 0; whole < 2; whole++) {
+            char policy[64], workload[64];
+            struct experiment_rig rig;
+            snprintf(policy, sizeof policy, "buddy:min=1,chunk=%u", whole ? rows[i].m : rows[i].n);
+            snprintf(workload, sizeof workload, "robson:m=%u,n=%u", rows[i].m, rows[i].n);
+            experiment_rig_open(&rig, policy, "sim:profile=bump", workload);
+            experiment_rig_run(&rig);
+            assert_true(rig.result.passed);
+            assert_int_equal(metric(&rig, METRIC_peak_reserved_bytes), rows[i].extent);
+            experiment_rig_close(&rig);
+        }
+    }
+}
+
+static bool passes(const char *policy, const char *device, const char *workload)
+{
+    struct experiment_rig rig;
+    experiment_rig_open(&rig, policy, device, workload);
+    experiment_rig_run(&rig);
+    bool passed = rig.result.passed;
+    if (!passed)
+        assert_int_equal(rig.result.cause, REPLAY_CAUSE_FRAGMENTATION);
+    experiment_rig_close(&rig);
+    return passed;
+}
+
+/* Every second block is freed and twice as much is asked for. At a capacity of all blocks this
+ * needs pages that are mapped elsewhere, and holes that have whole ones. */
+static void checkerboard(void **state)
+{
+    (void)state;
+    /* Holes of 8 MiB hold no page of 20; holes of 40 do. */
+    assert_false(passes(EXPANDABLE, CARD ",capacity=480MiB", "checkerboard:count=60,bytes=8MiB"));
+    assert_true(passes(EXPANDABLE, CARD ",capacity=2400MiB", "checkerboard:count=60,bytes=40MiB"));
+    static const char *const fixed[] = {"first-fit", "best-fit", "buddy"};
+    for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
+        assert_false(passes(fixed[i], CARD ",capacity=512MiB", "checkerboard"));
+    if (!registry_find("vmm"))
+        skip();
+    assert_true(passes("vmm", CARD ",capacity=514MiB", "checkerboard"));
+    assert_true(passes("vmm", CARD ",capacity=2402MiB", "checkerboard:count=60,bytes=40MiB"));
+}
+
+/* Robson's bound holds for those that cannot move: 3057 units of 2 MiB for 1024 live. Mapping
+ * pages elsewhere breaks it. */
+static void mapping_breaks_robsons_bound(void **state)
+{
+    (void)state;
+    static const char workload[] = "robson:m=1024,n=16,unit=2MiB";
+    static const char just_below[] = CARD ",capacity=6112MiB"; /* 3056 units */
+    static const char *const fixed[] = {"first-fit", "best-fit"};
+    for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++) {
+        assert_false(passes(fixed[i], just_below, workload));
+        assert_true(passes(fixed[i], CARD ",capacity=6114MiB", workload));
+    }
+    if (!registry_find("vmm"))
+        skip();
+    /* The live peak, 2 %, and a page. */
+    assert_true(passes("vmm", CARD ",capacity=2092MiB", workload));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(order_flip),
+        cmocka_unit_test(pool_boundary),
+        cmocka_unit_test(linear_ramp),
+        cmocka_unit_test(sawtooth),
+        cmocka_unit_test(live_hole),
+        cmocka_unit_test(pinned_pair),
+        cmocka_unit_test(buddy_on_robson),
+        cmocka_unit_test(checkerboard),
+        cmocka_unit_test(mapping_breaks_robsons_bound),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
