@@ -3,14 +3,21 @@
  * 1. Sizes round up to 256 bytes. Each stream has a free list; a block goes to the list of
  *    the stream that frees it.
  * 2. The smallest block that fits is taken, the lowest address among equals, and cut exactly.
- * 3. Where the stream's own list has none: a fitting block of another stream's list, in the
- *    order of streams; the stream waits for that list's last free. The rest of the block
- *    stays in the other list.
+ * 3. Where the stream's own list has none: a fitting block of another stream's list; the stream
+ *    waits for that list's last free. The rest of the block stays in the other list. RMM goes
+ *    through the lists by the addresses of the streams' events, which is chance; here it is by
+ *    number, or as `list_order` says, which a recording can be met with.
  * 4. Then the other lists are merged into this one, one after another, until a block fits.
  * 5. Then the pool grows: without a maximum by what it already has, with one by half of what
  *    is missing to it, at least by the request; when the device refuses, by half of that, and
  *    so on down to the request.
- * 6. Blocks of different device allocations never merge. The pool never shrinks. */
+ * 6. Where the maximum leaves less than the request: device allocations of which all is free, in
+ *    this stream's list now, go back in the order of addresses until it leaves enough (and all of
+ *    them where it never does, unless the request is above the maximum). Up to 26.06 RMM did not
+ *    do this; `reclaim=false` is that. Else the pool never shrinks.
+ * 7. Blocks of different device allocations never merge. */
+#include <string.h>
+
 #include "allocators/base/size.h"
 #include "allocators/heap.h"
 
@@ -19,22 +26,31 @@
 struct rmm_values {
     struct policy_common common;
     uint64_t initial_bytes;
+    bool reclaim;
+    const char *list_order;
 };
 
 struct rmm {
     struct policy base;
     struct heap heap;
     uint64_t maximum_bytes; /* 0: none */
-    uint64_t failures;
+    bool reclaim;
+    uint64_t failures, flushes;
     uint32_t last_stream;
     struct backing_ticket *last_free; /* by stream: its last free; value 0: none */
     uint32_t last_free_room;
+    uint8_t list_order[10]; /* the lists that are looked at first */
+    uint32_t list_order_count;
 };
 
 static const struct option rmm_options[] = {
     POLICY_COMMON_OPTIONS,
     {"initial_pool_size", OPTION_BYTES, offsetof(struct rmm_values, initial_bytes), "0", 0, 0, NULL,
      "bytes that the pool takes at once, a multiple of 256"},
+    {"reclaim", OPTION_BOOL, offsetof(struct rmm_values, reclaim), "true", 0, 0, NULL,
+     "at the limit, give wholly free device allocations back to grow; RMM up to 26.06 did not"},
+    {"list_order", OPTION_TEXT, offsetof(struct rmm_values, list_order), "", 0, 0, NULL,
+     "streams from 0 on, a digit each, in the order in which their lists are looked at, as 2013"},
     {NULL, OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
 };
 
@@ -49,11 +65,24 @@ static void wait_for_list(struct rmm *self, uint32_t stream, uint32_t list)
         backing_order(self->heap.backing, stream, self->last_free[list]);
 }
 
+/* The list that is looked at when `place` others were. */
+static uint32_t list_at(const struct rmm *self, uint32_t place)
+{
+    return place < self->list_order_count ? self->list_order[place] : place;
+}
+
+static uint32_t places(const struct rmm *self)
+{
+    uint32_t lists = self->heap.list_room;
+    return lists > self->list_order_count ? lists : self->list_order_count;
+}
+
 /* Rule 3. The rest of the block stays in the list that it came from. */
 static uint32_t take_from_others(struct rmm *self, uint32_t stream, uint64_t bytes)
 {
-    for (uint32_t list = 0; list < self->heap.list_room; list++) {
-        if (list == stream || !self->heap.lists[list])
+    for (uint32_t place = 0; place < places(self); place++) {
+        uint32_t list = list_at(self, place);
+        if (list == stream || list >= self->heap.list_room || !self->heap.lists[list])
             continue;
         uint32_t piece = heap_take(&self->heap, list, bytes);
         if (!piece)
@@ -69,7 +98,8 @@ static uint32_t take_from_others(struct rmm *self, uint32_t stream, uint64_t byt
 /* Rule 4. */
 static uint32_t merge_others(struct rmm *self, uint32_t stream, uint64_t bytes)
 {
-    for (uint32_t list = 0; list < self->heap.list_room; list++) {
+    for (uint32_t place = 0; place < places(self); place++) {
+        uint32_t list = list_at(self, place);
         uint32_t moved = list == stream ? 0 : heap_next(&self->heap, list, 0, 0);
         if (!moved)
             continue;
@@ -98,10 +128,37 @@ static uint64_t size_to_grow(const struct rmm *self, uint64_t bytes)
     return bytes > remaining / 2 ? bytes : remaining / 2;
 }
 
-/* Rule 5. */
-static enum status expand(struct rmm *self, uint64_t bytes, uint32_t *piece)
+/* Rule 6. */
+static enum status give_back(struct rmm *self, uint32_t stream, uint64_t bytes)
+{
+    const struct heap *heap = &self->heap;
+    self->flushes++;
+    for (uint32_t i = 0; i < heap->segment_count;) {
+        uint32_t first = heap->segments[i].first;
+        const struct span *span = &heap->spans.at[first];
+        if (self->maximum_bytes - self->base.totals.reserved_bytes >= bytes)
+            break;
+        if (span->used || span->next || span->owner != stream) {
+            i++;
+            continue;
+        }
+        enum status status = heap_release(&self->heap, first); /* the next one is in its place */
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+/* Rules 5 and 6. */
+static enum status expand(struct rmm *self, uint32_t stream, uint64_t bytes, uint32_t *piece)
 {
     uint64_t attempt = size_to_grow(self, bytes);
+    if (!attempt && self->reclaim && bytes <= self->maximum_bytes) {
+        enum status status = give_back(self, stream, bytes);
+        if (status != STATUS_OK)
+            return status;
+        attempt = size_to_grow(self, bytes);
+    }
     while (attempt >= bytes) {
         enum status status = heap_grow(&self->heap, attempt, piece);
         if (status != STATUS_REFUSED)
@@ -121,7 +178,7 @@ static enum status find(struct rmm *self, uint32_t stream, uint64_t bytes, uint3
     if (!*piece)
         *piece = merge_others(self, stream, bytes);
     if (!*piece) {
-        enum status status = expand(self, bytes, piece);
+        enum status status = expand(self, stream, bytes, piece);
         if (status != STATUS_OK)
             return status;
     }
@@ -197,21 +254,24 @@ static void rmm_stats(const struct policy *base, struct policy_stats *out)
         if (largest > out->largest_hole_bytes)
             out->largest_hole_bytes = largest;
     }
+    out->count.flushes = self->flushes;
     out->count.failures = self->failures;
 }
 
 /* Any list can serve any stream, at the price of a wait between streams, which is none of the
- * host. Lists that would have to be merged first are not counted. */
+ * host. Lists that would have to be merged first are not counted. At the limit whole device
+ * allocations can be given back and taken again as one. */
 static uint64_t rmm_servable(const struct policy *base, enum policy_price price)
 {
     const struct rmm *self = (const struct rmm *)base;
     uint64_t largest = 0;
-    (void)price;
     for (uint32_t list = 0; list < self->heap.list_room; list++) {
         uint64_t bytes = heap_largest(&self->heap, list);
         largest = bytes > largest ? bytes : largest;
     }
-    return largest;
+    uint64_t whole = base->totals.releasable_bytes;
+    bool gives_back = price >= POLICY_PRICE_TRIM && self->maximum_bytes && self->reclaim;
+    return gives_back && whole > largest ? whole : largest;
 }
 
 static void rmm_walk(const struct policy *base, policy_visit *visit, void *argument)
@@ -250,6 +310,23 @@ static enum status take_initial(struct rmm *self, uint64_t bytes, struct error *
     return status;
 }
 
+/* Every digit from 0 up to the last once. */
+static bool read_list_order(struct rmm *self, const char *text)
+{
+    uint32_t seen = 0;
+    size_t count = strlen(text);
+    if (count > sizeof self->list_order)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        if (text[i] < '0' || (size_t)(text[i] - '0') >= count)
+            return false;
+        self->list_order[i] = (uint8_t)(text[i] - '0');
+        seen |= 1u << self->list_order[i];
+    }
+    self->list_order_count = (uint32_t)count;
+    return seen == (1u << count) - 1;
+}
+
 static enum status rmm_create(const struct policy_context *context, const void *given,
                               struct policy **out, struct error *error)
 {
@@ -268,8 +345,16 @@ static enum status rmm_create(const struct policy_context *context, const void *
         return error_set(error, STATUS_HOST_MEMORY, "policy rmm-pool: the host has no memory left");
     self->base.ops = &rmm_pool_policy;
     self->maximum_bytes = maximum;
+    self->reclaim = values->reclaim;
     heap_open(&self->heap, &self->base, context);
-    enum status status = initial ? take_initial(self, initial, error) : STATUS_OK;
+    enum status status = STATUS_OK;
+    if (!read_list_order(self, values->list_order))
+        status = error_set(error, STATUS_INVALID,
+                           "policy rmm-pool: list_order=%s does not name each stream from 0 on "
+                           "once; write it as 2013",
+                           values->list_order);
+    else if (initial)
+        status = take_initial(self, initial, error);
     if (status != STATUS_OK) {
         rmm_destroy(&self->base);
         return status;
@@ -285,7 +370,7 @@ const struct policy_ops rmm_pool_policy = {
     .ops_bytes = sizeof(struct policy_ops),
     .name = "rmm-pool",
     .summary = "RAPIDS RMM's pool: coalescing best fit, doubling, streams take from each other",
-    .reference = "RMM 26.06, pool_memory_resource",
+    .reference = "RMM 26.10, pool_memory_resource",
     .recorders = rmm_recorders,
     .capabilities = POLICY_WATCHES_HOLES,
     .options = rmm_options,

@@ -1,0 +1,172 @@
+/* Recordings of RMM on a real card (tests/golden/data/rmm), operation by operation: `rmm-pool` and
+ * `rmm-arena` must put every block at the same address, fail where RMM failed, and take from the
+ * device and give back to it the same blocks at the same operations. One test is one recording. */
+#include <dirent.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zlib.h>
+
+#include <cmocka.h>
+
+#include "allocators/registry.h"
+#include "tests/support/fake_backing.h"
+
+#define FOLDER     "tests/golden/data/rmm"
+#define MOST_FILES 64
+#define MOST_IDS   4096
+
+struct recording {
+    gzFile file;
+    char line[256];
+    uint64_t number;                       /* of the line */
+    uint64_t held_bytes, given_back_bytes; /* by RMM, so far */
+    struct fake_backing *backing;
+    struct policy *policy;
+    struct policy_block blocks[MOST_IDS];
+    uint64_t served, failed;
+};
+
+static bool read_line(struct recording *r)
+{
+    if (!gzgets(r->file, r->line, sizeof r->line))
+        return false;
+    r->line[strcspn(r->line, "\n")] = '\0';
+    r->number++;
+    return true;
+}
+
+/* What RMM takes from the device here, and where that lies, or what it gives back. */
+static bool read_segment(struct recording *r)
+{
+    uint64_t bytes;
+    uint64_t address;
+    if (sscanf(r->line, "segment,%" SCNu64 ",%" SCNu64, &bytes, &address) == 2) {
+        r->held_bytes += bytes;
+        r->backing->next = address;
+        return true;
+    }
+    if (sscanf(r->line, "segment_free,%" SCNu64 ",%" SCNu64, &bytes, &address) == 2) {
+        r->held_bytes -= bytes;
+        r->given_back_bytes += bytes;
+        return true;
+    }
+    return false;
+}
+
+static void do_alloc(struct recording *r)
+{
+    uint64_t id;
+    int64_t want;
+    struct policy_request request = {0};
+    if (sscanf(r->line, "a,%" SCNu64 ",%" SCNu64 ",%" SCNu32 ",%" SCNd64, &id, &request.bytes,
+               &request.stream, &want) != 4 ||
+        id >= MOST_IDS)
+        fail_msg("line %" PRIu64 ": %s", r->number, r->line);
+    request.stream++; /* 0 is the default stream, which the program did not use */
+    enum status status = policy_alloc(r->policy, &request, &r->blocks[id]);
+    if (status != STATUS_OK && status != STATUS_NO_MEMORY)
+        fail_msg("line %" PRIu64 ": %s", r->number, status_name(status));
+    int64_t got = status == STATUS_OK ? (int64_t)r->blocks[id].address : -1;
+    if (got != want)
+        fail_msg("line %" PRIu64 " (%s): address %" PRId64, r->number, r->line, got);
+    if (r->backing->held_bytes != r->held_bytes)
+        fail_msg("line %" PRIu64 " (%s): %" PRIu64 " bytes of the device, RMM %" PRIu64, r->number,
+                 r->line, r->backing->held_bytes, r->held_bytes);
+    r->served += status == STATUS_OK;
+    r->failed += status != STATUS_OK;
+}
+
+static void do_free(struct recording *r)
+{
+    uint64_t id;
+    uint32_t stream;
+    if (sscanf(r->line, "r,%" SCNu64 ",%" SCNu32, &id, &stream) != 2 || id >= MOST_IDS)
+        fail_msg("line %" PRIu64 ": %s", r->number, r->line);
+    assert_int_equal(policy_free(r->policy, &r->blocks[id], stream + 1), STATUS_OK);
+}
+
+static void replay(struct recording *r)
+{
+    struct error error;
+    do {
+        if (read_segment(r))
+            continue;
+        if (r->line[0] == 'a')
+            do_alloc(r);
+        else
+            do_free(r);
+        if (r->number % 16 == 0 && policy_validate(r->policy, &error) != STATUS_OK)
+            fail_msg("line %" PRIu64 ": %s", r->number, error.text);
+    } while (read_line(r));
+}
+
+static void check_recording(void **state)
+{
+    struct recording *r = calloc(1, sizeof *r);
+    struct host host = {0};
+    struct spec spec;
+    struct error error = {""};
+    char path[512];
+    snprintf(path, sizeof path, FOLDER "/%s", (const char *)*state);
+    assert_non_null(r);
+    r->backing = malloc(sizeof *r->backing);
+    r->file = gzopen(path, "rb");
+    assert_true(r->backing && r->file);
+    fake_backing_open(r->backing, UINT64_MAX);
+    assert_true(read_line(r) && r->line[0] == '#');
+    assert_true(read_line(r) && strncmp(r->line, "spec ", 5) == 0);
+    assert_int_equal(spec_parse(r->line + 5, &spec, &error), STATUS_OK);
+    assert_true(read_line(r));
+    if (read_segment(r)) /* before the first operation: the policy may take it when it is made */
+        assert_true(read_line(r));
+    struct policy_context context = {.backing = &r->backing->base, .host = &host};
+    if (registry_create(&spec, &context, &r->policy, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    replay(r);
+    print_message("%s: %" PRIu64 " served, %" PRIu64 " failed, %" PRIu64 " bytes given back\n",
+                  (const char *)*state, r->served, r->failed, r->given_back_bytes);
+    assert_true(r->served > 50);
+    policy_destroy(r->policy);
+    spec_close(&spec);
+    assert_int_equal(host.now_bytes, 0);
+    assert_int_equal(r->backing->held_bytes, 0);
+    gzclose(r->file);
+    free(r->backing);
+    free(r);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct CMUnitTest *left = a;
+    const struct CMUnitTest *right = b;
+    return strcmp(left->name, right->name);
+}
+
+int main(void)
+{
+    static struct CMUnitTest tests[MOST_FILES];
+    size_t count = 0;
+    DIR *folder = opendir(FOLDER);
+    if (!folder) {
+        fprintf(stderr, "%s is not there: run this from the root of the tree\n", FOLDER);
+        return 1;
+    }
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL && count < MOST_FILES;) {
+        if (!strstr(entry->d_name, ".gz"))
+            continue;
+        char *name = strdup(entry->d_name);
+        tests[count++] =
+            (struct CMUnitTest){.name = name, .test_func = check_recording, .initial_state = name};
+    }
+    closedir(folder);
+    qsort(tests, count, sizeof *tests, by_name);
+    int failed = _cmocka_run_group_tests("rmm", tests, count, NULL, NULL);
+    for (size_t i = 0; i < count; i++)
+        free(tests[i].initial_state);
+    return count == 0 || failed;
+}
