@@ -23,10 +23,14 @@ findings=$(for file in "${files[@]}"; do
             return path ~ /\// ? area(path) : ""
         }
         function base_name(path) { sub(/.*\//, "", path); sub(/\.[a-z]*$/, "", path); return path }
+        function folder(path) { sub(/\/[^\/]*$/, "", path); return path }
         # May `file` include `path`, both policies or both decorators? The longest folder or file of
         # families.txt that `path` lies in names those who may; they themselves are of the family.
         function family(path,    line, key, names, n, i, result) {
             if (base_name(file) == base_name(path)) return 1
+            # A folder inside policies/ is one family, and so is the policy that bears its name.
+            if (folder(path) != "allocators/policies" && folder(path) != "allocators/decorators" &&
+                (folder(file) == folder(path) || base_name(file) == base_name(folder(path)))) return 1
             while ((getline line < families) > 0) {
                 if (line ~ /^#/ || line !~ /:/) continue
                 key = line; sub(/:.*/, "", key)
