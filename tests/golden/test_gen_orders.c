@@ -107,8 +107,8 @@ static void gnn_minibatch(void **state)
 {
     (void)state;
     static const char workload[] = "gnn_minibatch:steps=200";
-    static const char *const others[] = {"best-fit", "growth",   "torch", EXPANDABLE,
-                                         "cupy",     "rmm-pool", "tlsf",  "buddy"};
+    static const char *const others[] = {"best-fit", "growth", "torch", EXPANDABLE, "cupy",
+                                         "rmm-pool", "tlsf",   "buddy", "slab",     "vmm"};
     must_be_less(physical(EXPANDABLE, workload), physical("torch", workload), workload);
     assert_true(reserved("best-fit", workload) <= reserved("growth", workload));
     struct figures direct = run_on("sim:profile=h100", "direct", workload);
@@ -207,6 +207,11 @@ static void stash_restore(void **state)
     /* What one would expect and did not hold: the page says why. */
     assert_true(physical(EXPANDABLE, reverse) >= physical("torch", reverse));
     assert_true(physical("torch", reverse) == physical("best-fit", reverse));
+    static const char card[] = "sim:profile=h100,capacity=3400MiB";
+    assert_false(run_on(card, "torch", reverse).passed);
+    assert_false(run_on(card, "best-fit", reverse).passed);
+    passes(card, EXPANDABLE, reverse);
+    passes(card, "vmm", reverse);
     must_be_less(physical(EXPANDABLE, interleaved), physical("torch", interleaved), "soft");
 }
 
@@ -217,14 +222,15 @@ static void giant_then_crumbs(void **state)
     (void)state;
     static const char card[] = "sim:profile=h100,capacity=16GiB";
     static const char *const divided[] = {"torch", "cupy"};
-    static const char *const whole[] = {EXPANDABLE, "best-fit", "torch:max_split_size_mb=20"};
+    static const char *const whole[] = {EXPANDABLE, "best-fit", "torch:max_split_size_mb=20",
+                                        "vmm"};
     const double giant = 11643387904.0, crumbs = 499214336.0;
     for (unsigned i = 0; i < 2; i++) {
         assert_true(physical(divided[i], "giant_then_crumbs") >= 2 * giant);
         /* Giant, its kernel and free, 31 crumbs with a kernel each, the step; the next giant. */
         fails(card, divided[i], "giant_then_crumbs", 3 + 2 * 31 + 1);
     }
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 4; i++) {
         must_be_less(physical(whole[i], "giant_then_crumbs"), (giant + crumbs) * 1.02, whole[i]);
         passes(card, whole[i], "giant_then_crumbs");
     }
@@ -236,8 +242,9 @@ static void a_b_a(void **state)
     (void)state;
     static const char card[] = "sim:profile=h100,capacity=8GiB";
     static const char *const failing[] = {"torch", "cupy", "growth:limit=8GiB"};
-    static const char *const passing[] = {EXPANDABLE, "best-fit", "direct", "greedy:limit=8GiB",
-                                          "torch:max_split_size_mb=512"};
+    static const char *const passing[] = {
+        EXPANDABLE, "best-fit",          "direct",
+        "vmm",      "greedy:limit=8GiB", "torch:max_split_size_mb=512"};
     for (size_t i = 0; i < sizeof failing / sizeof failing[0]; i++)
         fails(card, failing[i], "a_b_a", 5);
     for (size_t i = 0; i < sizeof passing / sizeof passing[0]; i++)

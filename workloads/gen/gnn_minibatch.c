@@ -137,7 +137,7 @@ static void layer_backward(struct gnn *self, uint64_t layer, struct emit_block *
                          eager_product(eager, EAGER_BACKWARD, 2 * width(self, layer),
                                        self->values.hidden, inner, false, "gradient"));
     emit_list_free(emit, &self->saved, 1);
-    if (layer > 0) { /* features want no gradient */
+    if (layer != 0) { /* features want no gradient */
         struct emit_block joined =
             eager_product(eager, EAGER_BACKWARD, inner, 2 * width(self, layer), self->values.hidden,
                           false, "gradient");
