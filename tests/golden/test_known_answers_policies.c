@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "allocators/base/size.h"
+#include "allocators/registry.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/tiny_trace.h"
 
@@ -190,6 +191,37 @@ static void pinned_pair(void **state)
     free(events);
 }
 
+static bool passes(const char *policy, const char *device, const char *workload)
+{
+    struct experiment_rig rig;
+    experiment_rig_open(&rig, policy, device, workload);
+    experiment_rig_run(&rig);
+    bool passed = rig.result.passed;
+    if (!passed)
+        assert_int_equal(rig.result.cause, REPLAY_CAUSE_FRAGMENTATION);
+    experiment_rig_close(&rig);
+    return passed;
+}
+
+/* Stitching: free blocks of 512 MiB and more together serve a larger request, by mapping their
+ * pages a second time. Two of 300 and 400 MiB serve 600 and leave 100; 500 is below what is
+ * stitched, so it is made anew. */
+static void stitching(void **state)
+{
+    (void)state;
+    static const char events[] = "a,0,314572800 a,1,419430400 f,0 f,1 a,2,629145600 a,3,524288000 "
+                                 "f,2 f,3";
+    static struct watch watch;
+    if (!registry_find("gmlake"))
+        skip();
+    watched(&watch, "gmlake", CARD, events);
+    assert_int_equal(watch.after[4], 734003200);
+    assert_int_equal(watch.after[5], 1258291200);
+    holds("gmlake", "order_flip:bytes=512MiB", 4096, 0);
+    holds("gmlake", "order_flip:bytes=16MiB", 256, 0);
+    assert_true(passes("gmlake", CARD ",capacity=4GiB", "checkerboard:count=8,bytes=512MiB"));
+}
+
 /* ---- bounds ---- */
 
 /* The buddy system's extent on Robson's program, M (1 + log2(n) / 2), whatever its chunks. */
@@ -213,18 +245,6 @@ static void buddy_on_robson(void **state)
             experiment_rig_close(&rig);
         }
     }
-}
-
-static bool passes(const char *policy, const char *device, const char *workload)
-{
-    struct experiment_rig rig;
-    experiment_rig_open(&rig, policy, device, workload);
-    experiment_rig_run(&rig);
-    bool passed = rig.result.passed;
-    if (!passed)
-        assert_int_equal(rig.result.cause, REPLAY_CAUSE_FRAGMENTATION);
-    experiment_rig_close(&rig);
-    return passed;
 }
 
 /* Every second block is freed and twice as much is asked for. At a capacity of all blocks this
@@ -268,6 +288,7 @@ int main(void)
         cmocka_unit_test(steps_between_powers_of_two),
         cmocka_unit_test(live_hole),
         cmocka_unit_test(pinned_pair),
+        cmocka_unit_test(stitching),
         cmocka_unit_test(buddy_on_robson),
         cmocka_unit_test(checkerboard),
         cmocka_unit_test(mapping_breaks_robsons_bound),
