@@ -1,0 +1,182 @@
+/* Every recording in workloads/data against the policy that answers to its recorder: all rows, all
+ * segments, all statistics. And recordings with one thing changed, which must be refused with
+ * that event named. */
+#include <dirent.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zlib.h>
+
+#include <cmocka.h>
+
+#include "allocators/spec.h"
+#include "sim/fidelity.h"
+#include "tests/support/trace_rig.h"
+#include "workloads/trace/sidecar.h"
+#include "workloads/trace/trace.h"
+
+#define FOLDER     "workloads/data"
+#define MOST_FILES 64
+
+/* The result of a file, with the statistics beside `stats_path`. */
+static void run(const char *path, const char *stats_path, struct fidelity_result *result)
+{
+    struct error error = {""};
+    struct trace_source *source;
+    struct sidecar_stats stats;
+    struct fidelity_stat items[256];
+    struct spec policy;
+    char text[1024];
+    if (trace_open_recording(path, &source, &error) ||
+        sidecar_stats_read(stats_path, &stats, &error) ||
+        fidelity_default_spec(&source->info, text, sizeof text, &error) ||
+        spec_parse(text, &policy, &error))
+        fail_msg("%s", error.text);
+    assert_true(stats.count < sizeof items / sizeof items[0]);
+    for (size_t i = 0; i < stats.count; i++)
+        items[i] = (struct fidelity_stat){stats.items[i].name, stats.items[i].value};
+    const struct fidelity config = {
+        .policy = &policy, .source = source, .stats = items, .stat_count = stats.count, .seed = 1};
+    if (fidelity_run(&config, result, &error))
+        fail_msg("%s", error.text);
+    sidecar_stats_close(&stats);
+    spec_close(&policy);
+    trace_close(source);
+}
+
+static void test_recording(void **state)
+{
+    char path[512];
+    struct fidelity_result result;
+    snprintf(path, sizeof path, FOLDER "/%s", (const char *)*state);
+    run(path, path, &result);
+    if (result.difference.found)
+        fail_msg("event %" PRIu64 ": the policy %s, the recording %s", result.difference.event,
+                 result.difference.policy, result.difference.recording);
+    for (size_t i = 0; i < result.figure_count; i++)
+        if (!result.figures[i].agrees)
+            fail_msg("%s is %" PRIu64 ", recorded %" PRIu64, result.figures[i].name,
+                     result.figures[i].replayed, result.figures[i].recorded);
+    assert_true(result.agrees);
+    assert_true(result.figure_count >= 88);
+    assert_true(result.rows && result.rows == result.rows_met);
+    assert_true(result.made && result.made == result.made_met);
+    assert_int_equal(result.freed, result.freed_met);
+    assert_int_equal(result.peak_reserved_bytes, result.recorded_peak_reserved_bytes);
+    assert_int_equal(result.refusals, 0);
+    assert_int_equal(result.replays, 1);
+    bool releases = strncmp(*state, "resnet50", 8) == 0;
+    bool graphs = strncmp(*state, "graphs", 6) == 0;
+    assert_int_equal(result.release_count, releases ? 136 : graphs ? 2 : 0);
+    assert_int_equal(result.unseen_releases, graphs ? 4 : 0);
+    fidelity_result_close(&result);
+}
+
+/* A copy of a recording with the line `number` changed: its address moved, or (`moved` 0) the
+ * line left out. The .json is that of the original. */
+static void write_changed(const char *path, const char *from, uint64_t number, uint64_t moved)
+{
+    gzFile in = gzopen(from, "rb");
+    FILE *out = fopen(path, "w");
+    char line[256];
+    assert_true(in && out);
+    for (uint64_t at = 1; gzgets(in, line, sizeof line); at++) {
+        char *address = strchr(line, ',');
+        if (at != number) {
+            fputs(line, out);
+        } else if (moved) {
+            char *rest;
+            uint64_t value = strtoull(address + 1, &rest, 10);
+            fprintf(out, "%.*s,%" PRIu64 "%s", (int)(address - line), line, value + moved, rest);
+        }
+    }
+    gzclose(in);
+    assert_int_equal(fclose(out), 0);
+}
+
+/* The nth line that begins with `action`. */
+static uint64_t line_of(const char *path, const char *action, unsigned nth)
+{
+    gzFile in = gzopen(path, "rb");
+    char line[256];
+    uint64_t found = 0;
+    assert_non_null(in);
+    for (uint64_t at = 1; !found && gzgets(in, line, sizeof line); at++)
+        if (strncmp(line, action, strlen(action)) == 0 && line[strlen(action)] == ',' && !nth--)
+            found = at;
+    gzclose(in);
+    assert_true(found);
+    return found;
+}
+
+static void check_changed(const char *from, const char *action, unsigned nth, uint64_t moved)
+{
+    struct trace_rig rig;
+    struct fidelity_result result;
+    uint64_t number = line_of(from, action, nth);
+    trace_rig_open(&rig);
+    write_changed(rig.path[0], from, number, moved);
+    run(rig.path[0], from, &result);
+    if (!result.difference.found || (moved && result.difference.line != number))
+        fail_msg("%s %u of %s, line %" PRIu64 ": line %" PRIu64 " is named", action, nth, from,
+                 number, result.difference.line);
+    assert_false(result.agrees);
+    assert_true(result.rows_met < result.rows);
+    fidelity_result_close(&result);
+    trace_rig_close(&rig);
+}
+
+static void test_moved_address(void **state)
+{
+    static const char plain[] = FOLDER "/resnet50_train.default.csv.gz";
+    static const char pages[] = FOLDER "/resnet50_train.expandable.csv.gz";
+    static const char streams[] = FOLDER "/side_streams.default.csv.gz";
+    (void)state;
+    for (unsigned nth = 0; nth < 700; nth += 131) {
+        check_changed(plain, "alloc", 10 * nth, 512);
+        check_changed(streams, "alloc", nth, 512);
+        check_changed(streams, "free_requested", nth, 512);
+        check_changed(plain, "segment_alloc", nth / 2, 512);
+        check_changed(plain, "segment_free", nth / 2, 512);
+        check_changed(pages, "segment_map", nth / 2, 512);
+        check_changed(pages, "segment_unmap", nth / 4, 512);
+    }
+}
+
+static void test_left_out(void **state)
+{
+    (void)state;
+    check_changed(FOLDER "/resnet50_train.default.csv.gz", "segment_free", 20, 0);
+    check_changed(FOLDER "/resnet50_train.default.csv.gz", "segment_alloc", 40, 0);
+    check_changed(FOLDER "/lora_recompute.limit5.csv.gz", "segment_free", 3, 0);
+}
+
+static int is_recording(const struct dirent *entry)
+{
+    return strstr(entry->d_name, ".csv") != NULL;
+}
+
+int main(void)
+{
+    struct dirent **files;
+    struct CMUnitTest tests[MOST_FILES];
+    int count = scandir(FOLDER, &files, is_recording, alphasort);
+    if (count <= 0 || count + 2 > MOST_FILES) {
+        fprintf(stderr, "no recordings in %s, or too many\n", FOLDER);
+        return 1;
+    }
+    for (int i = 0; i < count; i++)
+        tests[i] =
+            (struct CMUnitTest){files[i]->d_name, test_recording, NULL, NULL, files[i]->d_name};
+    tests[count] = (struct CMUnitTest)cmocka_unit_test(test_moved_address);
+    tests[count + 1] = (struct CMUnitTest)cmocka_unit_test(test_left_out);
+    int failed = _cmocka_run_group_tests("fidelity", tests, (size_t)count + 2, NULL, NULL);
+    for (int i = 0; i < count; i++)
+        free(files[i]);
+    free(files);
+    return failed;
+}
