@@ -92,11 +92,10 @@ static void print_line(const char *what, uint64_t met, uint64_t all)
 static void print_releases(const struct fidelity_result *result)
 {
     if (result->release_count) {
-        printf(
-            "\n  The recording frees memory where the policy would keep it: the program released\n"
-            "  its cache there, %zu time%s, before event%s\n   ",
-            result->release_count, result->release_count == 1 ? "" : "s",
-            result->release_count == 1 ? "" : "s");
+        printf("\n  The recording frees memory where the policy would keep it: the program\n"
+               "  released its cache there, %zu time%s, before event%s\n   ",
+               result->release_count, result->release_count == 1 ? "" : "s",
+               result->release_count == 1 ? "" : "s");
         int column = 3;
         for (size_t i = 0; i < result->release_count; i++) {
             char text[32];

@@ -22,17 +22,19 @@
 #define FOLDER     "workloads/data"
 #define MOST_FILES 64
 
-/* The result of a file, with the statistics beside `stats_path`. */
-static void run(const char *path, const char *stats_path, struct fidelity_result *result)
+/* The result of a file, with the settings and statistics beside `original`. */
+static void run(const char *path, const char *original, struct fidelity_result *result)
 {
     struct error error = {""};
     struct trace_source *source;
+    struct sidecar sidecar = {0};
     struct sidecar_stats stats;
     struct fidelity_stat items[256];
     struct spec policy;
     char text[1024];
     if (trace_open_recording(path, &source, &error) ||
-        sidecar_stats_read(stats_path, &stats, &error) ||
+        sidecar_read(original, &source->info, &sidecar, &error) ||
+        sidecar_stats_read(original, &stats, &error) ||
         fidelity_default_spec(&source->info, text, sizeof text, &error) ||
         spec_parse(text, &policy, &error))
         fail_msg("%s", error.text);
@@ -44,6 +46,7 @@ static void run(const char *path, const char *stats_path, struct fidelity_result
     if (fidelity_run(&config, result, &error))
         fail_msg("%s", error.text);
     sidecar_stats_close(&stats);
+    sidecar_close(&sidecar);
     spec_close(&policy);
     trace_close(source);
 }
