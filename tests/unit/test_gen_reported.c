@@ -305,7 +305,7 @@ static void both_forms_hold_them(void **state)
         static const struct trace_write_options options = {.format = TRACE_FORMAT_BINARY};
         struct error error = {""};
         struct trace_source *source = gen_rig_open(workloads[i]);
-        struct trace_source *binary;
+        struct trace_source *binary = NULL;
         struct trace_source *again;
         char *first = trace_rig_print(rig, source);
         assert_int_equal(trace_rewind(source, &error), STATUS_OK);
