@@ -1,0 +1,173 @@
+/* GMLake's allocator: PyTorch's caching allocator, with physical pages that are mapped a second
+ * time to make one block of several free ones ("stitching"). In several files:
+ *
+ *   gmlake.c   options, and the order of decisions in malloc and free
+ *   pieces.c   physical blocks: made, cut, merged, given back
+ *   views.c    stitched blocks: made, used again, collected
+ *   report.c   statistics, walk, validate, servable
+ *
+ * 1. Requests up to 1 MiB are served as PyTorch does, from driver allocations of 2 MiB.
+ * 2. Larger ones are rounded to 2 MiB. A physical block is a piece of a reserved range; each of
+ *    its pages of 2 MiB is a handle of its own. Blocks are cut where 2 MiB or more are left and
+ *    merge with free neighbours.
+ * 3. A view is a reserved range of its own onto which pages of several physical blocks are
+ *    mapped. It is active (handed out), free (all of its pages are), or fragmented: some page is
+ *    used through another address, and it cannot be handed out until that is over.
+ * 4. malloc takes, in this order: the best fitting free block; where none is large enough, the
+ *    best fitting free view, if it is at most reuse_limit times the request; a new view
+ *    (stitch 0); new memory; a new view (stitch 1); new memory after all cached blocks were
+ *    given back; a new view (stitch 2). defrag_level says which of the stitches are tried.
+ * 5. A stitch takes free blocks of the stream, the largest first, until they suffice; the last
+ *    one is cut. Requests below frag_limit are never stitched.
+ * 6. Views are kept when they are freed. Those that are not active are destroyed when the
+ *    address space of all exceeds auto_gc, or where reserving more fails, in the order of their
+ *    release and only as far as the work that used them is done. */
+#ifndef ALLOCATORS_POLICIES_GMLAKE_GMLAKE_H
+#define ALLOCATORS_POLICIES_GMLAKE_GMLAKE_H
+
+#include "allocators/base/range_tree.h"
+#include "allocators/base/size.h"
+#include "allocators/deferred.h"
+#include "allocators/heap.h"
+
+#define GMLAKE_PAGE_BYTES  (2 * MIB)
+#define GMLAKE_UNIT_BYTES  UINT64_C(512)
+#define GMLAKE_SMALL_BYTES MIB
+
+struct gmlake_page {
+    backing_handle handle;
+    uint32_t piece; /* that starts with this page; 0: none does */
+    uint32_t refs;  /* first of the views that show it; 0: none */
+    bool used;      /* by a block, at whichever address */
+};
+
+/* A view in the list of a page. */
+struct gmlake_ref {
+    uint32_t view, next;
+};
+
+/* What a piece has beside its span. */
+struct gmlake_piece {
+    struct gmlake_page *pages; /* its first one; NULL: a small block */
+};
+
+/* Marks of a used span. */
+enum gmlake_mark { GMLAKE_HANDED_OUT, GMLAKE_PENDING, GMLAKE_IN_VIEW };
+
+/* A reserved range with physical memory. */
+struct gmlake_run {
+    uint64_t address;
+    uint32_t count;
+    struct gmlake_page *pages;
+};
+
+enum gmlake_state { GMLAKE_FREE, GMLAKE_FRAGMENTED, GMLAKE_ACTIVE };
+
+struct gmlake_view {
+    uint64_t address;
+    uint64_t requested_bytes;
+    struct gmlake_page **pages;
+    uint32_t count, room; /* pages that are mapped; that it was made for */
+    uint32_t used;        /* of them by its block, from the first on */
+    uint32_t free_pages;  /* of them */
+    uint32_t *pieces;     /* that its block holds */
+    uint32_t piece_count, piece_room;
+    uint32_t stream;
+    uint32_t node;           /* of the tree of free views, while it is free */
+    uint32_t previous, next; /* in the order of release, while not active */
+    struct backing_ticket last_use;
+    uint8_t state;
+    bool pending; /* its block is let go, and other streams use it */
+    bool doomed;  /* lost pages: destroyed when it is freed */
+};
+
+struct gmlake_slot {
+    struct gmlake_view *view; /* NULL: spare */
+    uint32_t next_spare;
+    uint32_t by_address; /* element k: the k-th of the living views by address */
+};
+
+/* What belongs to one stream beside the lists of the heap. */
+struct gmlake_stream {
+    uint32_t free_views;  /* the tree of them, by size and address */
+    uint32_t first, last; /* views that are not active, in the order of release */
+};
+
+struct gmlake_values {
+    struct policy_common common;
+    uint64_t frag_limit_bytes, auto_gc_bytes, defrag_level;
+    double reuse_limit, fraction;
+    bool realloc_missing, defragment;
+};
+
+/* The backing of the heap: driver allocations for small blocks, pages for large ones. */
+struct gmlake_memory {
+    struct backing base;
+    struct backing *below;
+    struct host *host;
+    struct gmlake_run *runs; /* by address */
+    uint32_t run_count, run_room;
+    bool paged; /* what the next segment is made of */
+};
+
+struct gmlake {
+    struct policy base;
+    struct gmlake_memory memory;
+    struct heap heap; /* list 2 s + 1: small blocks of stream s; 2 s: large ones */
+    struct gmlake_piece *pieces;
+    uint32_t piece_room;
+    struct gmlake_slot *slots; /* of views; 0 is none */
+    uint32_t slot_count, slot_room, spare_slot, view_count;
+    struct gmlake_ref *refs;                             /* 0 is none */
+    uint32_t ref_count, ref_room, spare_ref, spare_refs; /* made, that fit; given back */
+    struct gmlake_stream *streams;
+    uint32_t stream_room;
+    struct range_pool nodes;
+    struct deferred deferred;
+    struct gmlake_values values;
+    uint64_t limit_bytes;
+    uint64_t view_bytes; /* address space of all views */
+    uint64_t stitches, views_freed, flushes, retries, failures;
+    uint32_t last_stream;
+    enum status fault; /* of the backing, other than REFUSED: ends the run */
+};
+
+static inline struct gmlake *gmlake_of(struct policy *base)
+{
+    return (struct gmlake *)base;
+}
+
+static inline uint32_t gmlake_list(uint32_t stream, bool small)
+{
+    return 2 * stream + small;
+}
+
+/* pieces.c */
+void gmlake_memory_open(struct gmlake_memory *self, const struct policy_context *context);
+void gmlake_memory_close(struct gmlake_memory *self);
+bool gmlake_reserve_pieces(struct gmlake *self, uint32_t count);
+void gmlake_split(struct gmlake *self, uint32_t piece, uint64_t bytes);
+void gmlake_give(struct gmlake *self, uint32_t piece);
+void gmlake_use_pages(struct gmlake *self, uint32_t piece);
+void gmlake_free_pages(struct gmlake *self, uint32_t piece);
+enum status gmlake_grow(struct gmlake *self, uint32_t list, uint64_t bytes, uint32_t *piece);
+enum status gmlake_release_cached(struct gmlake *self);
+void gmlake_wait(struct gmlake *self);
+
+/* views.c: 0 where there is none. */
+enum status gmlake_stitch(struct gmlake *self, uint32_t stream, uint64_t bytes, uint32_t *view);
+enum status gmlake_reuse(struct gmlake *self, uint32_t stream, uint64_t bytes, uint32_t *view);
+void gmlake_view_freed(struct gmlake *self, uint32_t view);
+uint64_t gmlake_collect(struct gmlake *self, unsigned round, uint64_t wanted_bytes);
+void gmlake_page_used(struct gmlake *self, struct gmlake_page *page);
+void gmlake_page_freed(struct gmlake *self, struct gmlake_page *page);
+void gmlake_forget_page(struct gmlake *self, struct gmlake_page *page);
+void gmlake_views_close(struct gmlake *self);
+
+/* report.c */
+void gmlake_stats(const struct policy *base, struct policy_stats *out);
+void gmlake_walk(const struct policy *base, policy_visit *visit, void *argument);
+enum status gmlake_validate(const struct policy *base, struct error *error);
+uint64_t gmlake_servable(const struct policy *base, enum policy_price price);
+
+#endif

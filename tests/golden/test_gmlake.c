@@ -1,0 +1,284 @@
+/* GMLake's decisions on a simulated H100: what is stitched, what is not, what becomes of stitched
+ * blocks. The device refuses every misuse of its virtual memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/size.h"
+#include "tests/support/policy_rig.h"
+#include "tests/support/sim.h"
+
+struct rig {
+    struct device *device;
+    struct policy_rig policy;
+};
+
+static void open_rig(struct rig *rig, const char *spec, const char *device)
+{
+    rig->device = sim_test_open(device);
+    if (policy_rig_open(&rig->policy, spec, rig->device->backing, 0) != STATUS_OK)
+        fail_msg("%s: %s", spec, rig->policy.error.text);
+}
+
+static void close_rig(struct rig *rig)
+{
+    assert_int_equal(policy_rig_close(&rig->policy), 0);
+    assert_int_equal(rig->device->counters.physical_bytes, 0);
+    device_close(rig->device);
+}
+
+static void check(struct rig *rig)
+{
+    struct error error = {""};
+    if (policy_validate(rig->policy.policy, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    assert_int_equal(rig->device->counters.physical_bytes,
+                     rig->policy.policy->totals.reserved_bytes);
+}
+
+static struct policy_block request_on(struct rig *rig, uint64_t bytes, uint32_t stream)
+{
+    const struct policy_request asked = {.bytes = bytes, .stream = stream};
+    struct policy_block block;
+    assert_int_equal(policy_alloc(rig->policy.policy, &asked, &block), STATUS_OK);
+    check(rig);
+    return block;
+}
+
+static struct policy_block request(struct rig *rig, uint64_t bytes)
+{
+    return request_on(rig, bytes, 0);
+}
+
+static void release(struct rig *rig, struct policy_block block)
+{
+    assert_int_equal(policy_rig_free(&rig->policy, &block), STATUS_OK);
+    check(rig);
+}
+
+static uint64_t reserved(const struct rig *rig)
+{
+    return rig->policy.policy->totals.reserved_bytes;
+}
+
+static uint64_t free_bytes(const struct rig *rig)
+{
+    return policy_free_bytes(&rig->policy.policy->totals);
+}
+
+/* Two free blocks of those sizes, each a segment of its own. */
+static void two_holes(struct rig *rig, uint64_t a_bytes, uint64_t b_bytes)
+{
+    struct policy_block a = request(rig, a_bytes);
+    struct policy_block b = request(rig, b_bytes);
+    release(rig, a);
+    release(rig, b);
+}
+
+/* 300 and 400 MiB free: 600 MiB are made of both, 500 MiB are below the limit and new. */
+static void stitches_from_the_limit_on(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig, "gmlake", "sim:profile=h100");
+    two_holes(&rig, 300 * MIB, 400 * MIB);
+    assert_int_equal(reserved(&rig), 734003200);
+    struct policy_block block = request(&rig, 600 * MIB);
+    assert_int_equal(block.granted_bytes, 600 * MIB);
+    assert_int_equal(reserved(&rig), 734003200);
+    assert_int_equal(free_bytes(&rig), 100 * MIB);
+    release(&rig, block);
+    assert_int_equal(free_bytes(&rig), 734003200);
+    close_rig(&rig);
+
+    open_rig(&rig, "gmlake", "sim:profile=h100");
+    two_holes(&rig, 300 * MIB, 400 * MIB);
+    (void)request(&rig, 500 * MIB);
+    assert_int_equal(reserved(&rig), 1258291200);
+    assert_int_equal(free_bytes(&rig), 734003200);
+    close_rig(&rig);
+}
+
+/* The largest block comes first, the smallest that is needed is cut: 200 of 300 MiB are taken. */
+static void takes_the_largest_first(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig, "gmlake", "sim:profile=h100");
+    struct policy_block blocks[3] = {request(&rig, 100 * MIB), request(&rig, 300 * MIB),
+                                     request(&rig, 400 * MIB)};
+    for (int i = 0; i < 3; i++)
+        release(&rig, blocks[i]);
+    (void)request(&rig, 600 * MIB);
+    struct policy_stats stats;
+    policy_stats(rig.policy.policy, &stats);
+    assert_int_equal(stats.count.segments_made, 4);
+    assert_int_equal(stats.largest_hole_bytes, 100 * MIB);
+    /* What is left of the second block is above what was taken of it. */
+    assert_int_equal(request(&rig, 100 * MIB).address, blocks[0].address);
+    assert_int_equal(request(&rig, 100 * MIB).address, blocks[1].address + 200 * MIB);
+    assert_int_equal(reserved(&rig), 800 * MIB);
+    close_rig(&rig);
+}
+
+/* A freed view is handed out again at its address, without a call to the driver; while one of
+ * its pages is used elsewhere it is not. */
+static void a_view_is_used_again(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig, "gmlake", "sim:profile=h100");
+    two_holes(&rig, 300 * MIB, 300 * MIB);
+    struct policy_block view = request(&rig, 600 * MIB);
+    release(&rig, view);
+    struct policy_block again = request(&rig, 600 * MIB);
+    assert_int_equal(again.address, view.address);
+    release(&rig, again);
+    struct policy_block part = request(&rig, 200 * MIB);
+    assert_true(part.address != view.address);
+    struct policy_block other = request(&rig, 600 * MIB); /* 100 + 300 MiB do not suffice */
+    assert_true(other.address != view.address);
+    assert_int_equal(reserved(&rig), 1200 * MIB);
+    release(&rig, part);
+    release(&rig, other);
+    assert_int_equal(request(&rig, 600 * MIB).address, other.address); /* a whole block first */
+    assert_int_equal(request(&rig, 600 * MIB).address, view.address);
+    close_rig(&rig);
+}
+
+/* A free view serves a smaller request with its first pages; the others stay free. */
+static void a_view_serves_less(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig, "gmlake:reuse_limit=2", "sim:profile=h100");
+    two_holes(&rig, 300 * MIB, 300 * MIB);
+    struct policy_block view = request(&rig, 600 * MIB);
+    release(&rig, view);
+    struct policy_block less = request(&rig, 400 * MIB);
+    assert_int_equal(less.address, view.address);
+    assert_int_equal(less.granted_bytes, 400 * MIB);
+    assert_int_equal(free_bytes(&rig), 200 * MIB);
+    (void)request(&rig, 200 * MIB);
+    assert_int_equal(reserved(&rig), 600 * MIB);
+    close_rig(&rig);
+
+    open_rig(&rig, "gmlake:reuse_limit=1.2", "sim:profile=h100");
+    two_holes(&rig, 300 * MIB, 300 * MIB);
+    release(&rig, request(&rig, 600 * MIB));
+    (void)request(&rig, 400 * MIB); /* 600 is more than 1.2 times that, and 400 below 512 */
+    assert_int_equal(reserved(&rig), 1000 * MIB);
+    close_rig(&rig);
+}
+
+static void level_one_asks_the_device_first(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig, "gmlake:defrag_level=1", "sim:profile=h100,capacity=1300MiB");
+    two_holes(&rig, 300 * MIB, 300 * MIB);
+    struct policy_block block = request(&rig, 600 * MIB);
+    assert_int_equal(reserved(&rig), 1200 * MIB);
+    (void)request(&rig, 600 * MIB); /* the device has no more: stitched */
+    assert_int_equal(reserved(&rig), 1200 * MIB);
+    assert_int_equal(free_bytes(&rig), 0);
+    release(&rig, block);
+    close_rig(&rig);
+}
+
+/* Address space above the limit: what is not in use is destroyed, and a later request is
+ * stitched anew. */
+static void views_are_collected(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct policy_stats stats;
+    open_rig(&rig, "gmlake:auto_gc=1GiB", "sim:profile=h100");
+    two_holes(&rig, 300 * MIB, 300 * MIB);
+    struct policy_block view = request(&rig, 600 * MIB);
+    release(&rig, view);
+    struct policy_block a = request(&rig, 300 * MIB);
+    release(&rig, request(&rig, 200 * MIB));
+    policy_stats(rig.policy.policy, &stats);
+    assert_int_equal(stats.count.segments_freed, 0);
+    release(&rig, request(&rig, 310 * MIB)); /* a third block */
+    (void)request(&rig, 602 * MIB);          /* 310 and 292 MiB: a view of 602 beside that of 600 */
+    policy_stats(rig.policy.policy, &stats);
+    assert_int_equal(stats.count.segments_freed, 1);
+    release(&rig, a);
+    close_rig(&rig);
+}
+
+/* A stitched block that another stream uses is pending until that stream has come by, and so
+ * are the pages under it. */
+static void another_stream_delays_a_view(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig, "gmlake", "sim:profile=h100");
+    two_holes(&rig, 300 * MIB, 300 * MIB);
+    struct policy_block view = request(&rig, 600 * MIB);
+    assert_int_equal(policy_use(rig.policy.policy, &view, 1), STATUS_OK);
+    release(&rig, view);
+    const struct policy_totals *totals = &rig.policy.policy->totals;
+    assert_int_equal(totals->granted_bytes, 0);
+    assert_int_equal(totals->pending_bytes + policy_free_bytes(totals), 600 * MIB);
+    policy_progress(rig.policy.policy);
+    assert_int_equal(totals->pending_bytes, 0);
+    check(&rig);
+    /* Another stream does not get it. */
+    (void)request_on(&rig, 600 * MIB, 1);
+    assert_int_equal(reserved(&rig), 1200 * MIB);
+    close_rig(&rig);
+}
+
+/* empty_cache takes the views with the memory that they show. */
+static void trim_takes_views(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig, "gmlake", "sim:profile=h100");
+    two_holes(&rig, 300 * MIB, 300 * MIB);
+    release(&rig, request(&rig, 600 * MIB));
+    assert_int_equal(policy_trim(rig.policy.policy, 0), STATUS_OK);
+    check(&rig);
+    assert_int_equal(reserved(&rig), 0);
+    close_rig(&rig);
+}
+
+/* Small requests are PyTorch's; large ones below 10 MiB share segments of 20 MiB. */
+static void sizes(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig, "gmlake", "sim:profile=h100");
+    assert_int_equal(request(&rig, 1).granted_bytes, 512);
+    assert_int_equal(request(&rig, MIB).granted_bytes, MIB);
+    assert_int_equal(reserved(&rig), 2 * MIB);
+    assert_int_equal(request(&rig, MIB + 1).granted_bytes, 2 * MIB);
+    assert_int_equal(reserved(&rig), 22 * MIB);
+    assert_int_equal(request(&rig, 17 * MIB).granted_bytes, 18 * MIB);
+    assert_int_equal(reserved(&rig), 22 * MIB);
+    assert_int_equal(request(&rig, 11 * MIB).granted_bytes, 12 * MIB);
+    assert_int_equal(reserved(&rig), 34 * MIB);
+    close_rig(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stitches_from_the_limit_on),
+        cmocka_unit_test(takes_the_largest_first),
+        cmocka_unit_test(a_view_is_used_again),
+        cmocka_unit_test(a_view_serves_less),
+        cmocka_unit_test(level_one_asks_the_device_first),
+        cmocka_unit_test(views_are_collected),
+        cmocka_unit_test(another_stream_delays_a_view),
+        cmocka_unit_test(trim_takes_views),
+        cmocka_unit_test(sizes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
