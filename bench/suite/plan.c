@@ -93,6 +93,29 @@ static enum status write_devices(struct plan *self, struct error *error)
     return status ? status : refuse_twice(&self->devices, "device", error);
 }
 
+/* Of "all" policies, takes those out that cannot work on the device at all. */
+static enum status leave_out(struct plan *self, struct device *device, struct error *error)
+{
+    size_t kept = 0;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < self->policy_count; i++) {
+        struct host host = {0};
+        struct policy *policy = NULL;
+        struct error why = {{0}};
+        const struct policy_context context = {.backing = device->backing, .host = &host};
+        enum status made = registry_create(&self->policies[i].spec, &context, &policy, &why);
+        policy_destroy(policy);
+        if (made == STATUS_UNSUPPORTED && !status) {
+            status = text_list_add(&self->left_out, why.text, error);
+            spec_close(&self->policies[i].spec);
+        } else {
+            self->policies[kept++] = self->policies[i];
+        }
+    }
+    self->policy_count = kept;
+    return status;
+}
+
 /* Opens each device once, so that a bad one is found now, and writes down its draws. */
 static enum status draw_devices(struct plan *self, struct error *error)
 {
@@ -103,7 +126,11 @@ static enum status draw_devices(struct plan *self, struct error *error)
         enum status status = device_open_text(text, &device, error);
         if (status)
             return status;
+        if (self->suite->all_policies)
+            status = leave_out(self, device, error);
         device_close(device);
+        if (status)
+            return status;
         if (draws > 1 && !strstr(text, "addresses=random"))
             return error_set(error, STATUS_INVALID,
                              "several draws need addresses that are drawn: write "
@@ -187,6 +214,7 @@ void plan_close(struct plan *self)
         spec_close(&self->policies[i].spec);
     free(self->policies);
     free(self->workloads);
+    text_list_close(&self->left_out);
     text_list_close(&self->devices);
     text_list_close(&self->drawn);
     free(self->cells);

@@ -45,6 +45,7 @@ struct plan {
     struct text_list drawn;   /* device by device, seed by seed */
     struct plan_cell *cells;
     size_t cell_count;
+    struct text_list left_out; /* of all policies those that a device cannot serve, and why */
 };
 
 /* On success the caller closes the plan. Errors are those of the input. */

@@ -64,6 +64,7 @@ enum status suite_add_policy(struct suite *self, const char *text, struct error 
 {
     if (strcmp(text, "all") != 0)
         return text_list_add(&self->policies, text, error);
+    self->all_policies = true;
     for (size_t i = 0; registry_policy(i); i++) {
         enum status status = text_list_add(&self->policies, registry_policy(i)->name, error);
         if (status)

@@ -21,6 +21,7 @@ struct suite {
     char *name;   /* NULL: from the command line */
     char *output; /* folder for results and the data of the figures; NULL: none */
     struct text_list policies, workloads;
+    bool all_policies;           /* those that a device cannot serve are left out */
     struct text_list devices;    /* empty: `sim` */
     struct text_list capacities; /* each replaces the capacity of each device; may be empty */
     enum replay_frees frees;

@@ -185,6 +185,8 @@ static enum status print_tables(const struct suite_work *self, FILE *stream, enu
     fputs("\nPeaks of bytes; ext.frag is the mean of 1 - largest servable / free. Ranked by peak "
           "physical\nbytes; DNF: did not finish. `allocrig list metrics` defines each figure.\n",
           stream);
+    for (size_t i = 0; i < self->plan.left_out.count; i++)
+        fprintf(stream, "Left out: %s.\n", self->plan.left_out.items[i]);
     if (!status && self->suite->draws > 1) {
         fputs("\nSpread over the draws of addresses\n\n", stream);
         status = spread_table_print(self->records, count, stream, form, error);

@@ -46,18 +46,14 @@ void exact_end(struct exact *exact, struct policy *policy)
         policy->watch = NULL;
 }
 
-/* Where nothing is pending, waiting for it adds nothing: one question less. */
 static void read_servable(const struct policy *policy, uint64_t *servable_bytes)
 {
     uint64_t (*ask)(const struct policy *, enum policy_price) = policy->ops->servable;
     uint64_t free_bytes = policy_free_bytes(&policy->totals);
     uint64_t at_once = ask(policy, POLICY_PRICE_NONE);
     servable_bytes[POLICY_PRICE_NONE] = at_once < free_bytes ? at_once : free_bytes;
-    servable_bytes[POLICY_PRICE_MAP] = ask(policy, POLICY_PRICE_MAP);
-    servable_bytes[POLICY_PRICE_WAIT] = policy->totals.pending_bytes
-                                            ? ask(policy, POLICY_PRICE_WAIT)
-                                            : servable_bytes[POLICY_PRICE_MAP];
-    servable_bytes[POLICY_PRICE_TRIM] = ask(policy, POLICY_PRICE_TRIM);
+    for (int price = POLICY_PRICE_MAP; price < POLICY_PRICE_COUNT; price++)
+        servable_bytes[price] = ask(policy, (enum policy_price)price);
 }
 
 static uint64_t usable(const struct exact *exact)

@@ -52,7 +52,7 @@ uint64_t vmm_servable(const struct policy *base, enum policy_price price)
     const struct vmm *self = (const struct vmm *)base;
     uint64_t bytes = largest_usable(self);
     uint64_t pages = self->base.totals.releasable_bytes;
-    if (price >= POLICY_PRICE_WAIT && pages > bytes)
+    if (price >= POLICY_PRICE_TRIM && pages > bytes)
         bytes = pages;
     return bytes;
 }
