@@ -245,7 +245,7 @@ static void bad_rows_are_refused(void **state)
         {"realloc,1,1,1,1\n", ":2: the action \"realloc\" is not known"},
         {"alloc,1,1,0,1\nalloc,1,1,0,1\n", ":3: address 1 is given out while it is in use"},
         {"alloc,1,1,0,1\nfree_requested,1,1,0,1\nfree_requested,1,1,0,1\n",
-         ":4: the free of address 1 is requested twice"},
+         ":4: address 1 is freed twice"},
         {"alloc,1,1152921504606846976,0,1\n", ":2: a block of 1152921504606846976 bytes"},
         {"alloc,1,1,0,9\nalloc,2,1,0,1\n", ":3: time_us 1 lies before"},
     };

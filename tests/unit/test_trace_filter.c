@@ -24,7 +24,7 @@ static const char steps[] = HEAD "a,0,100,tag=w\n!,alloc,4096\na,1,200,1\nt,10\n
 static void filtered_to(struct trace_rig *rig, const char *text,
                         const struct trace_filter_options *options, const char *wanted)
 {
-    struct trace_source *source, *filter;
+    struct trace_source *source = NULL, *filter = NULL;
     struct error error;
     if (trace_rig_text(rig, text, &source, &error) != STATUS_OK ||
         trace_filter(source, options, &filter, &error) != STATUS_OK)
@@ -113,7 +113,7 @@ static void steps_as_written(void **state)
 
 static void what_leaves_nothing_is_refused(void **state)
 {
-    struct trace_source *source, *filter;
+    struct trace_source *source = NULL, *filter = NULL;
     struct error error;
     assert_int_equal(trace_rig_text(*state, steps, &source, &error), STATUS_OK);
     assert_int_equal(trace_filter(source,
@@ -126,7 +126,7 @@ static void what_leaves_nothing_is_refused(void **state)
 static void merged_to(struct trace_rig *rig, const char *left, const char *right,
                       const char *wanted)
 {
-    struct trace_source *sources[2], *merge;
+    struct trace_source *sources[2] = {NULL, NULL}, *merge = NULL;
     struct error error;
     trace_rig_write(rig->path[1], left, strlen(left));
     trace_rig_write(rig->path[2], right, strlen(right));
@@ -155,7 +155,7 @@ static void merges_go_by_time_or_share(void **state)
 static void a_recording_in_parts_and_twice(void **state)
 {
     (void)state;
-    struct trace_source *sources[2], *merge;
+    struct trace_source *sources[2] = {NULL, NULL}, *merge = NULL;
     struct error error;
     static const char path[] = "workloads/data/side_streams.default.csv.gz";
     assert_int_equal(trace_open(path, &sources[0], &error), STATUS_OK);
