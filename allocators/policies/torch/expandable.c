@@ -133,8 +133,11 @@ static void undo_pages(struct torch *self, struct torch_segment *segment, uint64
                        uint64_t first, uint64_t last)
 {
     for (uint64_t i = first; i < last; i++) {
-        (void)backing_unmap(self->backing, segment->address + i * page, page);
-        (void)backing_destroy(self->backing, segment->pages[i] - 1);
+        enum status status = backing_unmap(self->backing, segment->address + i * page, page);
+        if (status == STATUS_OK)
+            status = backing_destroy(self->backing, segment->pages[i] - 1);
+        if (status != STATUS_OK)
+            self->fault = status;
         segment->pages[i] = 0;
     }
 }
@@ -288,6 +291,9 @@ void torch_unmap_free(struct torch *self, uint32_t block)
     uint64_t start = segment->address + first * page;
     uint64_t end = at[block].address + at[block].bytes;
     torch_free_remove(self, block);
+    /* The work of the stream may still use the pages; others were waited for by their events. */
+    uint32_t stream = self->arenas[at[block].owner]->stream;
+    backing_wait(self->backing, backing_fence(self->backing, stream));
     undo_pages(self, segment, page, first, first + bytes / page);
     if (start > at[block].address)
         cut_sliver(self, block, at[block].address, start - at[block].address, true);

@@ -267,6 +267,8 @@ static void torch_destroy(struct policy *base)
             continue;
         }
         uint64_t page = torch_page_bytes(self, self->arenas[segment->arena]);
+        uint32_t stream = self->arenas[segment->arena]->stream;
+        backing_wait(self->backing, backing_fence(self->backing, stream));
         for (uint32_t p = 0; p < segment->page_count; p++) {
             if (!segment->pages[p])
                 continue;
