@@ -44,7 +44,7 @@ const char *policy_problem(const struct policy *self)
     return self->ops->problem ? self->ops->problem(self) : "";
 }
 
-bool policy_would_release(const struct policy *self, const struct policy_request *request)
+bool policy_would_release(struct policy *self, const struct policy_request *request)
 {
     return self->ops->would_release && self->ops->would_release(self, request);
 }

@@ -218,8 +218,9 @@ struct policy_ops {
     const char *(*problem)(const struct policy *self);
 
     /* Whether serving the request now would first give cached memory back to the backing. A dry
-     * run: nothing changes. */
-    bool (*would_release)(const struct policy *self, const struct policy_request *request);
+     * run: it polls what is pending, where serving the request would begin with that, and
+     * changes nothing else. */
+    bool (*would_release)(struct policy *self, const struct policy_request *request);
 
     /* Figures under the names that the imitated allocator gives them, by index from 0. Writes
      * both and returns true; false past the last one. */
@@ -297,7 +298,7 @@ void policy_retire(struct policy *self, const struct policy_block *block);
 void policy_progress(struct policy *self);
 enum status policy_trim(struct policy *self, uint64_t keep_bytes);
 const char *policy_problem(const struct policy *self);
-bool policy_would_release(const struct policy *self, const struct policy_request *request);
+bool policy_would_release(struct policy *self, const struct policy_request *request);
 bool policy_report(const struct policy *self, size_t index, char *name, size_t name_bytes,
                    uint64_t *value);
 

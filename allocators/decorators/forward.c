@@ -111,9 +111,11 @@ static const char *forward_problem(const struct policy *base)
     return policy_problem(inside(base));
 }
 
-static bool forward_would_release(const struct policy *base, const struct policy_request *request)
+static bool forward_would_release(struct policy *base, const struct policy_request *request)
 {
-    return policy_would_release(inside(base), request);
+    bool would = policy_would_release(forward_enter(base), request);
+    forward_settle(base);
+    return would;
 }
 
 static bool forward_report(const struct policy *base, size_t index, char *name, size_t name_bytes,

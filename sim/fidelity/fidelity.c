@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "allocators/registry.h"
+#include "sim/fidelity/deferring.h"
 #include "sim/fidelity/recorded_device.h"
 #include "sim/fidelity/recorded_source.h"
 
@@ -68,10 +69,6 @@ static void compare_figure(struct attempt *self, const char *name, uint64_t valu
     snprintf(figure->name, sizeof figure->name, "%s", name);
     figure->recorded = stat->value;
     figure->replayed = value;
-    if (strcmp(name, "num_alloc_retries") == 0)
-        for (size_t i = 0; i < self->recording->group_count; i++)
-            figure->replayed += self->recording->groups[i].cause == CAUSE_RELEASE &&
-                                self->recording->groups[i].retried;
     figure->agrees = figure->recorded == figure->replayed;
     if (strcmp(name, "num_sync_all_streams") == 0 && figure->recorded > figure->replayed &&
         !result->difference.found) {
@@ -107,7 +104,7 @@ static enum status collect_causes(struct attempt *self, struct error *error)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for a result");
     for (size_t i = 0; i < self->source.group; i++) {
         const struct recorded_group *group = &recording->groups[i];
-        if (group->cause == CAUSE_RELEASE && !group->retried)
+        if (group->cause == CAUSE_RELEASE)
             result->releases[result->release_count++] = group->event;
         result->refusals += group->cause == CAUSE_REFUSED;
     }
@@ -158,10 +155,15 @@ static enum status attempt_run(struct attempt *self, struct error *error)
     struct fidelity_result *result = self->result;
     fidelity_result_close(result);
     count_recorded(self->recording, result);
-    recorded_device_open(&self->device, self->recording, self->total_bytes, result);
+    recorded_device_open(&self->device, self->recording, self->total_bytes,
+                         self->config->source->info.streams, result);
     const struct policy_context context = {
         .backing = &self->device.backing, .host = &self->host, .seed = self->config->seed};
-    enum status status = registry_create(self->config->policy, &context, &self->policy, error);
+    struct policy *inner = NULL;
+    enum status status = registry_create(self->config->policy, &context, &inner, error);
+    if (!status &&
+        (status = deferring_wrap(&self->host, inner, &self->device, &self->policy, error)))
+        policy_destroy(inner);
     if (!status)
         status = replay(self, error);
     if (!status)
@@ -176,59 +178,97 @@ static enum status attempt_run(struct attempt *self, struct error *error)
     return status;
 }
 
-/* The group inside of which the difference lies: not before it, and not after its request. */
-static struct recorded_group *group_of(const struct recording *recording, uint64_t event)
+/* The request that was being served at an event, or for which memory was given back there. */
+static size_t request_of(const struct recording *recording, uint64_t event)
+{
+    size_t low = 0, high = recording->request_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (recording->requests[middle].event < event)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The last group of a request at or before an event; NULL: none. */
+static struct recorded_group *group_of(const struct recording *recording, size_t request,
+                                       uint64_t event)
 {
     struct recorded_group *found = NULL;
-    for (size_t i = 0; i < recording->group_count; i++) {
-        struct recorded_group *group = &recording->groups[i];
-        if (group->event <= event && group->request != RECORDED_NONE &&
-            event <= recording->requests[group->request].event)
-            found = group;
-    }
+    for (size_t i = 0; i < recording->group_count && recording->groups[i].event <= event; i++)
+        if (recording->groups[i].request == request)
+            found = &recording->groups[i];
     return found;
 }
 
-/* The next cause to try for a group. False: none is left. */
-static bool try_next(struct recorded_group *group)
+static void forget_causes(struct recording *recording, size_t request)
+{
+    for (size_t i = 0; i < recording->group_count; i++)
+        if (recording->groups[i].request == request && recording->groups[i].cause != CAUSE_GIVEN) {
+            recording->groups[i].cause = CAUSE_UNDECIDED;
+            recording->groups[i].tried = 0;
+        }
+}
+
+/* Another explanation for what the recording does for the request around an event. False: none
+ * is left. */
+static bool try_other(struct recording *recording, uint64_t event)
 {
     static const enum recorded_cause causes[] = {CAUSE_OWN, CAUSE_RELEASE, CAUSE_REFUSED};
-    for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++)
+    size_t at = request_of(recording, event);
+    if (at == recording->request_count)
+        return false;
+    struct recorded_request *request = &recording->requests[at];
+    struct recorded_group *group = group_of(recording, at, event);
+    if (request->completions_event != UINT64_MAX && !request->holds_tried &&
+        (group || request->failed)) {
+        request->holds = request->holds_tried = true;
+        forget_causes(recording, at);
+        return true;
+    }
+    for (size_t i = 0; group && i < sizeof causes / sizeof causes[0]; i++)
         if (!(group->tried & CAUSE_BIT(causes[i]))) {
             group->cause = causes[i];
             group->tried |= CAUSE_BIT(causes[i]);
-            group->retried = false;
+            request->holds = false;
             return true;
         }
     return false;
+}
+
+/* What was found out in a replay after it was needed: for the next one. */
+static void prepare_again(struct recording *recording)
+{
+    recording->again = false;
+    for (size_t i = 0; i < recording->group_count; i++) {
+        size_t request = recording->groups[i].request;
+        if (request != RECORDED_NONE && recording->requests[request].holds)
+            forget_causes(recording, request);
+    }
 }
 
 /* Replays until there is no difference, or none that another cause could explain. */
 static enum status find_causes(struct attempt *self, struct error *error)
 {
     struct fidelity_result *result = self->result;
-    enum status status = attempt_run(self, error);
-    uint64_t replays = 1;
-    while (!status && result->difference.found) {
-        struct recorded_group *group = group_of(self->recording, result->difference.event);
-        enum recorded_cause first = group ? group->cause : CAUSE_UNDECIDED;
-        uint64_t before = result->difference.event;
-        if (!group)
-            break;
-        bool tried = false;
-        do {
-            tried = try_next(group);
-            if (!tried)
-                group->cause = first;
-            status = attempt_run(self, error);
-            replays++;
-        } while (!status && tried && result->difference.found &&
-                 group_of(self->recording, result->difference.event) == group);
-        if (!tried || (result->difference.found && result->difference.event < before))
-            break;
+    struct recording *recording = self->recording;
+    uint64_t replays = 0;
+    bool more = true;
+    while (more) {
+        enum status status = attempt_run(self, error);
+        replays++;
+        if (status)
+            return status;
+        more = recording->again;
+        if (more)
+            prepare_again(recording);
+        else if (result->difference.found)
+            more = try_other(recording, result->difference.event);
     }
     result->replays = replays;
-    return status;
+    return STATUS_OK;
 }
 
 static enum status card_bytes(const struct trace_info *info, uint64_t *bytes, struct error *error)

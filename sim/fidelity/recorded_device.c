@@ -285,7 +285,38 @@ static enum status device_unmap(struct backing *backing, uint64_t address, uint6
     return STATUS_OK;
 }
 
-/* Time does not pass here: frees are recorded, so nobody waits. */
+/* Time does not pass here: when a block is complete is recorded. */
+
+bool recorded_pending_add(struct recorded_device *self, uint64_t address, uint32_t *stream)
+{
+    size_t at = 0;
+    while (at < self->pending_count && self->pending[at].used)
+        at++;
+    if (at == self->pending_count) {
+        struct recorded_pending *grown =
+            realloc(self->pending, (self->pending_count + 1) * sizeof *grown);
+        if (!grown)
+            return false;
+        self->pending = grown;
+        self->pending_count++;
+    }
+    self->pending[at] = (struct recorded_pending){.address = address, .used = true};
+    *stream = self->first_stream + (uint32_t)at;
+    return true;
+}
+
+bool recorded_pending_end(struct recorded_device *self, uint64_t address)
+{
+    for (size_t i = 0; i < self->pending_count; i++) {
+        struct recorded_pending *pending = &self->pending[i];
+        if (pending->used && !pending->ended && pending->address == address) {
+            pending->ended = true;
+            pending->used = !pending->done;
+            return true;
+        }
+    }
+    return false;
+}
 
 static struct backing_ticket device_fence(struct backing *backing, uint32_t stream)
 {
@@ -293,15 +324,27 @@ static struct backing_ticket device_fence(struct backing *backing, uint32_t stre
     return (struct backing_ticket){.stream = stream};
 }
 
+/* The record of a ticket, seen complete. */
+static void pending_seen(struct recorded_pending *pending)
+{
+    pending->done = true;
+    pending->used = !pending->ended;
+}
+
 static bool device_done(struct backing *backing, struct backing_ticket ticket)
 {
-    (void)backing, (void)ticket;
+    struct recorded_device *self = of(backing);
+    struct recorded_pending *pending = &self->pending[ticket.stream - self->first_stream];
+    if (!pending->ended || self->holds)
+        return false;
+    pending_seen(pending);
     return true;
 }
 
 static void device_wait(struct backing *backing, struct backing_ticket ticket)
 {
-    (void)backing, (void)ticket;
+    struct recorded_device *self = of(backing);
+    pending_seen(&self->pending[ticket.stream - self->first_stream]);
 }
 
 static void device_memory(struct backing *backing, uint64_t *free_bytes, uint64_t *total_bytes)
@@ -418,7 +461,7 @@ static const struct device_ops recorded_ops = {
 };
 
 void recorded_device_open(struct recorded_device *self, const struct recording *recording,
-                          uint64_t total_bytes, struct fidelity_result *result)
+                          uint64_t total_bytes, uint32_t streams, struct fidelity_result *result)
 {
     *self = (struct recorded_device){
         .base = {.ops = &recorded_ops,
@@ -433,6 +476,7 @@ void recorded_device_open(struct recorded_device *self, const struct recording *
         .recording = recording,
         .result = result,
         .until_event = UINT64_MAX,
+        .first_stream = streams,
         .unused_address =
             size_round_up(recording->highest_address + 1024 * GIB, RANGE_BOUNDARY_BYTES),
     };
@@ -444,4 +488,5 @@ void recorded_device_close(struct recorded_device *self)
     free(self->places);
     free(self->given_back);
     free(self->expected);
+    free(self->pending);
 }

@@ -18,6 +18,15 @@ struct recorded_place { /* a segment, or an address range */
     bool range;
 };
 
+/* A block that was let go and completes later. The policy takes it for one that is used on a
+ * stream of its own, `first_stream` + its index. */
+struct recorded_pending {
+    uint64_t address;
+    bool used;  /* the record is */
+    bool ended; /* the recording has come past its completion */
+    bool done;  /* the policy has seen it complete, or waited for it */
+};
+
 struct recorded_span {
     uint64_t address, bytes;
     uint64_t event; /* where the recording has it; 0 for what the policy did */
@@ -45,12 +54,16 @@ struct recorded_device {
     uint64_t unused_address; /* for what the recording has no address for */
     uint64_t created_bytes;  /* made and not yet usable: a run that is being mapped */
     uint64_t next_handle;
+    struct recorded_pending *pending;
+    size_t pending_count;
+    uint32_t first_stream;
+    bool holds; /* completions are only seen by those who wait for them */
     bool out_of_host_memory;
 };
 
 /* The device stays where it is until it is closed. */
 void recorded_device_open(struct recorded_device *self, const struct recording *recording,
-                          uint64_t total_bytes, struct fidelity_result *result);
+                          uint64_t total_bytes, uint32_t streams, struct fidelity_result *result);
 void recorded_device_close(struct recorded_device *self);
 
 /* The step that began last is over: everything recorded for it must have been done. */
@@ -70,6 +83,11 @@ bool recorded_diverged(const struct recorded_device *self); /* nothing is compar
 struct recorded_place *recorded_place_at(const struct recorded_device *self, uint64_t address);
 /* The next action of this step; NULL: none. */
 const struct recorded_action *recorded_next_action(const struct recorded_device *self);
+
+/* Takes a record for a block; false: no host memory. */
+bool recorded_pending_add(struct recorded_device *self, uint64_t address, uint32_t *stream);
+/* The recording completes the block; false: there is no such record. */
+bool recorded_pending_end(struct recorded_device *self, uint64_t address);
 
 /* given_back.c. BALANCED: the policy has given back in this step what the recording does, and
  * the cursor goes past it. LESS: some of it. */

@@ -7,11 +7,15 @@
  *    cache. An allocator that gives memory back to serve a request then asks the device for it.
  * 3. The policy, asked in a dry run, would give memory back to serve the request that follows:
  *    it will do so by itself.
- * 4. It would do so had the frees right before the group not completed yet. These complete while
- *    a request is retried, so that is a retry; what it does is the same as a release here.
- * 5. Else the program released its cache; or, where the request failed, the device refused.
+ * 4. Else the program released its cache; or, where the request failed, the device refused.
  *
- * Where the replay comes to a difference inside of a group by 3 or 5, fidelity.c tries the other
+ * Completions that come right before a request, or a group of it, are either seen by the
+ * allocator when it begins to serve the request, or complete because it waits for them when it is
+ * short of memory, after it has looked for a free block. They are taken for the former, unless the
+ * policy would then not give memory back and otherwise would, or unless this leads to a
+ * difference: then the recording is replayed again with the latter.
+ *
+ * Where the replay comes to a difference inside of a group by 3 or 4, fidelity.c tries the other
  * causes in turn. */
 #include "sim/fidelity/recorded_source.h"
 
@@ -30,9 +34,9 @@ static struct recorded_group *next_group(const struct recorded_source *self)
                                                       : NULL;
 }
 
-static bool would_release(const struct recorded_source *self, const struct recorded_group *group)
+static bool would_release(const struct recorded_source *self, size_t request)
 {
-    return policy_would_release(self->policy, &self->recording->requests[group->request].request);
+    return policy_would_release(self->policy, &self->recording->requests[request].request);
 }
 
 static void decide(const struct recorded_source *self, struct recorded_group *group)
@@ -46,21 +50,29 @@ static void decide(const struct recorded_source *self, struct recorded_group *gr
         return;
     }
     group->cause = CAUSE_RELEASE;
-    if (would_release(self, group)) {
+    struct recorded_request *request = &self->recording->requests[group->request];
+    if (would_release(self, group->request)) {
         group->cause = CAUSE_OWN;
-        group->retried = false;
-    } else if (group->begun || self->recording->requests[group->request].failed) {
+    } else if (request->missed_before && !request->holds_tried) {
+        request->holds = request->holds_tried = self->recording->again = true;
+        return; /* as if the cache were released, up to the next replay */
+    } else if (group->begun || request->failed) {
         group->cause = CAUSE_REFUSED;
     }
     group->tried |= CAUSE_BIT(group->cause);
 }
 
-/* Before a completion: would the request that the next group serves be retried here? */
-static void look_ahead(const struct recorded_source *self, struct recorded_group *group)
+/* Before a completion: is it one that the next request waits for? */
+static void look_ahead(const struct recorded_source *self)
 {
-    if (group && group->completions_event == self->next_event && group->request != RECORDED_NONE &&
-        group->served_anew && group->cause == CAUSE_UNDECIDED)
-        group->retried = would_release(self, group);
+    if (self->request == self->recording->request_count || self->result->difference.found)
+        return;
+    struct recorded_request *request = &self->recording->requests[self->request];
+    if (request->completions_event != self->next_event)
+        return;
+    self->device->holds = request->holds;
+    request->missed_before =
+        request->made_anew && !request->holds && would_release(self, self->request);
 }
 
 static bool pull(struct recorded_source *self, enum status *status, struct error *error)
@@ -100,8 +112,8 @@ static uint64_t group_end(const struct recorded_source *self, const struct recor
 static bool is_release(struct recorded_source *self, const struct trace_event *event)
 {
     struct recorded_group *group = next_group(self);
-    if (event->kind == TRACE_FREE)
-        look_ahead(self, group);
+    if (event->kind == TRACE_FREE && !(event->flags & TRACE_WHOLE))
+        look_ahead(self);
     if (!group || group->event != self->next_event || self->result->difference.found)
         return false;
     decide(self, group);
@@ -226,6 +238,7 @@ static void recorded_served(struct trace_source *base, const struct trace_event 
     struct recorded_source *self = of(base);
     const struct recorded_request *request = self->device->request;
     (void)event;
+    self->device->holds = false;
     if (!request || !request->known || self->result->difference.found)
         return;
     recorded_device_settle(self->device);
@@ -245,7 +258,7 @@ static const char *recorded_text(struct trace_source *base, uint64_t index)
 
 enum status recorded_source_open(struct recorded_source *self, struct trace_source *inner,
                                  struct recording *recording, struct recorded_device *device,
-                                 const struct policy *policy, struct fidelity_result *result,
+                                 struct policy *policy, struct fidelity_result *result,
                                  struct error *error)
 {
     static const struct trace_source_ops ops = {

@@ -10,7 +10,7 @@ struct recorded_source {
     struct trace_source *inner;
     struct recording *recording;
     struct recorded_device *device;
-    const struct policy *policy;
+    struct policy *policy;
     struct fidelity_result *result;
 
     const struct trace_event *span; /* of the inner source */
@@ -24,7 +24,7 @@ struct recorded_source {
 /* `inner` is rewound. */
 enum status recorded_source_open(struct recorded_source *self, struct trace_source *inner,
                                  struct recording *recording, struct recorded_device *device,
-                                 const struct policy *policy, struct fidelity_result *result,
+                                 struct policy *policy, struct fidelity_result *result,
                                  struct error *error) STATUS_CHECKED;
 
 /* The trace is at its end: whatever was recorded must have been done. */

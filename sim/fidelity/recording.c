@@ -81,7 +81,6 @@ static enum status join_group(struct reading *reading, struct error *error)
         .first = out->action_count,
         .count = 1,
         .event = reading->event,
-        .completions_event = reading->completions,
         .request = RECORDED_NONE,
         .begun = reading->memory_made,
         .cause = reading->released ? CAUSE_GIVEN : CAUSE_UNDECIDED,
@@ -187,6 +186,8 @@ static enum status on_request(struct reading *reading, const struct trace_event 
     struct recording *out = reading->out;
     const struct trace_attributes *keys =
         event->attributes ? trace_attributes_of(reading->source, event->attributes) : &none;
+    uint64_t completions = reading->completions;
+    bool made_anew = reading->open < out->group_count && reading->memory_made;
     settle(reading, out->request_count);
     struct recorded_request *requests =
         grow(out->requests, &out->request_room, out->request_count, sizeof *requests, error);
@@ -204,6 +205,8 @@ static enum status on_request(struct reading *reading, const struct trace_event 
     out->requests[out->request_count++] = (struct recorded_request){
         .event = reading->event,
         .id = event->id,
+        .made_anew = made_anew,
+        .completions_event = completions,
         .request = {.bytes = event->value,
                     .alignment = keys->align,
                     .stream = event->stream,

@@ -25,6 +25,10 @@ struct recorded_request {
     uint64_t address; /* where the block was placed */
     bool known;       /* the recording tells what became of it */
     bool failed;
+    bool made_anew;             /* memory was made for it after some was given back */
+    bool missed_before;         /* had these not been seen, memory would have been given back */
+    bool holds, holds_tried;    /* the completions before it are ones that it waited for */
+    uint64_t completions_event; /* of the first completion right before; UINT64_MAX: none */
     struct policy_request request;
 };
 
@@ -40,16 +44,14 @@ enum recorded_cause {
 
 /* Segments given back with nothing of the program's in between. */
 struct recorded_group {
-    size_t first, count;        /* actions */
-    uint64_t event;             /* of the first */
-    uint64_t completions_event; /* of the first completion right before; UINT64_MAX: none */
-    size_t request;             /* that follows with only completions in between, or NONE */
-    bool served_anew;           /* between the group and its request memory was made, or the
+    size_t first, count; /* actions */
+    uint64_t event;      /* of the first */
+    size_t request;      /* that follows with only completions in between, or NONE */
+    bool served_anew;    /* between the group and its request memory was made, or the
                                    request failed: the allocator may have done it by itself */
-    bool begun;                 /* and memory was made for it before the group, too */
+    bool begun;          /* and memory was made for it before the group, too */
     enum recorded_cause cause;
     unsigned tried; /* CAUSE_BITs */
-    bool retried;   /* the frees completed while the request was being retried */
 };
 
 struct recording {
@@ -65,6 +67,7 @@ struct recording {
     uint64_t highest_address;
     bool has_pages; /* there are runs mapped */
     uint64_t peak_bytes, end_bytes;
+    bool again; /* a cause was found too late in this replay: once more */
 };
 
 /* Reads all of `source` from its first event. INVALID where it holds no such notes, or begins

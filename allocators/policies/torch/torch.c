@@ -221,9 +221,10 @@ static enum status torch_trim(struct policy *base, uint64_t keep_bytes)
 }
 
 /* Steps 1 to 5 as a dry run: would something go back to the device before it is asked? */
-static bool torch_would_release(const struct policy *base, const struct policy_request *request)
+static bool torch_would_release(struct policy *base, const struct policy_request *request)
 {
-    const struct torch *self = (const struct torch *)base;
+    struct torch *self = torch_of(base);
+    deferred_poll(&self->deferred);
     uint64_t rounded_bytes = torch_round(&self->settings, request->bytes);
     bool small = rounded_bytes <= TORCH_SMALL_BYTES;
     for (uint32_t i = 0; i < self->arena_count; i++) {
