@@ -283,7 +283,7 @@ static enum status check_totals(const struct heap *self, const char *name, uint6
     const struct policy_totals *totals = &self->policy->totals;
     uint64_t held = 0;
     for (uint32_t i = 0; i < self->list_room; i++)
-        for (unsigned r = 0; self->lists[i] && r < SPAN_INDEX_GROUPS * 16u; r++)
+        for (unsigned r = 0; self->lists[i] && r < SPAN_INDEX_CLASSES; r++)
             held += count_tree(self, self->lists[i]->index.roots[r]);
     if (held != check->holes)
         return error_set(error, STATUS_CORRUPT,

@@ -22,6 +22,7 @@ struct span {
         struct {
             uint32_t left, right; /* while free: children in the index */
         };
+        uint64_t children; /* both of them, 0 where there is none */
     };
     uint32_t previous, next; /* neighbours in the range; 0 at its ends. Spare records
                                 are linked through next */

@@ -369,7 +369,7 @@ static void test_backing_refuses(void **state)
 
 /* ---- the index and what is measured of it ----------------------------------------------- */
 
-static unsigned depth_of(const struct bfc_chunk *chunks, uint32_t node)
+static unsigned depth_of(const struct span *chunks, uint32_t node)
 {
     if (!node)
         return 0;
@@ -485,7 +485,7 @@ static void test_validate_finds_it(void **state)
     for (unsigned i = 0; i < 40; i += 2)
         bfc_rig_free(rig, i);
     struct bfc *self = bfc_of(rig);
-    struct bfc_chunk *chunks = self->chunks.at;
+    struct span *chunks = self->chunks.at;
     uint32_t used = (uint32_t)rig->blocks[5].cookie;
     uint32_t hole = chunks[used].next;
     uint32_t root = self->index.roots[12];
@@ -495,7 +495,7 @@ static void test_validate_finds_it(void **state)
     EXPECT_BROKEN(rig, chunks[used].previous, 0, "neighbour");
     EXPECT_BROKEN(rig, chunks[used].requested_bytes, 5000, "for 5000");
     EXPECT_BROKEN(rig, chunks[used].used, 0, "both free");
-    EXPECT_BROKEN(rig, chunks[hole].end, BFC_UPPER, "end");
+    EXPECT_BROKEN(rig, chunks[hole].mark, BFC_UPPER, "end");
     EXPECT_BROKEN(rig, totals->live_bytes, 1, "live_bytes");
     EXPECT_BROKEN(rig, totals->granted_bytes, 1, "granted_bytes");
     EXPECT_BROKEN(rig, totals->reserved_bytes, 1, "reserved_bytes");

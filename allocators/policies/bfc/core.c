@@ -15,20 +15,20 @@ static inline __attribute__((always_inline)) bool
 take(struct bfc *self, const struct policy_request *request, struct policy_block *out)
 {
     uint64_t bytes = size_round_up(request->bytes, BFC_ROUNDING_BYTES);
-    struct bfc_chunk *chunks = self->chunks.at;
-    struct bfc_place place;
-    if (UNLIKELY(!bfc_index_best(&self->index, chunks, bytes, &place)))
+    struct span *chunks = self->chunks.at;
+    struct span_place place;
+    if (UNLIKELY(!span_index_best(&self->index, chunks, bytes, &place)))
         return false;
     uint32_t chunk = *place.link;
-    struct bfc_chunk *found = &chunks[chunk];
+    struct span *found = &chunks[chunk];
     bfc_account_removed(self, found);
     uint64_t slack = found->bytes - bytes;
     if (slack >= bytes || slack >= self->split_bytes) {
         uint32_t rest = bfc_cut_inline(self, chunk, bytes);
         policy_hole_added(&self->base, slack);
-        bfc_index_replace(&self->index, chunks, &place, rest);
+        span_index_replace(&self->index, chunks, &place, rest);
     } else {
-        bfc_index_unlink(&self->index, chunks, &place);
+        span_index_unlink(&self->index, chunks, &place);
     }
     bfc_hand_out_inline(self, chunk, request, out);
     return true;
@@ -37,7 +37,7 @@ take(struct bfc *self, const struct policy_request *request, struct policy_block
 static enum status attempt(struct bfc *self, const struct policy_request *request,
                            struct policy_block *out)
 {
-    if (!bfc_chunks_reserve(&self->chunks, self->host, 2))
+    if (!spans_reserve(&self->chunks, self->host, 2))
         return STATUS_HOST_MEMORY;
     bool served = request->alignment >= self->general_alignment
                       ? bfc_take_general(self, request, out)
@@ -93,7 +93,7 @@ enum status bfc_alloc(struct policy *base, const struct policy_request *request,
  * One of them, where there is one, keeps its place in the index if it can. */
 static inline void put_back(struct bfc *self, uint32_t chunk)
 {
-    struct bfc_chunk *chunks = self->chunks.at;
+    struct span *chunks = self->chunks.at;
     uint32_t next = chunks[chunk].next;
     uint32_t previous = chunks[chunk].previous;
     bool next_used = chunks[next].used;
@@ -106,9 +106,9 @@ static inline void put_back(struct bfc *self, uint32_t chunk)
         policy_hole_removed(&self->base, chunks[previous].bytes);
         bytes += chunks[previous].bytes;
         if (!next_used)
-            bfc_index_remove(&self->index, chunks, next);
+            span_index_remove(&self->index, chunks, next);
     } else if (next_used) {
-        bfc_index_insert(&self->index, chunks, chunk);
+        span_index_insert(&self->index, chunks, chunk);
         bfc_account_added(self, &chunks[chunk]);
         return;
     }
@@ -116,7 +116,7 @@ static inline void put_back(struct bfc *self, uint32_t chunk)
         policy_hole_removed(&self->base, chunks[next].bytes);
         bytes += chunks[next].bytes;
     }
-    bfc_index_move(&self->index, chunks, from, into, bytes);
+    span_index_move(&self->index, chunks, from, into, bytes);
     if (!next_used)
         bfc_join_inline(self, chunk, next);
     if (into != chunk)
@@ -129,7 +129,7 @@ enum status bfc_free(struct policy *base, const struct policy_block *block, uint
     (void)stream;
     struct bfc *self = (struct bfc *)base;
     uint32_t chunk = (uint32_t)block->cookie;
-    struct bfc_chunk *freed = &self->chunks.at[chunk];
+    struct span *freed = &self->chunks.at[chunk];
     struct policy_totals *totals = &base->totals;
     freed->used = 0;
     totals->live_bytes -= freed->requested_bytes;
@@ -184,7 +184,7 @@ void bfc_destroy(struct policy *base)
     struct bfc *self = (struct bfc *)base;
     struct host *host = self->host;
     bfc_regions_close(self);
-    bfc_chunks_close(&self->chunks, host);
+    spans_close(&self->chunks, host);
     host_free(host, self->upper, sizeof *self->upper);
     host_free(host, self, sizeof *self);
 }

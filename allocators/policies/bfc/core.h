@@ -10,7 +10,7 @@
  * the only release is that of rule 5.
  *
  * 1. A request is rounded up to 256 bytes and takes the smallest free chunk that holds it, the
- *    lowest address among equals (index.h). It is split off the chunk when the chunk has at
+ *    lowest address among equals (see below). It is split off the chunk when the chunk has at
  *    least twice the size, or is larger by the threshold (128 MiB, or a fraction of the
  *    limit); otherwise the request gets all of the chunk.
  * 2. A freed chunk is merged with free neighbours in its region; regions are not joined.
@@ -22,7 +22,13 @@
  * 5. Where that fails and collection is on (TensorFlow's default, not JAX's), all regions that
  *    are wholly free go back to the device if that could help, and rule 3 is tried once more.
  *
- * Files: chunk (records), index (free chunks by size), region (3 to 5), core (1 and 2),
+ * A chunk is a span (base/span.h) of a multiple of 256 bytes; its owner is the region, its mark
+ * the end. The real allocator looks through 21 bins by powers of two, from the one of the request
+ * upwards, each ordered by size and then address, for the first chunk that is large enough. Bins
+ * are ordered by size among each other, so that is the best fit by size and then address, which
+ * base/span_index.h finds in fewer steps.
+ *
+ * Files: region (3 to 5), core (1 and 2), pieces (the steps of both),
  * two_ended (alignment and the placement from both ends), limit (what the frameworks make of
  * their settings), report (stats, walk, validate). */
 #ifndef ALLOCATORS_POLICIES_BFC_CORE_H
@@ -31,24 +37,31 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "allocators/policies/bfc/chunk.h"
-#include "allocators/policies/bfc/index.h"
+#include "allocators/base/span.h"
+#include "allocators/base/span_index.h"
 #include "allocators/policies/bfc/region.h"
 #include "allocators/policies/bfc/values.h"
 #include "allocators/policy.h"
 
+/* Which end of a two-ended pool a chunk belongs to: its mark. All are LOWER elsewhere. */
+enum bfc_end {
+    BFC_LOWER,
+    BFC_UPPER,
+    BFC_GAP, /* the free span in the middle, which either end may take from */
+};
+
 struct bfc {
     struct policy base;
     struct host *host;
-    struct bfc_chunks chunks;
+    struct spans chunks;
     uint64_t split_bytes;       /* a chunk larger than the request by this much is split */
     uint64_t general_alignment; /* from this one on a request needs bfc_take_general: above
                                    256, or 0, all requests, where there are two ends */
     bool collects;              /* wholly free regions go back when nothing else helps */
     struct policy_stats tally;  /* the counters; the rest of it is unused */
     struct bfc_regions regions;
-    struct bfc_index index;   /* free chunks, those of the lower end where there are two */
-    struct bfc_index *upper;  /* free chunks of the upper end; NULL: one end only */
+    struct span_index index;  /* free chunks, those of the lower end where there are two */
+    struct span_index *upper; /* free chunks of the upper end; NULL: one end only */
     uint32_t gap;             /* two-ended: the free span in the middle, 0 where none is left */
     struct bfc_values values; /* with the limit that they came to */
     bool limit_given;         /* the limit was an option, not derived */

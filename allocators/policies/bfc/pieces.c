@@ -1,29 +1,29 @@
 /* The steps of pieces.h as functions, with the gap and the two ends taken care of. */
 #include "allocators/policies/bfc/pieces.h"
 
-static struct bfc_index *index_of(struct bfc *self, const struct bfc_chunk *chunk)
+static struct span_index *index_of(struct bfc *self, const struct span *chunk)
 {
-    return chunk->end == BFC_UPPER ? self->upper : &self->index;
+    return chunk->mark == BFC_UPPER ? self->upper : &self->index;
 }
 
 void bfc_hole_add(struct bfc *self, uint32_t chunk)
 {
-    const struct bfc_chunk *added = &self->chunks.at[chunk];
+    const struct span *added = &self->chunks.at[chunk];
     bfc_account_added(self, added);
-    if (added->end == BFC_GAP)
+    if (added->mark == BFC_GAP)
         self->gap = chunk;
     else
-        bfc_index_insert(index_of(self, added), self->chunks.at, chunk);
+        span_index_insert(index_of(self, added), self->chunks.at, chunk);
 }
 
 void bfc_hole_remove(struct bfc *self, uint32_t chunk)
 {
-    const struct bfc_chunk *removed = &self->chunks.at[chunk];
+    const struct span *removed = &self->chunks.at[chunk];
     bfc_account_removed(self, removed);
-    if (removed->end == BFC_GAP)
+    if (removed->mark == BFC_GAP)
         self->gap = 0;
     else
-        bfc_index_remove(index_of(self, removed), self->chunks.at, chunk);
+        span_index_remove(index_of(self, removed), self->chunks.at, chunk);
 }
 
 uint32_t bfc_cut(struct bfc *self, uint32_t chunk, uint64_t bytes)
@@ -39,17 +39,17 @@ void bfc_hand_out(struct bfc *self, uint32_t chunk, const struct policy_request 
 
 static void join(struct bfc *self, uint32_t first, uint32_t second)
 {
-    struct bfc_chunk *into = &self->chunks.at[first];
-    const struct bfc_chunk *from = &self->chunks.at[second];
+    struct span *into = &self->chunks.at[first];
+    const struct span *from = &self->chunks.at[second];
     into->bytes += from->bytes;
-    if (into->end != from->end)
-        into->end = BFC_GAP;
+    if (into->mark != from->mark)
+        into->mark = BFC_GAP;
     bfc_join_inline(self, first, second);
 }
 
 uint32_t bfc_merge(struct bfc *self, uint32_t chunk)
 {
-    const struct bfc_chunk *chunks = self->chunks.at;
+    const struct span *chunks = self->chunks.at;
     uint32_t next = chunks[chunk].next;
     if (!chunks[next].used) {
         bfc_hole_remove(self, next);

@@ -6,19 +6,19 @@
 #include "allocators/policies/bfc/core.h"
 
 /* Is the chunk all of its region? Then its free bytes can go back to the device. */
-static inline bool bfc_is_region(const struct bfc_chunk *chunk)
+static inline bool bfc_is_region(const struct span *chunk)
 {
     return __builtin_expect((chunk->previous | chunk->next) == 0, 0);
 }
 
-static inline void bfc_account_added(struct bfc *self, const struct bfc_chunk *chunk)
+static inline void bfc_account_added(struct bfc *self, const struct span *chunk)
 {
     if (bfc_is_region(chunk))
         self->base.totals.releasable_bytes += chunk->bytes;
     policy_hole_added(&self->base, chunk->bytes);
 }
 
-static inline void bfc_account_removed(struct bfc *self, const struct bfc_chunk *chunk)
+static inline void bfc_account_removed(struct bfc *self, const struct span *chunk)
 {
     if (bfc_is_region(chunk))
         self->base.totals.releasable_bytes -= chunk->bytes;
@@ -27,24 +27,24 @@ static inline void bfc_account_removed(struct bfc *self, const struct bfc_chunk 
 
 static inline uint32_t bfc_cut_inline(struct bfc *self, uint32_t chunk, uint64_t bytes)
 {
-    struct bfc_chunk *chunks = self->chunks.at;
-    uint32_t rest = bfc_chunks_take(&self->chunks);
-    struct bfc_chunk *head = &chunks[chunk];
-    struct bfc_chunk *tail = &chunks[rest];
+    struct span *chunks = self->chunks.at;
+    uint32_t rest = spans_take(&self->chunks);
+    struct span *head = &chunks[chunk];
+    struct span *tail = &chunks[rest];
     uint32_t next = head->next;
     tail->address = head->address + bytes;
     tail->bytes = head->bytes - bytes;
     tail->previous = chunk;
     tail->next = next;
-    tail->region = head->region;
+    tail->owner = head->owner;
     tail->used = 0;
-    tail->end = head->end;
+    tail->mark = head->mark;
     head->next = rest;
     head->bytes = bytes;
     if (next)
         chunks[next].previous = rest;
     else
-        self->regions.at[head->region].last = rest;
+        self->regions.at[head->owner].last = rest;
     self->tally.count.splits++;
     return rest;
 }
@@ -53,22 +53,22 @@ static inline uint32_t bfc_cut_inline(struct bfc *self, uint32_t chunk, uint64_t
  * sum already. */
 static inline void bfc_join_inline(struct bfc *self, uint32_t first, uint32_t second)
 {
-    struct bfc_chunk *chunks = self->chunks.at;
+    struct span *chunks = self->chunks.at;
     uint32_t next = chunks[second].next;
     chunks[first].next = next;
     if (next)
         chunks[next].previous = first;
     else
-        self->regions.at[chunks[first].region].last = first;
+        self->regions.at[chunks[first].owner].last = first;
     self->tally.count.merges++;
-    bfc_chunks_drop(&self->chunks, second);
+    spans_drop(&self->chunks, second);
 }
 
 static inline void bfc_hand_out_inline(struct bfc *self, uint32_t chunk,
                                        const struct policy_request *request,
                                        struct policy_block *out)
 {
-    struct bfc_chunk *given = &self->chunks.at[chunk];
+    struct span *given = &self->chunks.at[chunk];
     struct policy_totals *totals = &self->base.totals;
     uint64_t granted_bytes = given->bytes;
     uint64_t requested_bytes = request->bytes;

@@ -61,7 +61,7 @@ static bool reserve_records(struct bfc *self)
         regions->at = grown;
         regions->capacity += more;
     }
-    return bfc_chunks_reserve(&self->chunks, self->host, 1);
+    return spans_reserve(&self->chunks, self->host, 1);
 }
 
 /* Asks the backing for `*bytes`, and for less while it refuses, down to `least`. */
@@ -128,18 +128,18 @@ static void add_range(struct bfc *self, uint64_t address, uint64_t bytes)
     struct bfc_region *region = regions->coalesce ? region_before(regions, address) : NULL;
     if (!region)
         region = new_region(regions, address);
-    uint32_t added = bfc_chunks_take(&self->chunks);
-    struct bfc_chunk *chunk = &self->chunks.at[added];
+    uint32_t added = spans_take(&self->chunks);
+    struct span *chunk = &self->chunks.at[added];
     chunk->address = address;
     chunk->bytes = bytes;
     chunk->previous = region->last;
     chunk->next = 0;
-    chunk->region = (uint32_t)(region - regions->at);
+    chunk->owner = (uint32_t)(region - regions->at);
     chunk->used = 0;
-    chunk->end = self->upper ? BFC_GAP : BFC_LOWER;
+    chunk->mark = self->upper ? BFC_GAP : BFC_LOWER;
     if (region->last) {
         self->chunks.at[region->last].next = added;
-        struct bfc_chunk *last = &self->chunks.at[region->last];
+        struct span *last = &self->chunks.at[region->last];
         if (region->first == region->last && !last->used)
             self->base.totals.releasable_bytes -= last->bytes;
     } else {
@@ -224,7 +224,7 @@ enum status bfc_regions_collect(struct bfc *self, uint64_t bytes, bool *released
         if (release_region(self, region) != STATUS_OK)
             result = STATUS_CORRUPT;
         bfc_hole_remove(self, region->first);
-        bfc_chunks_drop(&self->chunks, region->first);
+        spans_drop(&self->chunks, region->first);
         totals->reserved_bytes -= region->bytes;
         region->held = false;
     }

@@ -6,9 +6,9 @@
 
 static __attribute__((noinline)) uint64_t largest_of_both_ends(const struct bfc *self)
 {
-    const struct bfc_chunk *chunks = self->chunks.at;
-    uint64_t largest = bfc_index_largest(&self->index, chunks);
-    uint64_t upper = bfc_index_largest(self->upper, chunks);
+    const struct span *chunks = self->chunks.at;
+    uint64_t largest = span_index_largest(&self->index, chunks);
+    uint64_t upper = span_index_largest(self->upper, chunks);
     uint64_t gap = self->gap ? chunks[self->gap].bytes : 0;
     largest = upper > largest ? upper : largest;
     return gap > largest ? gap : largest;
@@ -18,7 +18,7 @@ static inline uint64_t largest_hole(const struct bfc *self)
 {
     return __builtin_expect(self->upper != NULL, 0)
                ? largest_of_both_ends(self)
-               : bfc_index_largest(&self->index, self->chunks.at);
+               : span_index_largest(&self->index, self->chunks.at);
 }
 
 void bfc_stats(const struct policy *base, struct policy_stats *out)
@@ -55,7 +55,7 @@ void bfc_walk(const struct policy *base, policy_visit *visit, void *argument)
     for (uint32_t i = 0; i < self->regions.count; i++) {
         const struct bfc_region *region = &self->regions.at[self->regions.at[i].ranked];
         for (uint32_t c = region->first; c; c = self->chunks.at[c].next) {
-            const struct bfc_chunk *chunk = &self->chunks.at[c];
+            const struct span *chunk = &self->chunks.at[c];
             struct policy_range range = {
                 .address = chunk->address,
                 .bytes = chunk->bytes,
@@ -79,7 +79,7 @@ struct audit {
 
 #define BROKEN(error, ...) error_set(error, STATUS_CORRUPT, __VA_ARGS__)
 
-static void audit_chunk(const struct bfc *self, const struct bfc_chunk *chunk, struct audit *audit)
+static void audit_chunk(const struct bfc *self, const struct span *chunk, struct audit *audit)
 {
     audit->chunks++;
     audit->totals.reserved_bytes += chunk->bytes;
@@ -89,7 +89,7 @@ static void audit_chunk(const struct bfc *self, const struct bfc_chunk *chunk, s
         audit->totals.live_blocks++;
         return;
     }
-    audit->free_chunks[chunk->end]++;
+    audit->free_chunks[chunk->mark]++;
     if (!chunk->previous && !chunk->next)
         audit->totals.releasable_bytes += chunk->bytes;
     if (self->base.watch)
@@ -99,23 +99,23 @@ static void audit_chunk(const struct bfc *self, const struct bfc_chunk *chunk, s
 static enum status check_chunk(const struct bfc *self, uint32_t region, uint32_t number,
                                uint32_t previous, uint64_t address, struct error *error)
 {
-    const struct bfc_chunk *chunk = &self->chunks.at[number];
+    const struct span *chunk = &self->chunks.at[number];
     if (chunk->address != address)
         return BROKEN(error, "chunk at %" PRIu64 " where one at %" PRIu64 " must follow",
                       chunk->address, address);
     if (chunk->bytes == 0 || chunk->bytes % BFC_ROUNDING_BYTES)
         return BROKEN(error, "chunk at %" PRIu64 " has %" PRIu64 " bytes, no multiple of 256",
                       address, chunk->bytes);
-    if (chunk->previous != previous || chunk->region != region)
+    if (chunk->previous != previous || chunk->owner != region)
         return BROKEN(error, "chunk at %" PRIu64 " names the wrong neighbour or region", address);
     if (chunk->used && chunk->requested_bytes > chunk->bytes)
         return BROKEN(error, "chunk at %" PRIu64 " has %" PRIu64 " bytes for %" PRIu64, address,
                       chunk->bytes, chunk->requested_bytes);
     if (!chunk->used && previous && !self->chunks.at[previous].used)
         return BROKEN(error, "chunk at %" PRIu64 " and the one before it are both free", address);
-    if (!self->upper && chunk->end != BFC_LOWER)
+    if (!self->upper && chunk->mark != BFC_LOWER)
         return BROKEN(error, "chunk at %" PRIu64 " has an end in a pool without", address);
-    if (!chunk->used && chunk->end == BFC_GAP && self->gap != number)
+    if (!chunk->used && chunk->mark == BFC_GAP && self->gap != number)
         return BROKEN(error, "chunk at %" PRIu64 " is a second gap", address);
     return STATUS_OK;
 }
@@ -197,8 +197,8 @@ static enum status check_totals(const struct bfc *self, const struct audit *audi
 
 /* A class's tree in order: what was visited last, and what is wrong. */
 struct tree_check {
-    const struct bfc_index *index;
-    const struct bfc_chunk *chunks;
+    const struct span_index *index;
+    const struct span *chunks;
     enum bfc_end end;
     unsigned class;
     uint32_t last;
@@ -209,7 +209,7 @@ struct tree_check {
 /* Depth is logarithmic as long as priorities hold, which is checked on the way down. */
 static void check_tree(struct tree_check *check, uint32_t node)
 {
-    const struct bfc_chunk *chunk = &check->chunks[node];
+    const struct span *chunk = &check->chunks[node];
     if (node == 0 || check->problem)
         return;
     if (check->visited++ >= check->most) {
@@ -219,26 +219,26 @@ static void check_tree(struct tree_check *check, uint32_t node)
     if (check->chunks[chunk->left].priority > chunk->priority ||
         check->chunks[chunk->right].priority > chunk->priority)
         check->problem = "is out of shape";
-    else if (chunk->used || chunk->end != check->end)
+    else if (chunk->used || chunk->mark != check->end)
         check->problem = "holds a chunk that is used or of the other end";
-    else if (bfc_index_class(chunk->bytes) != check->class)
+    else if (span_index_class(chunk->bytes) != check->class)
         check->problem = "holds a chunk of another class";
     check_tree(check, chunk->left);
-    const struct bfc_chunk *last = &check->chunks[check->last];
+    const struct span *last = &check->chunks[check->last];
     uint64_t flip = check->index->address_flip;
     if (check->last && !check->problem &&
-        !bfc_index_reaches(chunk, flip, last->bytes, (last->address ^ flip) + 1))
+        !span_index_reaches(chunk, flip, last->bytes, (last->address ^ flip) + 1))
         check->problem = "is out of order";
     check->last = node;
     check_tree(check, chunk->right);
 }
 
-static enum status check_index(const struct bfc *self, const struct bfc_index *index,
+static enum status check_index(const struct bfc *self, const struct span_index *index,
                                enum bfc_end end, uint64_t free_chunks, struct error *error)
 {
     struct tree_check check = {
         .index = index, .chunks = self->chunks.at, .end = end, .most = free_chunks};
-    for (unsigned class = 0; class < BFC_INDEX_CLASSES; class ++) {
+    for (unsigned class = 0; class < SPAN_INDEX_CLASSES; class ++) {
         bool marked = index->classes >> class & 1u;
         if (marked != (index->roots[class] != 0))
             return BROKEN(
@@ -256,7 +256,7 @@ static enum status check_index(const struct bfc *self, const struct bfc_index *i
     return STATUS_OK;
 }
 
-static enum status check_spares(const struct bfc_chunks *chunks, struct error *error)
+static enum status check_spares(const struct spans *chunks, struct error *error)
 {
     uint64_t count = 0;
     for (uint32_t c = chunks->spare; c && count <= chunks->spare_count; c = chunks->at[c].next)

@@ -28,7 +28,7 @@ static uint64_t padding_of(uint64_t address, uint64_t alignment)
 }
 
 /* The highest aligned start of `bytes` in the chunk; false where they do not fit. */
-static bool highest_start(const struct bfc_chunk *chunk, uint64_t bytes, uint64_t alignment,
+static bool highest_start(const struct span *chunk, uint64_t bytes, uint64_t alignment,
                           uint64_t *start)
 {
     if (chunk->bytes < bytes)
@@ -37,8 +37,7 @@ static bool highest_start(const struct bfc_chunk *chunk, uint64_t bytes, uint64_
     return *start >= chunk->address;
 }
 
-static bool fits(const struct bfc_chunk *chunk, enum bfc_end end, uint64_t bytes,
-                 uint64_t alignment)
+static bool fits(const struct span *chunk, enum bfc_end end, uint64_t bytes, uint64_t alignment)
 {
     uint64_t start;
     if (end == BFC_UPPER)
@@ -47,15 +46,15 @@ static bool fits(const struct bfc_chunk *chunk, enum bfc_end end, uint64_t bytes
 }
 
 /* The first hole of the index in which the request fits; 0 where there is none. */
-static uint32_t find_hole(struct bfc *self, struct bfc_index *index, enum bfc_end end,
+static uint32_t find_hole(struct bfc *self, struct span_index *index, enum bfc_end end,
                           uint64_t bytes, uint64_t alignment)
 {
-    struct bfc_chunk *chunks = self->chunks.at;
-    struct bfc_place place;
+    struct span *chunks = self->chunks.at;
+    struct span_place place;
     uint64_t from_bytes = bytes;
     uint64_t from_address = 0;
-    while (bfc_index_seek(index, chunks, from_bytes, from_address, &place)) {
-        const struct bfc_chunk *chunk = &chunks[*place.link];
+    while (span_index_find(index, chunks, from_bytes, from_address, &place)) {
+        const struct span *chunk = &chunks[*place.link];
         if (fits(chunk, end, bytes, alignment))
             return *place.link;
         uint64_t flipped = chunk->address ^ index->address_flip;
@@ -66,7 +65,7 @@ static uint32_t find_hole(struct bfc *self, struct bfc_index *index, enum bfc_en
     return 0;
 }
 
-static bool should_split(const struct bfc *self, const struct bfc_chunk *chunk, bool exact,
+static bool should_split(const struct bfc *self, const struct span *chunk, bool exact,
                          uint64_t bytes, uint64_t padding)
 {
     uint64_t aligned_bytes = chunk->bytes - padding;
@@ -88,20 +87,20 @@ static uint32_t place_low(struct bfc *self, uint32_t chunk, bool exact, uint64_t
     uint64_t padding = padding_of(self->chunks.at[chunk].address, alignment);
     if (padding > 0) {
         uint32_t aligned = bfc_cut(self, chunk, padding);
-        self->chunks.at[chunk].end = BFC_LOWER;
+        self->chunks.at[chunk].mark = BFC_LOWER;
         bfc_hole_add(self, chunk);
         chunk = aligned;
     }
     if (should_split(self, &self->chunks.at[chunk], exact, bytes, 0))
         leave_tail(self, chunk, bytes);
-    self->chunks.at[chunk].end = BFC_LOWER;
+    self->chunks.at[chunk].mark = BFC_LOWER;
     return chunk;
 }
 
 static uint32_t place_high(struct bfc *self, uint32_t chunk, bool exact, uint64_t bytes,
                            uint64_t alignment)
 {
-    const struct bfc_chunk *source = &self->chunks.at[chunk];
+    const struct span *source = &self->chunks.at[chunk];
     uint64_t padding = padding_of(source->address, alignment);
     uint64_t start = 0;
     highest_start(source, bytes, alignment, &start);
@@ -112,7 +111,7 @@ static uint32_t place_high(struct bfc *self, uint32_t chunk, bool exact, uint64_
         bfc_hole_add(self, chunk);
         chunk = aligned;
     }
-    self->chunks.at[chunk].end = BFC_UPPER;
+    self->chunks.at[chunk].mark = BFC_UPPER;
     if (should_split(self, &self->chunks.at[chunk], exact, bytes, 0))
         leave_tail(self, chunk, bytes);
     return chunk;
@@ -125,7 +124,7 @@ bool bfc_take_general(struct bfc *self, const struct policy_request *request,
     uint64_t alignment =
         request->alignment > BFC_ROUNDING_BYTES ? request->alignment : BFC_ROUNDING_BYTES;
     enum bfc_end end = self->upper && request->upper_end ? BFC_UPPER : BFC_LOWER;
-    struct bfc_index *index = end == BFC_UPPER ? self->upper : &self->index;
+    struct span_index *index = end == BFC_UPPER ? self->upper : &self->index;
     bool exact = self->upper &&
                  (end == BFC_UPPER ? self->values.upper_split : self->values.lower_split) != 0;
     uint32_t chunk = find_hole(self, index, end, bytes, alignment);
@@ -144,9 +143,9 @@ bool bfc_take_general(struct bfc *self, const struct policy_request *request,
 
 void bfc_return_to_gap(struct bfc *self, uint32_t chunk)
 {
-    struct bfc_chunk *chunks = self->chunks.at;
-    struct bfc_chunk *freed = &chunks[chunk];
-    uint32_t inner = freed->end == BFC_LOWER ? freed->next : freed->previous;
-    if (!inner || chunks[inner].end != freed->end)
-        freed->end = BFC_GAP;
+    struct span *chunks = self->chunks.at;
+    struct span *freed = &chunks[chunk];
+    uint32_t inner = freed->mark == BFC_LOWER ? freed->next : freed->previous;
+    if (!inner || chunks[inner].mark != freed->mark)
+        freed->mark = BFC_GAP;
 }

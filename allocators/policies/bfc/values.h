@@ -8,6 +8,8 @@
 
 #include "allocators/policy.h"
 
+#define BFC_ROUNDING_BYTES UINT64_C(256)
+
 enum bfc_framework {
     BFC_TENSORFLOW,
     BFC_JAX,

@@ -220,7 +220,7 @@ static enum status check_sums(const struct torch *self, const struct sums *sums,
     const struct policy_totals *b = &sums->totals;
     uint64_t held = 0;
     for (uint32_t i = 0; i < self->arena_count; i++)
-        for (unsigned r = 0; r < SPAN_INDEX_GROUPS * 16u; r++)
+        for (unsigned r = 0; r < SPAN_INDEX_CLASSES; r++)
             held += count_tree(self, self->arenas[i]->index.roots[r]);
     if (held != sums->holes)
         return error_set(error, STATUS_CORRUPT,
