@@ -248,9 +248,9 @@ struct stretch {
     uint64_t room; /* bytes that the device still has */
 };
 
-/* Pages of the next handle. Where the block fills it: within the block, the pages to map and
- * 1/16 of what is left. Where it will be shared with what comes after: 1/512 of what is left,
- * so that small blocks do not call for every page while there is plenty. */
+/* Pages of the next handle. Where the block fills it: what is to be mapped of the block. Where
+ * it will be shared with what comes after: 1/512 of what the device has left, so that small
+ * blocks do not call for every page while there is plenty. */
 static uint32_t handle_pages(const struct vmm *self, const struct stretch *stretch)
 {
     bool whole = stretch->page >= stretch->first_whole && stretch->page < stretch->end_whole;
@@ -258,9 +258,8 @@ static uint32_t handle_pages(const struct vmm *self, const struct stretch *stret
                    : stretch->end < stretch->end_whole ? stretch->end
                                                        : stretch->end_whole;
     uint64_t most = end - stretch->page;
-    uint64_t share =
-        stretch->room / (whole ? VMM_WHOLE_SHARE : VMM_SHARED_SHARE) / self->page_bytes;
-    if (most > share)
+    uint64_t share = stretch->room / VMM_SHARED_SHARE / self->page_bytes;
+    if (!whole && most > share)
         most = share;
     if (most > VMM_MOST_PAGES)
         most = VMM_MOST_PAGES;

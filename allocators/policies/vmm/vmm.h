@@ -18,9 +18,9 @@
  *    It begins in the hole before the gap, so that a page that is held by a neighbour anyway
  *    is used to its end.
  * 5. Memory comes in handles, for a driver call costs the same for 2 and for 32 MiB. A handle
- *    that one block fills has up to 8 pages and 1/16 of what the device still has; one that
- *    neighbours share has up to 1/512 of it, so that they become single pages before memory
- *    becomes short.
+ *    that one block fills has up to 8 pages: it comes free with the block. One that neighbours
+ *    share has up to 1/512 of what the device still has, so that those become single pages
+ *    before memory becomes short.
  * 6. When the device has no more, or the limit is met, handles that lie wholly under holes are
  *    unmapped, the largest hole first, and their memory is mapped where it is needed. The
  *    streams of those holes are waited for before, since the work that used them may still
@@ -51,7 +51,6 @@
 #define VMM_SMALL_BYTES  (64 * KIB)
 #define VMM_KINDS        3u
 #define VMM_MOST_PAGES   8u /* of one handle */
-#define VMM_WHOLE_SHARE  16u
 #define VMM_SHARED_SHARE 512u
 
 enum vmm_mark {
