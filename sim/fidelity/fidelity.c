@@ -1,10 +1,8 @@
 /* The engine behind `fidelity`: replays a recording under a policy, with recorded frees, on a
  * device that answers as the recorded one did.
  *
- * One replay is the rule. Why memory was given back is decided on the way (recorded_source.c); where
- * that was not certain and the replay differs before the request that the memory was for is
- * served, the other causes are tried, in replays of their own: at most two more for each group.
- * If none fits, the difference of the first is reported.
+ * One replay is the rule. Why memory was given back is decided on the way (recorded_source.c);
+ * where that was not certain, causes.c tries other causes in replays of their own.
  *
  * Statistics are held against those recorded, name by name. One of them may be lower here:
  * PyTorch counts each release of the cache in num_sync_all_streams, also one that had nothing to
@@ -17,6 +15,7 @@
 #include <string.h>
 
 #include "allocators/registry.h"
+#include "sim/fidelity/causes.h"
 #include "sim/fidelity/deferring.h"
 #include "sim/fidelity/recorded_device.h"
 #include "sim/fidelity/recorded_source.h"
@@ -150,8 +149,9 @@ static enum status replay(struct attempt *self, struct error *error)
     return status;
 }
 
-static enum status attempt_run(struct attempt *self, struct error *error)
+static enum status attempt_run(void *argument, struct error *error)
 {
+    struct attempt *self = argument;
     struct fidelity_result *result = self->result;
     fidelity_result_close(result);
     count_recorded(self->recording, result);
@@ -178,99 +178,6 @@ static enum status attempt_run(struct attempt *self, struct error *error)
     return status;
 }
 
-/* The request that was being served at an event, or for which memory was given back there. */
-static size_t request_of(const struct recording *recording, uint64_t event)
-{
-    size_t low = 0, high = recording->request_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (recording->requests[middle].event < event)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* The last group of a request at or before an event; NULL: none. */
-static struct recorded_group *group_of(const struct recording *recording, size_t request,
-                                       uint64_t event)
-{
-    struct recorded_group *found = NULL;
-    for (size_t i = 0; i < recording->group_count && recording->groups[i].event <= event; i++)
-        if (recording->groups[i].request == request)
-            found = &recording->groups[i];
-    return found;
-}
-
-static void forget_causes(struct recording *recording, size_t request)
-{
-    for (size_t i = 0; i < recording->group_count; i++)
-        if (recording->groups[i].request == request && recording->groups[i].cause != CAUSE_GIVEN) {
-            recording->groups[i].cause = CAUSE_UNDECIDED;
-            recording->groups[i].tried = 0;
-        }
-}
-
-/* Another explanation for what the recording does for the request around an event. False: none
- * is left. */
-static bool try_other(struct recording *recording, uint64_t event)
-{
-    static const enum recorded_cause causes[] = {CAUSE_OWN, CAUSE_RELEASE, CAUSE_REFUSED};
-    size_t at = request_of(recording, event);
-    if (at == recording->request_count)
-        return false;
-    struct recorded_request *request = &recording->requests[at];
-    struct recorded_group *group = group_of(recording, at, event);
-    if (request->completions_event != UINT64_MAX && !request->holds_tried &&
-        (group || request->failed)) {
-        request->holds = request->holds_tried = true;
-        forget_causes(recording, at);
-        return true;
-    }
-    for (size_t i = 0; group && i < sizeof causes / sizeof causes[0]; i++)
-        if (!(group->tried & CAUSE_BIT(causes[i]))) {
-            group->cause = causes[i];
-            group->tried |= CAUSE_BIT(causes[i]);
-            request->holds = false;
-            return true;
-        }
-    return false;
-}
-
-/* What was found out in a replay after it was needed: for the next one. */
-static void prepare_again(struct recording *recording)
-{
-    recording->again = false;
-    for (size_t i = 0; i < recording->group_count; i++) {
-        size_t request = recording->groups[i].request;
-        if (request != RECORDED_NONE && recording->requests[request].holds)
-            forget_causes(recording, request);
-    }
-}
-
-/* Replays until there is no difference, or none that another cause could explain. */
-static enum status find_causes(struct attempt *self, struct error *error)
-{
-    struct fidelity_result *result = self->result;
-    struct recording *recording = self->recording;
-    uint64_t replays = 0;
-    bool more = true;
-    while (more) {
-        enum status status = attempt_run(self, error);
-        replays++;
-        if (status)
-            return status;
-        more = recording->again;
-        if (more)
-            prepare_again(recording);
-        else if (result->difference.found)
-            more = try_other(recording, result->difference.event);
-    }
-    result->replays = replays;
-    return STATUS_OK;
-}
-
 static enum status card_bytes(const struct trace_info *info, uint64_t *bytes, struct error *error)
 {
     struct device *device;
@@ -290,12 +197,14 @@ enum status fidelity_run(const struct fidelity *config, struct fidelity_result *
 {
     struct recording recording;
     struct attempt attempt = {.config = config, .recording = &recording, .result = result};
+    const struct causes causes = {
+        .recording = &recording, .result = result, .replay = attempt_run, .argument = &attempt};
     *result = (struct fidelity_result){0};
     enum status status = recording_read(config->source, &recording, error);
     if (!status)
         status = card_bytes(&config->source->info, &attempt.total_bytes, error);
     if (!status)
-        status = find_causes(&attempt, error);
+        status = causes_find(&causes, error);
     recording_close(&recording);
     if (status) {
         fidelity_result_close(result);

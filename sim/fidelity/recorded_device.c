@@ -324,7 +324,16 @@ static struct backing_ticket device_fence(struct backing *backing, uint32_t stre
     return (struct backing_ticket){.stream = stream};
 }
 
-/* The record of a ticket, seen complete. */
+/* The record behind a ticket. NULL: the program's own stream, whose work is always done. */
+static struct recorded_pending *pending_of(struct recorded_device *self,
+                                           struct backing_ticket ticket)
+{
+    size_t at = ticket.stream - (size_t)self->first_stream;
+    return ticket.stream >= self->first_stream && at < self->pending_count ? &self->pending[at]
+                                                                           : NULL;
+}
+
+/* Seen complete. */
 static void pending_seen(struct recorded_pending *pending)
 {
     pending->done = true;
@@ -334,7 +343,9 @@ static void pending_seen(struct recorded_pending *pending)
 static bool device_done(struct backing *backing, struct backing_ticket ticket)
 {
     struct recorded_device *self = of(backing);
-    struct recorded_pending *pending = &self->pending[ticket.stream - self->first_stream];
+    struct recorded_pending *pending = pending_of(self, ticket);
+    if (!pending)
+        return true;
     if (!pending->ended || self->holds)
         return false;
     pending_seen(pending);
@@ -343,8 +354,9 @@ static bool device_done(struct backing *backing, struct backing_ticket ticket)
 
 static void device_wait(struct backing *backing, struct backing_ticket ticket)
 {
-    struct recorded_device *self = of(backing);
-    pending_seen(&self->pending[ticket.stream - self->first_stream]);
+    struct recorded_pending *pending = pending_of(of(backing), ticket);
+    if (pending)
+        pending_seen(pending);
 }
 
 static void device_memory(struct backing *backing, uint64_t *free_bytes, uint64_t *total_bytes)
