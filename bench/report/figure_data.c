@@ -45,7 +45,7 @@ static void value(FILE *stream, const struct metric_value *metric)
 
 void figure_slowdown(FILE *stream, const struct slowdown_point *points, size_t count)
 {
-    fputs("workload,policy,capacity_ratio,slowdown,passed\n", stream);
+    fputs("workload,policy,capacity_ratio,slowdown,passed,flushes,remapped_bytes\n", stream);
     for (size_t i = 0; i < count; i++) {
         char ratio[REAL_TEXT_BYTES];
         csv_text(stream, points[i].workload);
@@ -53,7 +53,10 @@ void figure_slowdown(FILE *stream, const struct slowdown_point *points, size_t c
         csv_text(stream, points[i].policy_spec);
         fprintf(stream, ",%s", real_print(points[i].capacity_ratio, ratio));
         value(stream, &points[i].slowdown);
-        fprintf(stream, ",%s\n", points[i].passed ? "true" : "false");
+        fprintf(stream, ",%s", points[i].passed ? "true" : "false");
+        value(stream, &points[i].flushes);
+        value(stream, &points[i].remapped_bytes);
+        fputc('\n', stream);
     }
 }
 

@@ -100,6 +100,8 @@ static void write_point(struct json_writer *json, const struct slowdown_point *p
     json_put_integer(json, "capacity_bytes", point->capacity_bytes);
     json_put_bool(json, "passed", point->passed);
     write_value(json, "slowdown", &point->slowdown);
+    write_value(json, "flushes", &point->flushes);
+    write_value(json, "remapped_bytes", &point->remapped_bytes);
     json_end_object(json);
 }
 

@@ -18,6 +18,7 @@ struct slowdown_point {
     uint64_t capacity_bytes;
     bool passed;
     struct metric_value slowdown;
+    struct metric_value flushes, remapped_bytes;
 };
 
 struct result_set {

@@ -1,5 +1,6 @@
 #include "bench/suite/slowdown.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,8 +98,11 @@ static enum status run_points(struct work *work, unsigned jobs, struct error *er
     enum status status = matrix_run(work->plan, work->cells, work->count, jobs, found, error);
     for (size_t i = 0; i < work->count && !status; i++) {
         work->points[i].passed = found[i].passed;
-        if (found[i].passed)
-            work->points[i].slowdown = found[i].metrics.at[METRIC_slowdown];
+        if (!found[i].passed)
+            continue;
+        work->points[i].slowdown = found[i].metrics.at[METRIC_slowdown];
+        work->points[i].flushes = found[i].metrics.at[METRIC_flushes];
+        work->points[i].remapped_bytes = found[i].metrics.at[METRIC_remapped_bytes];
     }
     free(found);
     return status;
@@ -136,27 +140,60 @@ void slowdown_close(struct slowdown_curve *curve)
     *curve = (struct slowdown_curve){0};
 }
 
-static void add_rows(struct table *table, const struct slowdown_curve *curve, size_t ratio_count)
+/* One figure of a point as a cell. */
+static void add_cell(struct table *table, const struct slowdown_point *point,
+                     enum slowdown_figure figure)
+{
+    const struct metric_value *value = figure == SLOWDOWN_TIME      ? &point->slowdown
+                                       : figure == SLOWDOWN_FLUSHES ? &point->flushes
+                                                                    : &point->remapped_bytes;
+    if (!point->passed)
+        table_cell(table, "DNF");
+    else if (value->kind == METRIC_NULL)
+        table_cell(table, "-");
+    else if (figure == SLOWDOWN_TIME)
+        table_cell(table, "%.3f", value->real);
+    else if (figure == SLOWDOWN_FLUSHES)
+        table_cell(table, "%" PRIu64, value->integer);
+    else
+        table_cell(table, "%" PRIu64, (value->integer + MIB - 1) / MIB);
+}
+
+static bool has_any(const struct slowdown_point *points, size_t count, enum slowdown_figure figure)
+{
+    for (size_t i = 0; i < count; i++)
+        if (figure == SLOWDOWN_TIME || (figure == SLOWDOWN_FLUSHES && points[i].flushes.integer) ||
+            (figure == SLOWDOWN_REMAPPED && points[i].remapped_bytes.integer))
+            return true;
+    return false;
+}
+
+/* A row for each policy; those that never flushed or remapped are left out of those tables. */
+static void add_rows(struct table *table, const struct slowdown_curve *curve, size_t ratio_count,
+                     enum slowdown_figure figure)
 {
     const char *workload = NULL;
-    for (size_t i = 0; i < curve->count; i++) {
-        const struct slowdown_point *point = &curve->points[i];
-        if (workload != point->workload)
-            table_heading(table, "%s", point->workload);
-        workload = point->workload;
-        if (i % ratio_count == 0)
-            table_cell(table, "%s", point->policy_spec);
-        if (!point->passed)
-            table_cell(table, "DNF");
-        else if (point->slowdown.kind == METRIC_NULL)
-            table_cell(table, "-");
-        else
-            table_cell(table, "%.3f", point->slowdown.real);
+    for (size_t i = 0; i < curve->count; i += ratio_count) {
+        const struct slowdown_point *row = &curve->points[i];
+        if (!has_any(row, ratio_count, figure))
+            continue;
+        if (workload != row->workload)
+            table_heading(table, "%s", row->workload);
+        workload = row->workload;
+        table_cell(table, "%s", row->policy_spec);
+        for (size_t j = 0; j < ratio_count; j++)
+            add_cell(table, &row[j], figure);
     }
 }
 
+bool slowdown_has(const struct slowdown_curve *curve, enum slowdown_figure figure)
+{
+    return has_any(curve->points, curve->count, figure);
+}
+
 enum status slowdown_table_print(const struct slowdown_curve *curve, const struct suite *suite,
-                                 FILE *stream, enum table_form form, struct error *error)
+                                 enum slowdown_figure figure, FILE *stream, enum table_form form,
+                                 struct error *error)
 {
     struct table_column columns[SUITE_RATIOS_MOST + 1] = {{"policy", "", true, 30}};
     char titles[SUITE_RATIOS_MOST][16];
@@ -167,7 +204,7 @@ enum status slowdown_table_print(const struct slowdown_curve *curve, const struc
     struct table *table = table_create(columns, suite->ratio_count + 1);
     if (!table)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
-    add_rows(table, curve, suite->ratio_count);
+    add_rows(table, curve, suite->ratio_count, figure);
     enum status status = table_print(table, stream, form, error);
     table_close(table);
     return status;

@@ -19,9 +19,15 @@ enum status slowdown_run(const struct plan *plan, const struct run_record *recor
                          struct slowdown_curve *curve, struct error *error) STATUS_CHECKED;
 void slowdown_close(struct slowdown_curve *curve);
 
+/* What the cells of a table show. */
+enum slowdown_figure { SLOWDOWN_TIME, SLOWDOWN_FLUSHES, SLOWDOWN_REMAPPED };
+
+/* Whether any point has such a figure other than 0. */
+bool slowdown_has(const struct slowdown_curve *curve, enum slowdown_figure figure);
+
 /* Workloads as groups, policies as rows, capacities as columns. */
 enum status slowdown_table_print(const struct slowdown_curve *curve, const struct suite *suite,
-                                 FILE *stream, enum table_form form,
+                                 enum slowdown_figure figure, FILE *stream, enum table_form form,
                                  struct error *error) STATUS_CHECKED;
 
 #endif

@@ -177,6 +177,26 @@ static enum status run_all(struct suite_work *self, struct error *error)
     return status;
 }
 
+/* The curve as tables: time lost always, the others where there is something to see. */
+static enum status print_curve(const struct suite_work *self, FILE *stream, enum table_form form,
+                               struct error *error)
+{
+    static const char *const titles[] = {
+        [SLOWDOWN_TIME] = "Slowdown (time / time with an allocator that costs nothing)",
+        [SLOWDOWN_FLUSHES] = "Flushes: times that all cached memory was given back for a request",
+        [SLOWDOWN_REMAPPED] = "MiB of pages unmapped at one place and mapped at another",
+    };
+    enum status status = STATUS_OK;
+    for (int figure = SLOWDOWN_TIME; figure <= SLOWDOWN_REMAPPED && !status; figure++) {
+        if (!self->curve.count || !slowdown_has(&self->curve, (enum slowdown_figure)figure))
+            continue;
+        fprintf(stream, "\n%s by capacity / peak live\n\n", titles[figure]);
+        status = slowdown_table_print(&self->curve, self->suite, (enum slowdown_figure)figure,
+                                      stream, form, error);
+    }
+    return status;
+}
+
 static enum status print_tables(const struct suite_work *self, FILE *stream, enum table_form form,
                                 struct error *error)
 {
@@ -191,12 +211,8 @@ static enum status print_tables(const struct suite_work *self, FILE *stream, enu
         fputs("\nSpread over the draws of addresses\n\n", stream);
         status = spread_table_print(self->records, count, stream, form, error);
     }
-    if (!status && self->curve.count) {
-        fputs("\nSlowdown (time / time with an allocator that costs nothing) by capacity / peak "
-              "live\n\n",
-              stream);
-        status = slowdown_table_print(&self->curve, self->suite, stream, form, error);
-    }
+    if (!status)
+        status = print_curve(self, stream, form, error);
     if (!status && self->suite->time) {
         fputs("\nHost time of each call, clock cost subtracted\n\n", stream);
         status = latency_table_print(self->records, count, stream, form, error);
