@@ -114,29 +114,33 @@ static enum status class_exists(struct slab_policy *self, unsigned index)
     return STATUS_OK;
 }
 
-enum status slab_take(struct slab_policy *self, uint64_t bytes, struct policy_block *out)
+/* A class that has no slab with a free block, or is not there yet, gets a slab. */
+static __attribute__((noinline)) enum status renew(struct slab_policy *self, unsigned index,
+                                                   struct slab **slab)
 {
-    unsigned index = slab_class_of(bytes);
-    if (!self->classes[index]) {
-        enum status status = class_exists(self, index);
-        if (status != STATUS_OK)
-            return status;
-    }
+    enum status status = self->classes[index] ? STATUS_OK : class_exists(self, index);
+    return status == STATUS_OK ? new_slab(self, index, slab) : status;
+}
+
+enum status slab_take(struct slab_policy *self, uint64_t requested_bytes, struct policy_block *out)
+{
+    unsigned index = slab_class_of(requested_bytes);
     struct slab_class *class = self->classes[index];
     struct slab *slab;
-    if (__builtin_expect(class->partial != 0, 1)) {
+    if (__builtin_expect(class && class->partial, 1)) {
         slab = class->slabs[31u - (unsigned)__builtin_clz(class->partial)];
     } else {
-        enum status status = new_slab(self, index, &slab);
+        enum status status = renew(self, index, &slab);
         if (status != STATUS_OK)
             return status;
+        class = self->classes[index];
     }
     if (slab->eighth == 0 && --class->empty_slabs == 0)
         self->emptied[index / 64] &= ~(UINT64_C(1) << index % 64);
     unsigned block = (unsigned)__builtin_ctz(slab->free_mask);
     slab->free_mask &= slab->free_mask - 1;
     slab->live++;
-    slab->wasted[block] = (uint32_t)(class->bytes - bytes);
+    slab->wasted[block] = (uint32_t)(class->bytes - requested_bytes);
     unsigned eighth = eighth_of(slab);
     if (!slab->free_mask) {
         unlink_slab(self, slab);
@@ -146,9 +150,8 @@ enum status slab_take(struct slab_policy *self, uint64_t bytes, struct policy_bl
     }
     class->live_blocks++;
     policy_hole_removed(&self->base, class->bytes);
-    out->address = slab->address + block * class->bytes;
-    out->granted_bytes = class->bytes;
-    out->cookie = (uint64_t)(uintptr_t)slab;
+    slab_handed_out(self, slab->address + block * class->bytes, class->bytes,
+                    (uint64_t)(uintptr_t)slab, out);
     return STATUS_OK;
 }
 

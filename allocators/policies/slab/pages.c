@@ -28,7 +28,7 @@ struct slab_pages {
     struct page *pages; /* record 0 is none */
     uint32_t page_count, page_room, spare;
     uint32_t pooled, pooled_count;
-    uint32_t last_stream; /* the highest that was heard of */
+    const uint32_t *last_stream; /* the policy's */
     uint64_t moved_bytes;
 };
 
@@ -180,7 +180,7 @@ static enum status end_segment(struct backing *base, uint64_t address)
     struct slab_pages *self = pages_of(base);
     uint32_t place = place_of(self, address);
     struct page_run run = self->runs[place];
-    for (uint32_t stream = 0; stream <= self->last_stream; stream++)
+    for (uint32_t stream = 0; stream <= *self->last_stream; stream++)
         backing_wait(self->below, backing_fence(self->below, stream));
     enum status status = backing_unmap(self->below, address, run.count * self->below->page_bytes);
     enum status released = backing_release(self->below, address);
@@ -216,7 +216,8 @@ static const char *pass_problem(struct backing *base)
     return backing_problem(pages_of(base)->below);
 }
 
-enum status slab_pages_open(const struct policy_context *context, struct slab_pages **out)
+enum status slab_pages_open(const struct policy_context *context, const uint32_t *last_stream,
+                            struct slab_pages **out)
 {
     static const struct backing_ops ops = {
         .segment_alloc = make_segment,
@@ -235,6 +236,7 @@ enum status slab_pages_open(const struct policy_context *context, struct slab_pa
         return STATUS_HOST_MEMORY;
     self->base = (struct backing){.ops = &ops, .granule_bytes = below->page_bytes};
     self->below = below;
+    self->last_stream = last_stream;
     self->host = context->host;
     *out = self;
     return STATUS_OK;
@@ -273,10 +275,4 @@ uint64_t slab_pages_moved(const struct slab_pages *self)
 struct backing *slab_pages_backing(struct slab_pages *self)
 {
     return &self->base;
-}
-
-void slab_pages_note(struct slab_pages *self, uint32_t stream)
-{
-    if (stream > self->last_stream)
-        self->last_stream = stream;
 }

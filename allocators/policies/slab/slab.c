@@ -14,47 +14,19 @@ static const struct option slab_options[] = {
     {NULL, OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
 };
 
-/* Large blocks are their own pieces. */
-static enum status take_large(struct slab_policy *self, uint64_t requested_bytes,
-                              struct policy_block *out)
-{
-    uint64_t bytes = size_round_up(requested_bytes, SLAB_UNIT_BYTES);
-    uint32_t piece;
-    enum status status = slab_supply(self, SLAB_LARGE, bytes, bytes, &piece);
-    if (status != STATUS_OK)
-        return status;
-    struct span *span = &self->heap.spans.at[piece];
-    span->requested_bytes = requested_bytes;
-    out->address = span->address;
-    out->granted_bytes = bytes;
-    out->cookie = piece;
-    return STATUS_OK;
-}
-
 static enum status slab_alloc(struct policy *base, const struct policy_request *request,
                               struct policy_block *out)
 {
     struct slab_policy *self = slab_of(base);
-    if (self->pages)
-        slab_pages_note(self->pages, request->stream);
-    enum status status = request->bytes <= self->largest_class_bytes
-                             ? slab_take(self, request->bytes, out)
-                             : take_large(self, request->bytes, out);
-    if (status == STATUS_OK) {
-        base->totals.live_bytes += request->bytes;
-        base->totals.granted_bytes += out->granted_bytes;
-        base->totals.live_blocks++;
-    } else {
-        self->failures += status == STATUS_NO_MEMORY;
-    }
-    return status;
+    slab_note_stream(self, request->stream);
+    return request->bytes <= self->largest_class_bytes ? slab_take(self, request->bytes, out)
+                                                       : slab_take_large(self, request->bytes, out);
 }
 
 static enum status slab_free(struct policy *base, const struct policy_block *block, uint32_t stream)
 {
     struct slab_policy *self = slab_of(base);
-    if (self->pages)
-        slab_pages_note(self->pages, stream);
+    slab_note_stream(self, stream);
     base->totals.live_bytes -= block->requested_bytes;
     base->totals.granted_bytes -= block->granted_bytes;
     base->totals.live_blocks--;
@@ -62,6 +34,14 @@ static enum status slab_free(struct policy *base, const struct policy_block *blo
         slab_give(self, block);
     else
         slab_restore(self, (uint32_t)block->cookie);
+    return STATUS_OK;
+}
+
+static enum status slab_use(struct policy *base, const struct policy_block *block, uint32_t stream)
+{
+    struct slab_policy *self = slab_of(base);
+    (void)block;
+    slab_note_stream(self, stream);
     return STATUS_OK;
 }
 
@@ -107,7 +87,7 @@ static enum status slab_create(const struct policy_context *context, const void 
     heap_open(&self->heap, &self->base, context);
     enum status status = STATUS_OK;
     if (values->virtual)
-        status = slab_pages_open(context, &self->pages);
+        status = slab_pages_open(context, &self->last_stream, &self->pages);
     if (self->pages)
         self->heap.backing = slab_pages_backing(self->pages);
     for (uint32_t list = 0; status == STATUS_OK && list < SLAB_LISTS; list++)
@@ -141,6 +121,7 @@ const struct policy_ops slab_policy = {
     .walk = slab_walk,
     .validate = slab_validate,
     .servable = slab_servable,
+    .use = slab_use,
     .trim = slab_trim,
     .problem = slab_problem,
 };

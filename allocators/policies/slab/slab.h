@@ -82,6 +82,7 @@ struct slab_policy {
     uint64_t kind_bytes[2];   /* in used pieces of slabs, of large blocks */
     uint64_t most_used_bytes; /* the most that both were */
     uint32_t keep;
+    uint32_t last_stream; /* the highest that was heard of: work may be queued on all up to it */
     double slack;
     uint64_t flushes, retries, failures;
 };
@@ -112,8 +113,26 @@ static inline struct slab *slab_record(const struct span *piece)
     return (struct slab *)(uintptr_t)piece->requested_bytes;
 }
 
+static inline void slab_note_stream(struct slab_policy *self, uint32_t stream)
+{
+    if (stream > self->last_stream)
+        self->last_stream = stream;
+}
+
+/* Fills in a block and counts it. */
+static inline void slab_handed_out(struct slab_policy *self, uint64_t address, uint64_t bytes,
+                                   uint64_t cookie, struct policy_block *out)
+{
+    out->address = address;
+    out->granted_bytes = bytes;
+    out->cookie = cookie;
+    self->base.totals.live_bytes += out->requested_bytes;
+    self->base.totals.granted_bytes += bytes;
+    self->base.totals.live_blocks++;
+}
+
 /* classes.c */
-enum status slab_take(struct slab_policy *self, uint64_t bytes, struct policy_block *out);
+enum status slab_take(struct slab_policy *self, uint64_t requested_bytes, struct policy_block *out);
 void slab_give(struct slab_policy *self, const struct policy_block *block);
 void slab_return_empty(struct slab_policy *self);
 void slab_close_classes(struct slab_policy *self);
@@ -123,6 +142,8 @@ void slab_close_classes(struct slab_policy *self);
 enum status slab_supply(struct slab_policy *self, enum slab_list kind, uint64_t least_bytes,
                         uint64_t bytes, uint32_t *piece);
 void slab_restore(struct slab_policy *self, uint32_t piece);
+enum status slab_take_large(struct slab_policy *self, uint64_t requested_bytes,
+                            struct policy_block *out);
 enum status slab_release(struct slab_policy *self, uint64_t bytes);
 
 /* report.c */
@@ -132,11 +153,11 @@ enum status slab_validate(const struct policy *base, struct error *error);
 uint64_t slab_servable(const struct policy *base, enum policy_price price);
 
 /* pages.c: UNSUPPORTED where there is no virtual memory. */
-enum status slab_pages_open(const struct policy_context *context, struct slab_pages **out);
+enum status slab_pages_open(const struct policy_context *context, const uint32_t *last_stream,
+                            struct slab_pages **out);
 void slab_pages_close(struct slab_pages *self);
 struct backing *slab_pages_backing(struct slab_pages *self);
-void slab_pages_note(struct slab_pages *self, uint32_t stream); /* work may be queued on it */
-uint64_t slab_pages_pooled(const struct slab_pages *self);      /* bytes mapped nowhere */
+uint64_t slab_pages_pooled(const struct slab_pages *self); /* bytes mapped nowhere */
 uint64_t slab_pages_moved(const struct slab_pages *self);
 void slab_pages_drain(struct slab_pages *self); /* those in the pool go back to the device */
 

@@ -5,12 +5,9 @@
 #define GROWTH_PART       8u
 #define MOST_GROWTH_BYTES (32 * MIB)
 
-static void note_used(struct slab_policy *self, enum slab_list kind, uint32_t piece)
+static void note_used(struct slab_policy *self, enum slab_list kind, uint64_t bytes)
 {
-    struct span *span = &self->heap.spans.at[piece];
-    span->owner = kind;
-    span->mark = 0;
-    self->kind_bytes[kind] += span->bytes;
+    self->kind_bytes[kind] += bytes;
     uint64_t used = self->kind_bytes[0] + self->kind_bytes[1];
     if (used > self->most_used_bytes)
         self->most_used_bytes = used;
@@ -182,10 +179,34 @@ enum status slab_supply(struct slab_policy *self, enum slab_list kind, uint64_t 
             kind = kind == SLAB_SMALL ? SLAB_LARGE : SLAB_SMALL;
             *piece = take_from(self, kind, kind, least_bytes, bytes);
             status = *piece ? STATUS_OK : STATUS_NO_MEMORY;
+            self->failures += status != STATUS_OK;
         }
         if (status != STATUS_OK)
             return status;
     }
-    note_used(self, kind, *piece);
+    self->heap.spans.at[*piece].owner = kind;
+    note_used(self, kind, self->heap.spans.at[*piece].bytes);
+    return STATUS_OK;
+}
+
+/* A large block is a piece of its own. The first lines of slab_supply stand here again, for the
+ * request that a hole serves. */
+enum status slab_take_large(struct slab_policy *self, uint64_t requested_bytes,
+                            struct policy_block *out)
+{
+    uint64_t bytes = size_round_up(requested_bytes, SLAB_UNIT_BYTES);
+    uint32_t piece = self->heap.spans.spare_count ? heap_take(&self->heap, SLAB_LARGE, bytes) : 0;
+    if (piece) {
+        if (self->heap.spans.at[piece].bytes > bytes)
+            heap_split(&self->heap, piece, bytes, SLAB_LARGE);
+        note_used(self, SLAB_LARGE, bytes);
+    } else {
+        enum status status = slab_supply(self, SLAB_LARGE, bytes, bytes, &piece);
+        if (status != STATUS_OK)
+            return status;
+    }
+    struct span *span = &self->heap.spans.at[piece];
+    span->requested_bytes = requested_bytes;
+    slab_handed_out(self, span->address, bytes, piece, out);
     return STATUS_OK;
 }
