@@ -18,20 +18,24 @@ void slab_restore(struct slab_policy *self, uint32_t piece)
 {
     const struct span *at = self->heap.spans.at;
     uint32_t kind = at[piece].owner;
-    self->kind_bytes[kind] -= at[piece].bytes;
+    uint32_t previous = at[piece].previous;
     uint32_t next = at[piece].next;
-    if (next && !at[next].used) {
+    self->kind_bytes[kind] -= at[piece].bytes;
+    if ((previous && (at[previous].used || at[previous].previous)) ||
+        (next && (at[next].used || at[next].next))) {
+        heap_give(&self->heap, piece, kind);
+        return;
+    }
+    if (next) {
         heap_remove(&self->heap, next);
         heap_join(&self->heap, piece, next);
     }
-    uint32_t previous = at[piece].previous;
-    if (previous && !at[previous].used) {
+    if (previous) {
         heap_remove(&self->heap, previous);
         heap_join(&self->heap, previous, piece);
         piece = previous;
     }
-    bool empty = !at[piece].previous && !at[piece].next;
-    heap_put(&self->heap, piece, empty ? SLAB_EMPTY : kind);
+    heap_put(&self->heap, piece, SLAB_EMPTY);
 }
 
 /* A piece of `list`, cut to at most `bytes`; 0: none holds `least_bytes`. */
@@ -82,10 +86,12 @@ static enum status grow(struct slab_policy *self, uint64_t bytes, uint32_t *piec
     return heap_grow(&self->heap, bytes, piece);
 }
 
-/* What may be held with the greatest use so far and `bytes` more. */
+/* What may be held when `bytes` more are used: the greatest use, and the slack. */
 static uint64_t allowed_bytes(const struct slab_policy *self, uint64_t bytes)
 {
-    return (uint64_t)((double)self->most_used_bytes * (1 + self->slack)) + bytes;
+    uint64_t used = self->kind_bytes[SLAB_SMALL] + self->kind_bytes[SLAB_LARGE] + bytes;
+    uint64_t most = used > self->most_used_bytes ? used : self->most_used_bytes;
+    return (uint64_t)((double)most * (1 + self->slack));
 }
 
 /* Gives back what is needed for `bytes` more, then everything, and asks again each time. */

@@ -1,0 +1,278 @@
+/* The slab policy: what its classes waste, which slab serves, what is kept and what goes back,
+ * and pages that move. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/size.h"
+#include "tests/support/fake_backing.h"
+#include "tests/support/op_script.h"
+#include "tests/support/policy_rig.h"
+#include "tests/support/sim.h"
+
+static struct fake_backing fake;
+
+static void open_rig(struct policy_rig *rig, const char *spec, uint64_t cap_bytes)
+{
+    fake_backing_open(&fake, cap_bytes);
+    if (policy_rig_open(rig, spec, &fake.base, 0) != STATUS_OK)
+        fail_msg("%s: %s", spec, rig->error.text);
+}
+
+static void check(struct policy_rig *rig)
+{
+    struct error error = {""};
+    if (policy_validate(rig->policy, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+}
+
+static struct policy_block take(struct policy_rig *rig, uint64_t bytes)
+{
+    struct policy_block block;
+    assert_int_equal(policy_rig_alloc(rig, bytes, &block), STATUS_OK);
+    check(rig);
+    return block;
+}
+
+static void let_go(struct policy_rig *rig, struct policy_block block)
+{
+    assert_int_equal(policy_rig_free(rig, &block), STATUS_OK);
+    check(rig);
+}
+
+static void close_rig(struct policy_rig *rig)
+{
+    check(rig);
+    assert_int_equal(policy_rig_close(rig), 0);
+    assert_int_equal(fake.held_bytes, 0);
+}
+
+static struct policy_stats stats_of(const struct policy_rig *rig)
+{
+    struct policy_stats stats;
+    policy_stats(rig->policy, &stats);
+    return stats;
+}
+
+/* Of requests of 4 KiB and more at most an eighth of what is granted is wasted; the worst are
+ * those of a class's size and one byte. Places are multiples of 256 bytes. */
+static void waste(void **state)
+{
+    (void)state;
+    struct policy_rig rig;
+    open_rig(&rig, "slab:largest_class=16MiB", UINT64_MAX);
+    for (uint64_t bytes = 4096; bytes < 40 * MIB;) {
+        struct policy_block block = take(&rig, bytes);
+        assert_true(block.granted_bytes >= bytes);
+        assert_true((block.granted_bytes - bytes) * 8 <= block.granted_bytes);
+        assert_int_equal(block.address % 256, 0);
+        uint64_t last = block.granted_bytes;
+        let_go(&rig, block);
+        assert_int_equal(take(&rig, last).granted_bytes, last);
+        bytes = bytes <= 16 * MIB ? last + 1 : bytes * 3 / 2 + 1;
+    }
+    close_rig(&rig);
+}
+
+/* Below 4 KiB classes are 256 bytes apart. */
+static void small_classes(void **state)
+{
+    (void)state;
+    struct policy_rig rig;
+    open_rig(&rig, "slab", UINT64_MAX);
+    for (uint64_t bytes = 1; bytes <= 4096; bytes += 85)
+        assert_int_equal(take(&rig, bytes).granted_bytes, size_round_up(bytes, 256));
+    close_rig(&rig);
+}
+
+/* Two slabs of 64 KiB blocks, of which the fuller one serves, and the other one drains. */
+static void the_fullest_slab_serves(void **state)
+{
+    (void)state;
+    struct policy_rig rig;
+    struct policy_block blocks[8];
+    open_rig(&rig, "slab:keep=0", UINT64_MAX);
+    for (int i = 0; i < 4; i++) /* two slabs of two blocks */
+        blocks[i] = take(&rig, 64 * KIB);
+    let_go(&rig, blocks[0]);
+    let_go(&rig, blocks[2]);
+    let_go(&rig, blocks[3]); /* the second slab is empty and goes back */
+    assert_int_equal(take(&rig, 64 * KIB).address, blocks[0].address);
+    assert_int_equal(stats_of(&rig).totals.reserved_bytes, 2 * MIB);
+    close_rig(&rig);
+}
+
+/* A slab that is emptied and filled in turn stays with its class; the supply gets it back as
+ * soon as it asks. */
+static void an_empty_slab_is_kept(void **state)
+{
+    (void)state;
+    struct policy_rig rig;
+    open_rig(&rig, "slab:limit=2MiB", UINT64_MAX);
+    struct policy_block one = take(&rig, 256 * KIB);
+    uint64_t splits = stats_of(&rig).count.splits;
+    for (int i = 0; i < 10; i++) {
+        let_go(&rig, one);
+        one = take(&rig, 256 * KIB);
+    }
+    assert_int_equal(stats_of(&rig).count.splits, splits);
+    let_go(&rig, one);
+    struct policy_block large = take(&rig, 2 * MIB); /* all of the limit */
+    let_go(&rig, large);
+    assert_int_equal(stats_of(&rig).totals.releasable_bytes, 2 * MIB);
+    assert_int_equal(policy_trim(rig.policy, 0), STATUS_OK);
+    assert_int_equal(fake.held_bytes, 0);
+    close_rig(&rig);
+}
+
+/* 60 of 100 MiB are cached; 50 more need them back. */
+static void cached_memory_goes_back_when_it_is_short(void **state)
+{
+    (void)state;
+    struct policy_rig rig;
+    open_rig(&rig, "slab:slack=10", 100 * MIB);
+    struct policy_block cached[3];
+    for (int i = 0; i < 3; i++)
+        cached[i] = take(&rig, 20 * MIB);
+    struct policy_block live = take(&rig, 30 * MIB);
+    for (int i = 0; i < 3; i++)
+        let_go(&rig, cached[i]);
+    struct policy_block more = take(&rig, 50 * MIB);
+    struct policy_stats stats = stats_of(&rig);
+    assert_int_equal(stats.count.segments_freed, 3);
+    assert_true(stats.count.retries > 0);
+    struct policy_block block;
+    assert_int_equal(policy_rig_alloc(&rig, 40 * MIB, &block), STATUS_NO_MEMORY);
+    assert_int_equal(stats_of(&rig).count.failures, 1);
+    let_go(&rig, live);
+    let_go(&rig, more);
+    close_rig(&rig);
+}
+
+/* What is held stays below the greatest use and an eighth: a program whose sizes change gives
+ * the old ones back, one with sizes that repeat never does. */
+static void the_cache_is_bounded(void **state)
+{
+    (void)state;
+    struct policy_rig rig;
+    open_rig(&rig, "slab", UINT64_MAX);
+    for (uint64_t bytes = 64 * MIB; bytes < 256 * MIB; bytes += 2 * MIB) {
+        let_go(&rig, take(&rig, bytes));
+        assert_true(stats_of(&rig).totals.reserved_bytes <= bytes + bytes / 8);
+    }
+    uint64_t freed = stats_of(&rig).count.segments_freed;
+    for (int i = 0; i < 20; i++)
+        let_go(&rig, take(&rig, 200 * MIB));
+    assert_int_equal(stats_of(&rig).count.segments_freed, freed);
+    close_rig(&rig);
+}
+
+/* The device is full: a small request is served from a hole between large blocks, and a large
+ * one from where slabs were. */
+static void either_kind_borrows(void **state)
+{
+    (void)state;
+    struct policy_rig rig;
+    open_rig(&rig, "slab", 8 * MIB);
+    struct policy_block large[4];
+    for (int i = 0; i < 4; i++)
+        large[i] = take(&rig, i == 1 ? MIB : 2 * MIB);
+    struct policy_block fourth = take(&rig, 512 * KIB); /* beside the second */
+    struct policy_block small = take(&rig, 1000);
+    assert_int_equal(small.granted_bytes, 1024);
+    assert_int_equal(stats_of(&rig).totals.reserved_bytes, 8 * MIB);
+    let_go(&rig, small);
+    let_go(&rig, fourth);
+    for (int i = 0; i < 4; i++)
+        let_go(&rig, large[i]);
+    close_rig(&rig);
+}
+
+/* Twelve blocks of 50 MiB, freed, become three of 200: the pages move, the device is asked for
+ * none. */
+static void pages_move(void **state)
+{
+    (void)state;
+    struct policy_rig rig;
+    struct policy_block blocks[12];
+    struct device *device = sim_test_open("sim:profile=h100,capacity=640MiB");
+    assert_int_equal(policy_rig_open(&rig, "slab:virtual=true,slack=0", device->backing, 0),
+                     STATUS_OK);
+    for (int i = 0; i < 12; i++)
+        blocks[i] = take(&rig, 50 * MIB);
+    uint64_t held = rig.policy->totals.reserved_bytes;
+    assert_int_equal(held, 600 * MIB);
+    for (int i = 0; i < 12; i++)
+        let_go(&rig, blocks[i]);
+    for (int i = 0; i < 3; i++) {
+        (void)take(&rig, 200 * MIB);
+        assert_int_equal(rig.policy->totals.reserved_bytes, held);
+        assert_int_equal(device->counters.physical_bytes, held);
+    }
+    assert_int_equal(stats_of(&rig).count.remapped_bytes, held);
+    assert_int_equal(policy_rig_close(&rig), 0);
+    assert_int_equal(device->counters.physical_bytes, 0);
+    device_close(device);
+}
+
+static void virtual_needs_virtual_memory(void **state)
+{
+    (void)state;
+    struct policy_rig rig;
+    fake_backing_open(&fake, UINT64_MAX);
+    assert_int_equal(policy_rig_open(&rig, "slab:virtual=true", &fake.base, 0), STATUS_UNSUPPORTED);
+    assert_non_null(strstr(rig.error.text, "virtual=true"));
+    assert_int_equal(policy_rig_close(&rig), 0);
+}
+
+/* Random operations with other settings than the default ones, which the property tests have. */
+static void settings(void **state)
+{
+    (void)state;
+    static const char *const specs[] = {
+        "checked(every=50)+slab:virtual=true",
+        "checked(every=50)+slab:keep=0,slack=0",
+        "checked(every=50)+slab:largest_class=16MiB,keep=3",
+        "checked(every=50)+slab:largest_class=4096,limit=300MiB",
+        "checked(every=50)+gmlake:frag_limit=2MiB",
+        "checked(every=50)+gmlake:frag_limit=2MiB,auto_gc=512MiB,reuse_limit=1.5",
+        "checked(every=50)+gmlake:frag_limit=2MiB,realloc=true,defrag_level=1",
+    };
+    struct op_script script;
+    op_script_open(&script, 3, 20000, 300, 32 * MIB);
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        struct policy_rig rig;
+        struct device *device = sim_test_open("sim:profile=h100,capacity=512MiB");
+        if (policy_rig_open(&rig, specs[i], device->backing, 0) != STATUS_OK)
+            fail_msg("%s: %s", specs[i], rig.error.text);
+        struct op_result result = op_script_run(&script, rig.policy);
+        if (result.status != STATUS_OK)
+            fail_msg("%s: %s", specs[i], policy_problem(rig.policy));
+        assert_true(result.served > result.refused && result.refused > 0);
+        assert_int_equal(policy_rig_close(&rig), 0);
+        assert_int_equal(device->counters.physical_bytes, 0);
+        device_close(device);
+    }
+    op_script_close(&script);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(waste),
+        cmocka_unit_test(small_classes),
+        cmocka_unit_test(the_fullest_slab_serves),
+        cmocka_unit_test(an_empty_slab_is_kept),
+        cmocka_unit_test(cached_memory_goes_back_when_it_is_short),
+        cmocka_unit_test(the_cache_is_bounded),
+        cmocka_unit_test(either_kind_borrows),
+        cmocka_unit_test(pages_move),
+        cmocka_unit_test(virtual_needs_virtual_memory),
+        cmocka_unit_test(settings),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
