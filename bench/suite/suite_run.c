@@ -197,6 +197,21 @@ static enum status print_curve(const struct suite_work *self, FILE *stream, enum
     return status;
 }
 
+/* A sentence in lines of at most 95 columns. */
+static void print_left_out(FILE *stream, const char *sentence)
+{
+    int column = fprintf(stream, "Left out:");
+    for (const char *word = sentence; *word;) {
+        int length = (int)strcspn(word, " ");
+        if (column + 1 + length > 95)
+            column = fprintf(stream, "\n  ") - 1;
+        column += fprintf(stream, " %.*s", length, word);
+        word += length;
+        word += strspn(word, " ");
+    }
+    fputs(".\n", stream);
+}
+
 static enum status print_tables(const struct suite_work *self, FILE *stream, enum table_form form,
                                 struct error *error)
 {
@@ -206,7 +221,7 @@ static enum status print_tables(const struct suite_work *self, FILE *stream, enu
           "physical\nbytes; DNF: did not finish. `allocrig list metrics` defines each figure.\n",
           stream);
     for (size_t i = 0; i < self->plan.left_out.count; i++)
-        fprintf(stream, "Left out: %s.\n", self->plan.left_out.items[i]);
+        print_left_out(stream, self->plan.left_out.items[i]);
     if (!status && self->suite->draws > 1) {
         fputs("\nSpread over the draws of addresses\n\n", stream);
         status = spread_table_print(self->records, count, stream, form, error);
