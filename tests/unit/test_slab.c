@@ -171,6 +171,23 @@ static void the_cache_is_bounded(void **state)
     close_rig(&rig);
 }
 
+/* 8 GiB come and go, and small blocks that stay in between do not break them. */
+static void a_giant_is_not_broken_for_crumbs(void **state)
+{
+    (void)state;
+    struct policy_rig rig;
+    open_rig(&rig, "slab", 8 * GIB + 64 * MIB);
+    for (int i = 0; i < 8; i++) {
+        struct policy_block giant = take(&rig, 8 * GIB);
+        let_go(&rig, giant);
+        (void)take(&rig, 300 * KIB);
+        (void)take(&rig, 3 * MIB);
+        (void)take(&rig, 1000);
+    }
+    assert_int_equal(stats_of(&rig).count.failures, 0);
+    close_rig(&rig);
+}
+
 /* The device is full: a small request is served from a hole between large blocks, and a large
  * one from where slabs were. */
 static void either_kind_borrows(void **state)
@@ -269,6 +286,7 @@ int main(void)
         cmocka_unit_test(an_empty_slab_is_kept),
         cmocka_unit_test(cached_memory_goes_back_when_it_is_short),
         cmocka_unit_test(the_cache_is_bounded),
+        cmocka_unit_test(a_giant_is_not_broken_for_crumbs),
         cmocka_unit_test(either_kind_borrows),
         cmocka_unit_test(pages_move),
         cmocka_unit_test(virtual_needs_virtual_memory),

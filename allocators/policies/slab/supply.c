@@ -5,6 +5,10 @@
 #define GROWTH_PART       8u
 #define MOST_GROWTH_BYTES (32 * MIB)
 
+/* An empty segment is broken only where a new one would be at least this part of it, so that a
+ * small block that stays does not pin a giant that went. */
+#define MOST_PINNED 32u
+
 static void note_used(struct slab_policy *self, enum slab_list kind, uint64_t bytes)
 {
     self->kind_bytes[kind] += bytes;
@@ -38,10 +42,26 @@ void slab_restore(struct slab_policy *self, uint32_t piece)
     heap_put(&self->heap, piece, SLAB_EMPTY);
 }
 
+static uint64_t growth(const struct slab_policy *self, enum slab_list kind, uint64_t bytes)
+{
+    uint64_t part = self->kind_bytes[kind] / GROWTH_PART;
+    part = part < MOST_GROWTH_BYTES ? part : MOST_GROWTH_BYTES;
+    return size_round_up(bytes > part ? bytes : part, SLAB_PAGE_BYTES);
+}
+
+/* The empty segment that fits best is not much larger than a new one would be. */
+static bool worth_breaking(struct slab_policy *self, enum slab_list kind, uint64_t bytes)
+{
+    uint32_t piece = heap_next(&self->heap, SLAB_EMPTY, bytes, 0);
+    return piece && self->heap.spans.at[piece].bytes / MOST_PINNED <= growth(self, kind, bytes);
+}
+
 /* A piece of `list`, cut to at most `bytes`; 0: none holds `least_bytes`. */
 static uint32_t take_from(struct slab_policy *self, enum slab_list list, enum slab_list kind,
                           uint64_t least_bytes, uint64_t bytes)
 {
+    if (list == SLAB_EMPTY && !worth_breaking(self, kind, bytes))
+        return 0;
     uint32_t piece = heap_take(&self->heap, list, bytes);
     if (!piece && least_bytes < bytes) {
         uint64_t most = heap_largest(&self->heap, list);
@@ -68,13 +88,6 @@ enum status slab_release(struct slab_policy *self, uint64_t bytes)
             return status;
     }
     return STATUS_OK;
-}
-
-static uint64_t growth(const struct slab_policy *self, enum slab_list kind, uint64_t bytes)
-{
-    uint64_t part = self->kind_bytes[kind] / GROWTH_PART;
-    part = part < MOST_GROWTH_BYTES ? part : MOST_GROWTH_BYTES;
-    return size_round_up(bytes > part ? bytes : part, SLAB_PAGE_BYTES);
 }
 
 /* A segment of `bytes` within the limit. */
