@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -88,6 +89,13 @@ static const struct row rows[] = {
      483463168, 0, 0},
     {"torch:roundup_power2_divisions=4", UINT64_MAX, UINT64_C(0xac4ddcc419800e27), 60, 483304663, 0,
      1470103552, 531723776, 0, 0},
+    /* ranges of 9/8 of a card of 80 GiB: the first at 0, the second at 96636764160 */
+    {"torch:expandable_segments=true", 80 * GIB, UINT64_C(0x2163a9284e9127c9), 60, 483304663, 0,
+     1224736768, 483318272, 0},
+    {"torch:expandable_segments=true", GIB, UINT64_C(0x7575260358318434), 60, 518321739, 4,
+     1012924416, 0, 0},
+    {"torch:expandable_segments=true,max_split_size_mb=64", 2 * GIB, UINT64_C(0x0c803c1919810a18),
+     60, 483304663, 0, 2126512128, 0},
     {"tlsf:pool=1GiB,limit=1GiB", UINT64_MAX, UINT64_C(0x9e58d0b7536756ba), 56, 736610232, 8,
      1073741824, 0, 0, 0},
     /* ties by address: the order of equal chunks is undefined in the real one */
@@ -113,6 +121,8 @@ static void check_row(void **state)
     struct stream s = {.x = 12345, .hash = UINT64_C(0xcbf29ce484222325)};
     assert_non_null(backing);
     fake_backing_open(backing, row->cap_bytes);
+    if (strstr(row->spec, "expandable"))
+        fake_backing_virtual(backing, 2 * MIB, 80 * GIB);
     struct policy_context context = {.backing = &backing->base, .host = &host};
     assert_int_equal(spec_parse(row->spec, &spec, &error), STATUS_OK);
     if (registry_create(&spec, &context, &s.policy, &error) != STATUS_OK)

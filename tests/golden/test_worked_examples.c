@@ -5,6 +5,7 @@
  *   =BYTES                     reserved bytes now
  *   ~BYTES                     granted bytes now
  *   ^BYTES                     largest hole now
+ *   c                          gives the cache back
  *
  * BYTES may end in K, M or G. A policy with known examples adds rows here. */
 #include <inttypes.h>
@@ -28,6 +29,22 @@ struct example {
 };
 
 static const struct example examples[] = {
+    /* PyTorch's growing segments: pages of 20 MiB for large, 2 MiB for small requests. */
+    {"torch blocks above max_split serve no smaller request",
+     "torch:expandable_segments=true,max_split_size_mb=200", 4 * GIB,
+     "+300M@0 +2M@300M =320M -0 +100M@316669952 =420M +100M@421527552 =520M +100M@526385152 "
+     "=620M"},
+    {"torch a segment grows by pages", "torch:expandable_segments=true", 80 * GIB,
+     "+1536K@0 =20M +30M@1536K =40M ^8912896 +512@96636764160 =42M"},
+    {"torch a hole that is too small leaves the tail to grow", "torch:expandable_segments=true",
+     80 * GIB, "+50M@0 +50M@50M +50M@100M =160M -1 +70M@150M =220M c =180M +45M@50M =220M"},
+    {"torch a free end is used before pages are added", "torch:expandable_segments=true", 80 * GIB,
+     "+10M +10M +10M +10M =40M -3 +12M@30M =60M"},
+    {"torch grows without bound under max_split", /* PyTorch issue 123548 */
+     "torch:expandable_segments=true,max_split_size_mb=200", 16 * GIB,
+     "+250M +2M -0 =260M +260M +2M -1 -2 =520M +270M +2M -3 -4 =800M +280M +2M -5 -6 =1080M"},
+    {"torch without max_split it does not", "torch:expandable_segments=true", 16 * GIB,
+     "+250M +2M -0 =260M +260M +2M -1 -2 =520M +270M +2M -3 -4 =520M +280M +2M -5 -6 =560M"},
     /* CuPy, in units of 512 bytes where small. */
     {"cupy splits exactly", "cupy", UINT64_MAX, "+2K@0 -0 +1K@0 +1K@1K =2K"},
     {"cupy keeps what is freed", "cupy", UINT64_MAX, "+1K +2K =3K -0 -1 +512 =3K ~512"},
@@ -147,6 +164,8 @@ static void do_word(struct run *run, const char **at)
         uint64_t n = read_bytes(at);
         assert_in_range(n, 0, run->count - 1);
         assert_int_equal(policy_free(run->policy, &run->blocks[n], 0), STATUS_OK);
+    } else if (word == 'c') {
+        assert_int_equal(policy_trim(run->policy, 0), STATUS_OK);
     } else {
         uint64_t want = read_bytes(at);
         policy_stats(run->policy, &stats);
@@ -170,6 +189,8 @@ static void check_example(void **state)
     struct run run = {.count = 0};
     assert_non_null(backing);
     fake_backing_open(backing, example->cap_bytes);
+    if (strstr(example->spec, "expandable"))
+        fake_backing_virtual(backing, 2 * MIB, example->cap_bytes);
     struct policy_context context = {.backing = &backing->base, .host = &host};
     assert_int_equal(spec_parse(example->spec, &spec, &error), STATUS_OK);
     if (registry_create(&spec, &context, &run.policy, &error) != STATUS_OK)

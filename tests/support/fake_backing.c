@@ -61,8 +61,9 @@ static void fake_wait(struct backing *base, struct backing_ticket ticket)
 
 static void fake_memory(struct backing *base, uint64_t *free_bytes, uint64_t *total_bytes)
 {
-    *free_bytes = fake(base)->cap_bytes - fake(base)->held_bytes;
-    *total_bytes = fake(base)->cap_bytes;
+    const struct fake_backing *self = fake(base);
+    *free_bytes = self->cap_bytes - self->held_bytes;
+    *total_bytes = self->total_bytes ? self->total_bytes : self->cap_bytes;
 }
 
 static const char *fake_problem(struct backing *base)
@@ -84,4 +85,86 @@ void fake_backing_open(struct fake_backing *self, uint64_t cap_bytes)
     memset(self, 0, sizeof *self);
     self->base = (struct backing){.ops = &ops, .granule_bytes = 1, .adjacent = true};
     self->cap_bytes = cap_bytes;
+}
+
+static enum status fake_reserve(struct backing *base, uint64_t bytes, uint64_t *address)
+{
+    struct fake_backing *self = fake(base);
+    *address = self->next;
+    self->next += bytes;
+    return STATUS_OK;
+}
+
+static enum status fake_release(struct backing *base, uint64_t address)
+{
+    (void)base;
+    (void)address;
+    return STATUS_OK;
+}
+
+static enum status fake_create(struct backing *base, uint64_t bytes, backing_handle *handle)
+{
+    struct fake_backing *self = fake(base);
+    if (++self->calls == self->fail_at || bytes > self->cap_bytes - self->held_bytes ||
+        self->handle_count == FAKE_SEGMENTS)
+        return STATUS_REFUSED;
+    self->held_bytes += bytes;
+    self->handles[self->handle_count] = bytes;
+    *handle = self->handle_count++;
+    return STATUS_OK;
+}
+
+static enum status fake_destroy(struct backing *base, backing_handle handle)
+{
+    struct fake_backing *self = fake(base);
+    self->held_bytes -= self->handles[handle];
+    self->handles[handle] = 0;
+    return STATUS_OK;
+}
+
+static enum status fake_map(struct backing *base, uint64_t address, backing_handle handle)
+{
+    (void)address;
+    (void)handle;
+    fake(base)->maps++;
+    return STATUS_OK;
+}
+
+static enum status fake_access(struct backing *base, uint64_t address, uint64_t bytes)
+{
+    (void)base;
+    (void)address;
+    (void)bytes;
+    return STATUS_OK;
+}
+
+static enum status fake_unmap(struct backing *base, uint64_t address, uint64_t bytes)
+{
+    (void)address;
+    (void)bytes;
+    fake(base)->unmaps++;
+    return STATUS_OK;
+}
+
+void fake_backing_virtual(struct fake_backing *self, uint64_t page_bytes, uint64_t total_bytes)
+{
+    static const struct backing_ops ops = {
+        .segment_alloc = fake_alloc,
+        .segment_free = fake_free,
+        .reserve = fake_reserve,
+        .release = fake_release,
+        .create = fake_create,
+        .destroy = fake_destroy,
+        .map = fake_map,
+        .access = fake_access,
+        .unmap = fake_unmap,
+        .fence = fake_fence,
+        .done = fake_done,
+        .wait = fake_wait,
+        .memory = fake_memory,
+        .problem = fake_problem,
+    };
+    self->base.ops = &ops;
+    self->base.page_bytes = page_bytes;
+    self->total_bytes = total_bytes;
 }

@@ -1,6 +1,7 @@
 /* A backing for tests of policies alone: driver allocations at a bump address that is never
  * used again, a cap on the bytes outstanding, and any call can be made to fail. No streams:
- * every fence is done at once. No virtual memory. */
+ * every fence is done at once. Virtual memory too if it is asked for: ranges at bump addresses,
+ * handles that count against the cap while they exist. */
 #ifndef TESTS_SUPPORT_FAKE_BACKING_H
 #define TESTS_SUPPORT_FAKE_BACKING_H
 
@@ -19,10 +20,17 @@ struct fake_backing {
         uint64_t address, bytes; /* bytes 0: freed */
     } segments[FAKE_SEGMENTS];
     uint64_t made;
+    uint64_t total_bytes;            /* that memory() reports; 0: the cap */
+    uint64_t handles[FAKE_SEGMENTS]; /* bytes of each; 0: destroyed */
+    uint64_t handle_count;
+    uint64_t maps, unmaps;
     char problem[160];
 };
 
 /* granule 1, page 0. The caller owns the struct (static or on the heap: it is large). */
 void fake_backing_open(struct fake_backing *self, uint64_t cap_bytes);
+
+/* Gives it virtual memory with pages of that size. */
+void fake_backing_virtual(struct fake_backing *self, uint64_t page_bytes, uint64_t total_bytes);
 
 #endif
