@@ -11,10 +11,11 @@
  *    and rounded to 256 bytes.
  * 2. A slab is a run of up to 32 blocks of one class; a bitmap says which are free. A request
  *    gets the lowest free block of the fullest slab of its class, told apart by eighths, so that
- *    emptier ones drain. The more blocks of a class are live, the more a new slab holds, so that what lies idle in the last
- *    slab stays a fraction of what is used.
+ *    emptier ones drain. The more blocks of a class are live, the more a new slab holds, so that
+ *    what lies idle in the last slab stays a fraction of what is used.
  * 3. Slabs and large blocks are cut, best fit, from segments of their own kind each; a segment
- *    that has become empty serves both. Small ones never pin what large ones need.
+ *    that has become empty serves both, unless a new segment for the request would be less than
+ *    a 32nd of it: what is small never pins a giant.
  * 4. An empty slab is kept for its class, up to `keep` of them; all are returned before memory
  *    is asked from below.
  * 5. On a miss the supply grows. What is held stays below the greatest use so far and `slack`
