@@ -67,6 +67,12 @@ static const struct example examples[] = {
      "+1000@71144"},
     {"tlsf a block of 1000 serves 988", "tlsf:pool=4K,limit=1016", UINT64_MAX, "+988@8"},
     {"tlsf a block of 1000 does not serve 996", "tlsf:pool=4K,limit=1016", UINT64_MAX, "+996!"},
+    /* Slabs: the first of a class has two blocks, or 16 KiB. */
+    {"slab eight classes to a doubling", "slab", UINT64_MAX,
+     "+4096 ~4K +4097 ~8704 +256K ~270848 +262145 ~533248"},
+    {"slab lowest block first, large ones apart", "slab", UINT64_MAX,
+     "+64K@0 +64K@64K +2M@2M +64K@128K =4M -1 +64K@64K -0 +64K@0 +64K@192K"},
+    {"slab empty segments serve both kinds", "slab", UINT64_MAX, "+2M@0 -0 +1K@0 =2M"},
     /* RMM's pool. */
     {"rmm-pool grows by what it has", "rmm-pool", UINT64_MAX,
      "+1000@0 =1K +300@1K =2K +5000@2K =7K"},
