@@ -25,6 +25,15 @@ struct backing_ticket {
     uint64_t value;
 };
 
+/* How the driver's stream-ordered pool behaves: the attributes of cuMemPool, by their names. */
+struct backing_pool {
+    uint64_t release_threshold_bytes; /* kept at a synchronisation; UINT64_MAX: everything */
+    uint64_t most_bytes;              /* that it may reserve; 0: no limit */
+    bool follow_events;               /* reuse what another stream freed, if events order it */
+    bool opportunistic;               /* reuse what is found done */
+    bool internal;                    /* make a stream wait for another rather than fail */
+};
+
 struct backing_ops {
     /* Driver allocation and free, cuMemAlloc and cuMemFree. The free waits for the device. */
     enum status (*segment_alloc)(struct backing *self, uint64_t bytes, uint64_t *address);
@@ -57,7 +66,9 @@ struct backing_ops {
     /* Bytes that this process could still get, and all it may have (cuMemGetInfo). */
     void (*memory)(struct backing *self, uint64_t *free_bytes, uint64_t *total_bytes);
 
-    /* The driver's own stream-ordered pool, optional as a group. */
+    /* The driver's own stream-ordered pool, optional as a group. Used bytes are those asked for
+     * and not freed, reserved those that the pool has of the device. A trim gives back what is
+     * free until no more than `keep_bytes` are reserved. */
     enum status (*pool_alloc)(struct backing *self, uint64_t bytes, uint32_t stream,
                               uint64_t *address);
     enum status (*pool_free)(struct backing *self, uint64_t address, uint32_t stream);
@@ -66,6 +77,9 @@ struct backing_ops {
 
     /* The sentence for the last INVALID. */
     const char *(*problem)(struct backing *self);
+
+    /* Of the pool: says how it is to behave, before the first allocation. */
+    enum status (*pool_open)(struct backing *self, const struct backing_pool *settings);
 };
 
 struct backing {

@@ -114,6 +114,11 @@ static void fault_memory(struct backing *base, uint64_t *free_bytes, uint64_t *t
     backing_memory(inside(base), free_bytes, total_bytes);
 }
 
+static enum status fault_pool_open(struct backing *base, const struct backing_pool *settings)
+{
+    return inside(base)->ops->pool_open(inside(base), settings);
+}
+
 static enum status fault_pool_alloc(struct backing *base, uint64_t bytes, uint32_t stream,
                                     uint64_t *address)
 {
@@ -163,6 +168,7 @@ static void take_shape(struct faulty_backing *self, struct backing *inner)
         .done = fault_done,
         .wait = fault_wait,
         .memory = fault_memory,
+        .pool_open = ops->pool_open ? fault_pool_open : NULL,
         .pool_alloc = ops->pool_alloc ? fault_pool_alloc : NULL,
         .pool_free = ops->pool_free ? fault_pool_free : NULL,
         .pool_trim = ops->pool_trim ? fault_pool_trim : NULL,
