@@ -117,5 +117,12 @@ const char *const sim_profile_h100[] = {
     "cost: unmap 268435456 23850",
     "cost: unmap 1073741824 40370",
     "cost: unmap 8589934592 129380",
+    "cost: pool_alloc 256 510",
+    "cost: pool_grow 33554432 50820",
+    "cost: pool_grow 67108864 72330",
+    "cost: pool_grow 268435456 255300",
+    "cost: pool_grow 1073741824 1692060",
+    "cost: pool_pending 256 18490",
+    "cost: pool_free 256 650",
     NULL,
 };

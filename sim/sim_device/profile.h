@@ -28,7 +28,11 @@
     X(map_again, "physical memory mapped at one more place")                                       \
     X(access, "one mapping made usable")                                                           \
     X(unmap, "one mapping unmapped")                                                               \
-    X(event, "event recorded or polled")
+    X(event, "event recorded or polled")                                                           \
+    X(pool_alloc, "stream-ordered allocation from what the pool has")                              \
+    X(pool_grow, "memory for the pool, by the bytes that it gets")                                 \
+    X(pool_pending, "stream-ordered allocation that looks at what other streams have freed")       \
+    X(pool_free, "stream-ordered free")
 
 enum sim_cost {
 #define X(name, text) SIM_COST_##name,

@@ -168,6 +168,11 @@ static enum status free_misuse(struct sim_device *self, uint64_t address)
                           "a free of %" PRIu64 ", where no segment lies: it was freed before, or "
                           "never allocated",
                           address);
+    if (segment->pool)
+        return sim_misuse(self,
+                          "a driver free of %" PRIu64 ", which the stream-ordered pool gave; free "
+                          "that on a stream",
+                          address);
     if (segment->reserved)
         return sim_misuse(self,
                           "a driver free of %" PRIu64 ", which lies in a reserved range; give "
@@ -183,7 +188,7 @@ enum status sim_segment_free(struct backing *backing, uint64_t address)
 {
     struct sim_device *self = sim_of_backing(backing);
     struct sim_segment *segment = (struct sim_segment *)ranges_find(&self->segments, address);
-    if (!segment || segment->reserved || segment->range.start != address)
+    if (!segment || segment->reserved || segment->pool || segment->range.start != address)
         return free_misuse(self, address);
     self->base.counters.stall_ns += sim_clock_sync(&self->clock, SIM_ALL_STREAMS);
     uint64_t bytes = segment->bytes;

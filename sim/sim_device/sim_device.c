@@ -110,6 +110,7 @@ static void free_all(struct ranges *ranges)
 static void sim_close(struct device *device)
 {
     struct sim_device *self = sim_of(device);
+    sim_pool_close(self->pool);
     free_all(&self->mappings);
     free_all(&self->physicals);
     free_all(&self->segments);
@@ -161,7 +162,9 @@ static void sim_stream_wait(struct device *device, uint32_t stream, uint64_t eve
 
 static void sim_sync(struct device *device, uint32_t stream)
 {
-    (void)sim_clock_sync(&sim_of(device)->clock, stream);
+    struct sim_device *self = sim_of(device);
+    (void)sim_clock_sync(&self->clock, stream);
+    sim_pool_settle(self);
 }
 
 static const char *sim_race_text(struct device *device)
@@ -204,6 +207,7 @@ static void sim_wait(struct backing *backing, struct backing_ticket ticket)
     struct sim_device *self = sim_of_backing(backing);
     sim_call(self, DEVICE_CALL_event, 0, sim_cost_now(self, SIM_COST_event, 1));
     self->base.counters.stall_ns += sim_clock_wait(&self->clock, ticket);
+    sim_pool_settle(self);
 }
 
 static void sim_memory(struct backing *backing, uint64_t *free_bytes, uint64_t *total_bytes)
@@ -242,8 +246,19 @@ static const struct device_ops sim_ops = {
 static const struct backing_ops sim_plain_ops = {SIM_BACKING_COMMON};
 
 static const struct backing_ops sim_virtual_ops = {
-    SIM_BACKING_COMMON,     .reserve = sim_reserve, .release = sim_release, .create = sim_create,
-    .destroy = sim_destroy, .map = sim_map,         .access = sim_access,   .unmap = sim_unmap,
+    SIM_BACKING_COMMON,
+    .reserve = sim_reserve,
+    .release = sim_release,
+    .create = sim_create,
+    .destroy = sim_destroy,
+    .map = sim_map,
+    .access = sim_access,
+    .unmap = sim_unmap,
+    .pool_open = sim_pool_open,
+    .pool_alloc = sim_pool_alloc,
+    .pool_free = sim_pool_free,
+    .pool_trim = sim_pool_trim,
+    .pool_memory = sim_pool_memory,
 };
 
 static enum status profile_open(const char *name, struct sim_profile *out, struct error *error)
@@ -327,6 +342,7 @@ static void sim_describe(struct sim_device *self)
     snprintf(props->kind, sizeof props->kind, "sim");
     snprintf(props->profile, sizeof props->profile, "%s", profile->name);
     props->has_virtual_memory = profile->page_bytes != 0;
+    props->has_pool = profile->page_bytes != 0;
     props->has_timing = true;
     self->base.ops = &sim_ops;
     self->base.backing = &self->backing;

@@ -8,6 +8,7 @@
 
 #include "sim/device.h"
 #include "sim/sim_device/addresses.h"
+#include "sim/sim_device/async_pool.h"
 #include "sim/sim_device/clock.h"
 #include "sim/sim_device/hazards.h"
 #include "sim/sim_device/ledger.h"
@@ -22,6 +23,7 @@ struct sim_segment {
     uint64_t ordinal;
     uint64_t bytes;          /* as asked for */
     bool reserved;           /* address space only */
+    bool pool;               /* the addresses of the stream-ordered pool */
     uint64_t mapped_bytes;   /* of a reserved range */
     struct small_page *page; /* of a small driver allocation */
 };
@@ -54,6 +56,7 @@ struct sim_device {
     struct small_pages small;
     struct ranges segments, physicals, mappings;
     struct sim_hazards hazards;
+    struct sim_pool *pool; /* NULL: never opened */
     uint64_t next_handle, next_mapping, next_physical_address;
     uint64_t cached_bytes; /* freed last and not taken since: what the driver caches; 0: none */
     uint64_t last_made;    /* ordinal of the segment made last + 1; 0: it is gone */
@@ -102,6 +105,14 @@ enum status sim_destroy(struct backing *backing, backing_handle handle);
 enum status sim_map(struct backing *backing, uint64_t address, backing_handle handle);
 enum status sim_access(struct backing *backing, uint64_t address, uint64_t bytes);
 enum status sim_unmap(struct backing *backing, uint64_t address, uint64_t bytes);
+
+/* async_pool.c */
+enum status sim_pool_open(struct backing *backing, const struct backing_pool *settings);
+enum status sim_pool_alloc(struct backing *backing, uint64_t bytes, uint32_t stream,
+                           uint64_t *address);
+enum status sim_pool_free(struct backing *backing, uint64_t address, uint32_t stream);
+enum status sim_pool_trim(struct backing *backing, uint64_t keep_bytes);
+void sim_pool_memory(struct backing *backing, uint64_t *used_bytes, uint64_t *reserved_bytes);
 
 /* Hooks of the device. uses.c */
 void sim_used(struct device *device, uint64_t address, uint64_t bytes, uint32_t stream,

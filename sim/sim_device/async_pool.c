@@ -1,0 +1,572 @@
+/* A model of the driver's stream-ordered pool. The driver does not tell how its pool works; these
+ * rules were inferred from recordings of what it held (tests/golden/data/async), and the names of
+ * the ways of reuse are those of its documentation.
+ *
+ * 1. The pool has a long row of addresses. Blocks are cut from it in steps of 512 bytes, best fit,
+ *    lowest address among equals; the row's end, which was never used, is the largest hole.
+ * 2. A freed block goes to the list of the stream that freed it and merges with neighbours there.
+ *    It is pending until the host has found the stream's work up to the free done.
+ * 3. An allocation takes the first of these that has a fit: its own stream's list (stream order);
+ *    what all streams freed and is found done when looked at now (opportunistic), with all that
+ *    was free before, in one; a hole in another stream's list that events order before this
+ *    stream's work (event dependencies); the end of the row.
+ * 4. Memory comes in pages of 32 MiB, which the pool can move under any of its addresses. A page
+ *    is needed while a byte of it is used or pending; new ones are asked for only when more are
+ *    needed than there are.
+ * 5. Where the device, or the pool's maximum, has no page: the best fit in another stream's list,
+ *    and the stream waits for that one's work (internal dependencies). Else the call is refused.
+ * 6. When the host synchronises with a stream, the device or an event, pages that are not needed
+ *    go back while more than the threshold is reserved; a trim does the same with its own bound.
+ *
+ * Free ranges are kept by the heap that policies build on; a list of it is what is free (0) or
+ * pending on a stream (its number + 1). */
+#include "sim/sim_device/async_pool.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "allocators/base/size.h"
+#include "allocators/heap.h"
+#include "sim/sim_device/state.h"
+
+#define UNIT_BYTES UINT64_C(512)
+#define PAGE_BYTES (32 * MIB)
+#define ROW_LEAST  (UINT64_C(1) << 40)
+#define ROW_MOST   (UINT64_C(1) << 44)
+#define LIST_FREE  0u
+#define NO_PIECE   0u
+
+/* A pending hole: its last free. By piece of the heap; record 0 is none. */
+struct pending {
+    struct backing_ticket ticket;
+    uint64_t sequence, time_ns;
+    uint32_t older, newer; /* in the order of their frees, of one list */
+};
+
+struct queue {
+    uint32_t oldest, newest;
+};
+
+struct pool_block {
+    struct range range;
+    uint64_t requested_bytes;
+    uint32_t piece;
+};
+
+struct sim_pool {
+    struct sim_device *device;
+    struct backing_pool settings;
+    struct backing row; /* what the heap takes the row of addresses from */
+    struct policy books;
+    struct host host;
+    struct heap heap;
+    uint64_t row_address, row_bytes;
+    struct pending *pending;
+    uint32_t pending_room;
+    struct queue *queues; /* by list */
+    uint32_t queue_count;
+    struct ranges blocks;
+    uint32_t *needed_bytes; /* by page: used or pending */
+    uint64_t page_room;
+    uint64_t needed_pages, held_pages;
+    uint64_t used_bytes;
+};
+
+/* ---- opening and closing -------------------------------------------------------------------- */
+
+static enum status row_alloc(struct backing *backing, uint64_t bytes, uint64_t *address)
+{
+    const struct sim_pool *self =
+        (const struct sim_pool *)((char *)backing - offsetof(struct sim_pool, row));
+    (void)bytes;
+    *address = self->row_address;
+    return STATUS_OK;
+}
+
+static enum status row_free(struct backing *backing, uint64_t address)
+{
+    (void)backing;
+    (void)address;
+    return STATUS_OK;
+}
+
+/* The row of addresses: four times what the device has, so that its holes never fill it. */
+static enum status row_open(struct sim_pool *self)
+{
+    struct sim_device *device = self->device;
+    uint64_t capacity = device->ledger.capacity_bytes;
+    uint64_t bytes = capacity < ROW_MOST / 4 ? 4 * capacity : ROW_MOST;
+    self->row_bytes = size_round_up(bytes > ROW_LEAST ? bytes : ROW_LEAST, PAGE_BYTES);
+    enum status status = sim_addresses_new(&device->addresses, self->row_bytes, &device->segments,
+                                           &device->small.pages, &self->row_address);
+    if (status != STATUS_OK)
+        return status;
+    struct sim_segment *segment = sim_segment_add(
+        device, self->row_address, self->row_address + self->row_bytes, self->row_bytes, false);
+    if (!segment)
+        return STATUS_HOST_MEMORY;
+    segment->pool = true;
+    static const struct backing_ops row_ops = {.segment_alloc = row_alloc,
+                                               .segment_free = row_free};
+    self->row = (struct backing){.ops = &row_ops};
+    const struct policy_context context = {.backing = &self->row, .host = &self->host};
+    heap_open(&self->heap, &self->books, &context);
+    uint32_t piece;
+    status = heap_reserve(&self->heap, 2, LIST_FREE);
+    if (status == STATUS_OK)
+        status = heap_grow(&self->heap, self->row_bytes, &piece);
+    if (status == STATUS_OK)
+        (void)heap_give(&self->heap, piece, LIST_FREE);
+    return status;
+}
+
+enum status sim_pool_open(struct backing *backing, const struct backing_pool *settings)
+{
+    struct sim_device *device = sim_of_backing(backing);
+    if (!device->pool) {
+        struct sim_pool *self = calloc(1, sizeof *self);
+        if (!self)
+            return STATUS_HOST_MEMORY;
+        self->device = device;
+        enum status status = row_open(self);
+        if (status != STATUS_OK) {
+            sim_pool_close(self);
+            return status;
+        }
+        device->pool = self;
+    }
+    device->pool->settings = *settings;
+    return STATUS_OK;
+}
+
+void sim_pool_close(struct sim_pool *self)
+{
+    if (!self)
+        return;
+    while (self->blocks.root) {
+        struct range *block = self->blocks.root;
+        ranges_remove(&self->blocks, block);
+        free(block);
+    }
+    if (self->heap.host)
+        heap_close(&self->heap);
+    free(self->pending);
+    free(self->queues);
+    free(self->needed_bytes);
+    free(self);
+}
+
+/* Room for all that one call can add. */
+static bool reserve(struct sim_pool *self, uint32_t stream)
+{
+    if (heap_reserve(&self->heap, 2, stream + 1) != STATUS_OK)
+        return false;
+    if (self->heap.spans.count > self->pending_room) {
+        uint32_t room = self->heap.spans.count;
+        struct pending *grown = realloc(self->pending, room * sizeof *grown);
+        if (!grown)
+            return false;
+        self->pending = grown;
+        self->pending_room = room;
+    }
+    if (self->queue_count < self->heap.list_room) {
+        struct queue *grown = realloc(self->queues, self->heap.list_room * sizeof *grown);
+        if (!grown)
+            return false;
+        for (; self->queue_count < self->heap.list_room; self->queue_count++)
+            grown[self->queue_count] = (struct queue){NO_PIECE, NO_PIECE};
+        self->queues = grown;
+    }
+    return true;
+}
+
+static const struct span *piece_at(const struct sim_pool *self, uint32_t piece)
+{
+    return &self->heap.spans.at[piece];
+}
+
+/* ---- pages ---------------------------------------------------------------------------------- */
+
+static bool pages_reserve(struct sim_pool *self, uint64_t end)
+{
+    uint64_t count = (end - self->row_address + PAGE_BYTES - 1) / PAGE_BYTES;
+    if (count <= self->page_room)
+        return true;
+    uint64_t room = count + count / 4 + 64;
+    uint32_t *grown = realloc(self->needed_bytes, room * sizeof *grown);
+    if (!grown)
+        return false;
+    for (uint64_t page = self->page_room; page < room; page++)
+        grown[page] = 0;
+    self->needed_bytes = grown;
+    self->page_room = room;
+    return true;
+}
+
+/* The part of a piece that lies in the page at its `offset` in the row. */
+static uint32_t part_in_page(uint64_t offset, uint64_t end)
+{
+    uint64_t page_end = (offset / PAGE_BYTES + 1) * PAGE_BYTES;
+    return (uint32_t)((end < page_end ? end : page_end) - offset);
+}
+
+/* How many pages the piece needs that nothing else needs now. */
+static uint64_t pages_missing(const struct sim_pool *self, const struct span *piece)
+{
+    uint64_t first = (piece->address - self->row_address) / PAGE_BYTES;
+    uint64_t last = (piece->address + piece->bytes - 1 - self->row_address) / PAGE_BYTES;
+    uint64_t missing = 0;
+    for (uint64_t page = first; page <= last; page++)
+        missing += self->needed_bytes[page] == 0;
+    return missing;
+}
+
+static void pages_need(struct sim_pool *self, const struct span *piece)
+{
+    uint64_t end = piece->address + piece->bytes - self->row_address;
+    self->needed_pages += pages_missing(self, piece);
+    for (uint64_t at = piece->address - self->row_address; at < end;) {
+        uint32_t part = part_in_page(at, end);
+        self->needed_bytes[at / PAGE_BYTES] += part;
+        at += part;
+    }
+}
+
+static void pages_leave(struct sim_pool *self, const struct span *piece)
+{
+    uint64_t end = piece->address + piece->bytes - self->row_address;
+    for (uint64_t at = piece->address - self->row_address; at < end;) {
+        uint32_t part = part_in_page(at, end);
+        uint32_t *bytes = &self->needed_bytes[at / PAGE_BYTES];
+        *bytes -= part;
+        self->needed_pages -= *bytes == 0;
+        at += part;
+    }
+}
+
+static void pages_give_back(struct sim_pool *self, uint64_t keep_bytes)
+{
+    struct sim_device *device = self->device;
+    uint64_t keep = keep_bytes / PAGE_BYTES;
+    if (keep < self->needed_pages)
+        keep = self->needed_pages;
+    if (self->held_pages <= keep)
+        return;
+    sim_ledger_give_back(&device->ledger, (self->held_pages - keep) * PAGE_BYTES,
+                         device->clock.now_ns);
+    self->held_pages = keep;
+    sim_show_memory(device);
+}
+
+/* Gets `count` pages of the device. */
+static bool pages_get(struct sim_pool *self, uint64_t count)
+{
+    struct sim_device *device = self->device;
+    uint64_t bytes = count * PAGE_BYTES;
+    uint64_t most = self->settings.most_bytes;
+    if (bytes > sim_ledger_free(&device->ledger) ||
+        (most && (self->held_pages + count) * PAGE_BYTES > most))
+        return false;
+    sim_await_cleaning(device, bytes, SIM_COST_pool_grow);
+    sim_ledger_charge(&device->ledger, bytes);
+    self->held_pages += count;
+    sim_show_memory(device);
+    return true;
+}
+
+/* ---- what is pending ------------------------------------------------------------------------ */
+
+static void pending_add(struct sim_pool *self, uint32_t piece, const struct pending *last_free)
+{
+    struct queue *queue = &self->queues[piece_at(self, piece)->owner];
+    struct pending *added = &self->pending[piece];
+    *added = *last_free;
+    added->older = queue->newest;
+    added->newer = NO_PIECE;
+    if (queue->newest)
+        self->pending[queue->newest].newer = piece;
+    else
+        queue->oldest = piece;
+    queue->newest = piece;
+}
+
+static void pending_remove(struct sim_pool *self, uint32_t piece, uint32_t list)
+{
+    struct queue *queue = &self->queues[list];
+    const struct pending *gone = &self->pending[piece];
+    if (gone->older)
+        self->pending[gone->older].newer = gone->newer;
+    else
+        queue->oldest = gone->newer;
+    if (gone->newer)
+        self->pending[gone->newer].older = gone->older;
+    else
+        queue->newest = gone->older;
+}
+
+/* `rest` is what is left of the pending hole `piece`, and keeps its place in the queue. */
+static void pending_replace(struct sim_pool *self, uint32_t piece, uint32_t rest, uint32_t list)
+{
+    struct queue *queue = &self->queues[list];
+    struct pending *kept = &self->pending[rest];
+    *kept = self->pending[piece];
+    if (kept->older)
+        self->pending[kept->older].newer = rest;
+    else
+        queue->oldest = rest;
+    if (kept->newer)
+        self->pending[kept->newer].older = rest;
+    else
+        queue->newest = rest;
+}
+
+/* The oldest pending hole of a list is free now. */
+static void complete_oldest(struct sim_pool *self, uint32_t list)
+{
+    uint32_t piece = self->queues[list].oldest;
+    pending_remove(self, piece, list);
+    pages_leave(self, piece_at(self, piece));
+    heap_remove(&self->heap, piece);
+    (void)heap_give(&self->heap, piece, LIST_FREE);
+}
+
+/* Frees what is done: as far as the host knows, or, with `look`, as it finds out now. Frees of a
+ * stream are done in their order, so it is enough to look at the oldest. */
+static void complete_done(struct sim_pool *self, bool look)
+{
+    struct sim_clock *clock = &self->device->clock;
+    for (uint32_t list = 1; list < self->queue_count; list++) {
+        for (uint32_t oldest; (oldest = self->queues[list].oldest) != NO_PIECE;) {
+            const struct pending *pending = &self->pending[oldest];
+            bool done = look ? sim_clock_done(clock, pending->ticket)
+                             : sim_clock_known(clock, list - 1, pending->sequence);
+            if (!done)
+                break;
+            complete_oldest(self, list);
+        }
+    }
+}
+
+void sim_pool_settle(struct sim_device *device)
+{
+    struct sim_pool *self = device->pool;
+    if (!self)
+        return;
+    complete_done(self, false);
+    if (self->settings.release_threshold_bytes != UINT64_MAX)
+        pages_give_back(self, self->settings.release_threshold_bytes);
+}
+
+/* ---- allocation ----------------------------------------------------------------------------- */
+
+/* Cuts a block off a pending hole that is in `list`. Its pages stay needed. */
+static uint32_t cut_pending(struct sim_pool *self, uint32_t piece, uint64_t bytes, uint32_t list)
+{
+    heap_remove(&self->heap, piece);
+    if (piece_at(self, piece)->bytes == bytes) {
+        pending_remove(self, piece, list);
+        return piece;
+    }
+    heap_split(&self->heap, piece, bytes, list);
+    pending_replace(self, piece, piece_at(self, piece)->next, list);
+    return piece;
+}
+
+static uint32_t take_own(struct sim_pool *self, uint64_t bytes, uint32_t stream)
+{
+    uint32_t piece = heap_next(&self->heap, stream + 1, bytes, 0);
+    return piece ? cut_pending(self, piece, bytes, stream + 1) : NO_PIECE;
+}
+
+/* The best fit in other streams' lists that events order before `stream`; of all where `any`. */
+static uint32_t take_others(struct sim_pool *self, uint64_t bytes, uint32_t stream, bool any)
+{
+    const struct sim_clock *clock = &self->device->clock;
+    for (uint32_t list = 1; list < self->queue_count; list++) {
+        if (list == stream + 1)
+            continue;
+        uint32_t piece = heap_next(&self->heap, list, bytes, 0);
+        while (piece && !any &&
+               !sim_clock_ordered(clock, list - 1, self->pending[piece].sequence, stream))
+            piece = heap_next(&self->heap, list, piece_at(self, piece)->bytes,
+                              piece_at(self, piece)->address + 1);
+        if (!piece)
+            continue;
+        if (any)
+            self->device->base.counters.stall_ns +=
+                sim_clock_order(&self->device->clock, list - 1, self->pending[piece].sequence,
+                                self->pending[piece].time_ns, stream);
+        return cut_pending(self, piece, bytes, list);
+    }
+    return NO_PIECE;
+}
+
+/* Cuts a block out of what is free and finds the pages for it. */
+static uint32_t take_free(struct sim_pool *self, uint64_t bytes, uint64_t *got_bytes,
+                          enum status *status)
+{
+    uint32_t piece = heap_take(&self->heap, LIST_FREE, bytes);
+    *status = STATUS_REFUSED;
+    if (!piece)
+        return NO_PIECE;
+    if (piece_at(self, piece)->bytes > bytes)
+        heap_split(&self->heap, piece, bytes, LIST_FREE);
+    const struct span *span = piece_at(self, piece);
+    if (!pages_reserve(self, span->address + bytes)) {
+        *status = STATUS_HOST_MEMORY;
+    } else {
+        uint64_t needed = self->needed_pages + pages_missing(self, span);
+        uint64_t more = needed > self->held_pages ? needed - self->held_pages : 0;
+        if (!more || pages_get(self, more)) {
+            pages_need(self, span);
+            *got_bytes = more * PAGE_BYTES;
+            *status = STATUS_OK;
+            return piece;
+        }
+    }
+    (void)heap_give(&self->heap, piece, LIST_FREE);
+    return NO_PIECE;
+}
+
+static bool others_pend(const struct sim_pool *self, uint32_t stream)
+{
+    for (uint32_t list = 1; list < self->queue_count; list++)
+        if (list != stream + 1 && self->queues[list].oldest)
+            return true;
+    return false;
+}
+
+/* What an allocation met on its way. */
+struct met {
+    uint64_t got_bytes; /* of the device */
+    bool others_pend;   /* other streams' frees that are not done were looked at */
+};
+
+/* Rules 3 to 5. */
+static uint32_t take(struct sim_pool *self, uint64_t bytes, uint32_t stream, struct met *met,
+                     enum status *status)
+{
+    *status = STATUS_OK;
+    uint32_t piece = take_own(self, bytes, stream);
+    if (piece)
+        return piece;
+    if (self->settings.opportunistic)
+        complete_done(self, true);
+    met->others_pend = others_pend(self, stream);
+    const struct span *end = piece_at(self, heap_next(&self->heap, LIST_FREE, bytes, 0));
+    bool at_end = end->address + end->bytes == self->row_address + self->row_bytes;
+    if (at_end && self->settings.follow_events)
+        piece = take_others(self, bytes, stream, false);
+    if (!piece)
+        piece = take_free(self, bytes, &met->got_bytes, status);
+    if (!piece && *status == STATUS_REFUSED && self->settings.internal) {
+        piece = take_others(self, bytes, stream, true);
+        *status = piece ? STATUS_OK : STATUS_REFUSED;
+    }
+    return piece;
+}
+
+enum status sim_pool_alloc(struct backing *backing, uint64_t bytes, uint32_t stream,
+                           uint64_t *address)
+{
+    static const struct backing_pool as_the_driver = {
+        .follow_events = true, .opportunistic = true, .internal = true};
+    struct sim_device *device = sim_of_backing(backing);
+    enum status status = sim_check_books(device);
+    if (status == STATUS_OK && !device->pool)
+        status = sim_pool_open(backing, &as_the_driver);
+    if (status != STATUS_OK)
+        return status;
+    struct sim_pool *self = device->pool;
+    if (bytes == 0)
+        return sim_misuse(device, "a stream-ordered allocation of no bytes");
+    struct pool_block *block = calloc(1, sizeof *block);
+    if (!block || !reserve(self, stream)) {
+        free(block);
+        return STATUS_HOST_MEMORY;
+    }
+    struct met met = {0};
+    uint64_t rounded = bytes < self->row_bytes ? size_round_up(bytes, UNIT_BYTES) : self->row_bytes;
+    uint64_t ns = sim_cost_now(device, SIM_COST_pool_alloc, bytes);
+    uint32_t piece = take(self, rounded, stream, &met, &status);
+    if (!piece) {
+        free(block);
+        return status == STATUS_REFUSED
+                   ? sim_refuse(device, DEVICE_CALL_pool_alloc, SIM_COST_pool_alloc)
+                   : status;
+    }
+    if (met.others_pend)
+        ns += sim_cost_now(device, SIM_COST_pool_pending, bytes);
+    if (met.got_bytes)
+        ns += sim_cost_now(device, SIM_COST_pool_grow, met.got_bytes);
+    sim_call(device, DEVICE_CALL_pool_alloc, bytes, ns);
+    *address = piece_at(self, piece)->address;
+    block->range.start = *address;
+    block->range.end = *address + rounded;
+    block->requested_bytes = bytes;
+    block->piece = piece;
+    ranges_insert(&self->blocks, &block->range);
+    self->used_bytes += bytes;
+    return STATUS_OK;
+}
+
+/* ---- the other calls ------------------------------------------------------------------------ */
+
+/* Rule 2. */
+static void put_pending(struct sim_pool *self, uint32_t piece, uint32_t stream)
+{
+    struct sim_clock *clock = &self->device->clock;
+    uint32_t list = stream + 1;
+    const struct span *span = piece_at(self, piece);
+    const uint32_t neighbours[] = {span->previous, span->next};
+    for (int side = 0; side < 2; side++) {
+        const struct span *neighbour = piece_at(self, neighbours[side]);
+        if (!neighbour->used && neighbour->owner == list)
+            pending_remove(self, neighbours[side], list);
+    }
+    struct sim_moment here = sim_clock_here(clock, stream);
+    const struct pending last_free = {.ticket = sim_clock_fence(clock, stream),
+                                      .sequence = here.sequence,
+                                      .time_ns = here.time_ns};
+    pending_add(self, heap_give(&self->heap, piece, list), &last_free);
+}
+
+enum status sim_pool_free(struct backing *backing, uint64_t address, uint32_t stream)
+{
+    struct sim_device *device = sim_of_backing(backing);
+    struct sim_pool *self = device->pool;
+    struct pool_block *block =
+        self ? (struct pool_block *)ranges_find(&self->blocks, address) : NULL;
+    if (!block || block->range.start != address)
+        return sim_misuse(device,
+                          "a stream-ordered free of %" PRIu64 ", where no block of the pool "
+                          "starts: it was freed before, or never allocated",
+                          address);
+    if (!reserve(self, stream))
+        return STATUS_HOST_MEMORY;
+    self->used_bytes -= block->requested_bytes;
+    sim_call(device, DEVICE_CALL_pool_free, block->requested_bytes,
+             sim_cost_now(device, SIM_COST_pool_free, block->requested_bytes));
+    ranges_remove(&self->blocks, &block->range);
+    put_pending(self, block->piece, stream);
+    free(block);
+    return STATUS_OK;
+}
+
+enum status sim_pool_trim(struct backing *backing, uint64_t keep_bytes)
+{
+    struct sim_device *device = sim_of_backing(backing);
+    sim_call(device, DEVICE_CALL_pool_trim, 0, 0);
+    if (!device->pool)
+        return STATUS_OK;
+    complete_done(device->pool, true);
+    pages_give_back(device->pool, keep_bytes);
+    return STATUS_OK;
+}
+
+void sim_pool_memory(struct backing *backing, uint64_t *used_bytes, uint64_t *reserved_bytes)
+{
+    const struct sim_pool *self = sim_of_backing(backing)->pool;
+    *used_bytes = self ? self->used_bytes : 0;
+    *reserved_bytes = self ? self->held_pages * PAGE_BYTES : 0;
+}
