@@ -1,0 +1,153 @@
+/* Recordings of the driver's stream-ordered pool on a real card (tests/golden/data/async) against
+ * the model in the simulated device, event by event: used bytes must be the same, reserved bytes
+ * within a tenth. The greatest deviation of each recording is printed. */
+#include <dirent.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zlib.h>
+
+#include <cmocka.h>
+
+#include "allocators/registry.h"
+#include "sim/device.h"
+
+#define FOLDER       "tests/golden/data/async"
+#define MOST_FILES   32
+#define MOST_IDS     4096
+#define MOST_PERCENT 10.0
+
+struct recording {
+    gzFile file;
+    char line[256];
+    uint64_t number; /* of the line */
+    struct device *device;
+    struct policy *policy;
+    struct policy_block blocks[MOST_IDS];
+    uint64_t events, differ;
+    double most_percent;
+    uint64_t most_at, most_mine, most_theirs;
+};
+
+static void compare(struct recording *r, uint64_t used_bytes, uint64_t reserved_bytes)
+{
+    const struct policy_totals *totals = &r->policy->totals;
+    if (totals->granted_bytes != used_bytes)
+        fail_msg("line %" PRIu64 " (%s): %" PRIu64 " bytes used", r->number, r->line,
+                 totals->granted_bytes);
+    double difference = (double)totals->reserved_bytes - (double)reserved_bytes;
+    double percent = 100 * (difference < 0 ? -difference : difference) / (double)reserved_bytes;
+    r->events++;
+    r->differ += difference != 0;
+    if (percent > r->most_percent) {
+        r->most_percent = percent;
+        r->most_at = r->number;
+        r->most_mine = totals->reserved_bytes;
+        r->most_theirs = reserved_bytes;
+    }
+}
+
+static void do_line(struct recording *r)
+{
+    uint64_t id;
+    uint64_t used;
+    uint64_t reserved;
+    struct policy_request request = {0};
+    if (sscanf(r->line, "a,%" SCNu64 ",%" SCNu64 ",%" SCNu64 ",%" SCNu64, &id, &request.bytes,
+               &used, &reserved) == 4 &&
+        id < MOST_IDS) {
+        assert_int_equal(policy_alloc(r->policy, &request, &r->blocks[id]), STATUS_OK);
+    } else if (sscanf(r->line, "f,%" SCNu64 ",%" SCNu64 ",%" SCNu64, &id, &used, &reserved) == 3 &&
+               id < MOST_IDS) {
+        assert_int_equal(policy_free(r->policy, &r->blocks[id], 0), STATUS_OK);
+    } else if (sscanf(r->line, "s,%" SCNu64 ",%" SCNu64, &used, &reserved) == 2) {
+        r->device->ops->sync(r->device, UINT32_MAX);
+        policy_progress(r->policy);
+    } else {
+        fail_msg("line %" PRIu64 ": %s", r->number, r->line);
+        return;
+    }
+    compare(r, used, reserved);
+}
+
+static bool read_line(struct recording *r)
+{
+    if (!gzgets(r->file, r->line, sizeof r->line))
+        return false;
+    r->line[strcspn(r->line, "\n")] = '\0';
+    r->number++;
+    return true;
+}
+
+static void check_recording(void **state)
+{
+    const char *name = *state;
+    struct recording *r = calloc(1, sizeof *r);
+    struct host host = {0};
+    struct spec spec;
+    struct error error = {""};
+    char path[512];
+    assert_non_null(r);
+    snprintf(path, sizeof path, FOLDER "/%s", name);
+    r->file = gzopen(path, "rb");
+    assert_true(r->file && read_line(r) && r->line[0] == '#');
+    assert_int_equal(device_open_text("sim:profile=h100", &r->device, &error), STATUS_OK);
+    assert_int_equal(
+        spec_parse(strstr(name, "-max") ? "async:release_threshold=max" : "async", &spec, &error),
+        STATUS_OK);
+    struct policy_context context = {.backing = r->device->backing, .host = &host};
+    if (registry_create(&spec, &context, &r->policy, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    while (read_line(r))
+        do_line(r);
+    print_message("%-24s %5" PRIu64 " events, %5" PRIu64 " differ, most by %5.2f %%", name,
+                  r->events, r->differ, r->most_percent);
+    if (r->differ)
+        print_message(" (line %" PRIu64 ": %" PRIu64 " MiB, the driver %" PRIu64 ")", r->most_at,
+                      r->most_mine >> 20, r->most_theirs >> 20);
+    print_message("\n");
+    assert_true(r->events > 100);
+    assert_true(r->most_percent <= MOST_PERCENT);
+    policy_destroy(r->policy);
+    assert_int_equal(host.now_bytes, 0);
+    assert_int_equal(r->device->counters.physical_bytes, 0);
+    device_close(r->device);
+    spec_close(&spec);
+    gzclose(r->file);
+    free(r);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct CMUnitTest *left = a;
+    const struct CMUnitTest *right = b;
+    return strcmp(left->name, right->name);
+}
+
+int main(void)
+{
+    static struct CMUnitTest tests[MOST_FILES];
+    size_t count = 0;
+    DIR *folder = opendir(FOLDER);
+    if (!folder) {
+        fprintf(stderr, "%s is not there: run this from the root of the tree\n", FOLDER);
+        return 1;
+    }
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL && count < MOST_FILES;) {
+        if (!strstr(entry->d_name, ".gz"))
+            continue;
+        char *name = strdup(entry->d_name);
+        tests[count++] =
+            (struct CMUnitTest){.name = name, .test_func = check_recording, .initial_state = name};
+    }
+    closedir(folder);
+    qsort(tests, count, sizeof *tests, by_name);
+    int failed = _cmocka_run_group_tests("async", tests, count, NULL, NULL);
+    for (size_t i = 0; i < count; i++)
+        free(tests[i].initial_state);
+    return count == 0 || failed;
+}
