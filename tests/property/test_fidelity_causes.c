@@ -1,0 +1,114 @@
+/* Recordings of `torch` by itself, made by random programs under every option that gives memory
+ * back, held against `torch`: all rows and all statistics must be met, whatever was behind
+ * what was given back, and where only the program can have been, each of its releases is found. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/size.h"
+#include "sim/fidelity.h"
+#include "tests/support/recorder.h"
+
+#define SEEDS 6
+
+static void check(const struct recorder_program *program, bool only_releases)
+{
+    struct recorder_result recorded;
+    struct fidelity_result result;
+    struct error error = {""};
+    struct spec spec;
+    recorder_run(program, &recorded);
+    assert_int_equal(spec_parse(program->policy, &spec, &error), STATUS_OK);
+    const struct fidelity config = {.policy = &spec,
+                                    .source = recorded.trace,
+                                    .stats = recorded.stats,
+                                    .stat_count = recorded.stat_count,
+                                    .seed = 1};
+    if (fidelity_run(&config, &result, &error))
+        fail_msg("%s seed %" PRIu64 ": %s", program->policy, program->seed, error.text);
+    if (result.difference.found)
+        fail_msg("%s seed %" PRIu64 ", %u streams: event %" PRIu64
+                 ": the policy %s, the recording %s",
+                 program->policy, program->seed, program->streams, result.difference.event,
+                 result.difference.policy, result.difference.recording);
+    for (size_t i = 0; i < result.figure_count; i++)
+        if (!result.figures[i].agrees)
+            fail_msg("%s seed %" PRIu64 ": %s %" PRIu64 ", recorded %" PRIu64, program->policy,
+                     program->seed, result.figures[i].name, result.figures[i].replayed,
+                     result.figures[i].recorded);
+    assert_true(result.agrees && result.figure_count == recorded.stat_count);
+    if (only_releases) {
+        assert_int_equal(result.release_count, recorded.releases);
+        assert_int_equal(result.unseen_releases, recorded.unseen_releases);
+        assert_int_equal(result.replays, 1);
+    }
+    fidelity_result_close(&result);
+    spec_close(&spec);
+    recorder_close(&recorded);
+}
+
+static void each(const char *policy, bool only_releases)
+{
+    static const struct {
+        unsigned streams, uses, releases;
+    } modes[] = {{1, 0, 0}, {1, 0, 20}, {3, 0, 20}, {3, 30, 0}, {3, 30, 20}};
+    for (size_t mode = 0; mode < sizeof modes / sizeof modes[0]; mode++)
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+            const struct recorder_program program = {
+                .policy = policy,
+                .seed = seed,
+                .capacity_bytes = 70 * GIB,
+                .ops = 1500,
+                .most_live_bytes = 700 * MIB,
+                .streams = modes[mode].streams,
+                .use_percent = modes[mode].uses,
+                .release_permille = modes[mode].releases,
+                .large_percent = 40,
+            };
+            check(&program, only_releases);
+        }
+}
+
+static void test_releases(void **state)
+{
+    (void)state;
+    each("torch", true);
+    each("torch:expandable_segments=true", true);
+    each("torch:max_split_size_mb=64", true);
+}
+
+static void test_limit(void **state)
+{
+    (void)state;
+    each("torch:limit=1000M", false);
+    each("torch:roundup_power2_divisions=4,limit=1000M", false);
+    each("torch:expandable_segments=true,limit=1000M", false);
+}
+
+static void test_large_blocks(void **state)
+{
+    (void)state;
+    each("torch:max_split_size_mb=64,limit=1000M", false);
+}
+
+static void test_collection(void **state)
+{
+    (void)state;
+    each("torch:garbage_collection_threshold=0.6,limit=1200M", false);
+    each("torch:garbage_collection_threshold=0.8,max_split_size_mb=40,limit=1100M", false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_releases),
+        cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_large_blocks),
+        cmocka_unit_test(test_collection),
+    };
+    return cmocka_run_group_tests_name("fidelity_causes", tests, NULL, NULL);
+}

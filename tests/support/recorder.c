@@ -1,0 +1,367 @@
+/* How: the policy's memory is a simulated device behind a backing that writes down each call. A
+ * block that another stream uses is complete some operations after its let-go, when the policy polls
+ * its event, or when it waits for it. */
+#include "tests/support/recorder.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/rng.h"
+#include "allocators/base/size.h"
+#include "allocators/registry.h"
+#include "tests/support/sim.h"
+
+#define BLOCKS_MOST 4096
+
+struct live {
+    struct policy_block block;
+    uint64_t id;
+    uint32_t stream;
+};
+
+struct pending {
+    uint64_t id, due;
+    bool done;
+};
+
+struct recorder {
+    struct backing backing;
+    struct device *device;
+    struct trace_memory *trace;
+    const struct recorder_program *program;
+    struct recorder_result *result;
+    struct rng rng;
+    struct policy *policy;
+    struct live live[BLOCKS_MOST];
+    size_t live_count;
+    uint64_t live_bytes, next_id, now;
+    struct pending *pending; /* by ticket */
+    size_t pending_count;
+    uint64_t freeing;                /* the block in a policy_free */
+    uint64_t frees;                  /* of segments and runs, so far */
+    uint64_t run_address, run_bytes; /* being unmapped */
+    bool mapping;                    /* pages were made that are not usable yet */
+    bool refused;
+};
+
+static struct recorder *of(struct backing *backing)
+{
+    return (struct recorder *)backing;
+}
+
+static void append(struct recorder *self, struct trace_event event, const char *text)
+{
+    struct error error = {""};
+    static const struct trace_attributes none = {0};
+    assert_int_equal(trace_memory_append(self->trace, &event, &none, text, &error), STATUS_OK);
+}
+
+static void note(struct recorder *self, const char *verb, uint64_t address, uint64_t bytes)
+{
+    char text[96];
+    snprintf(text, sizeof text, "%s,%" PRIu64 ",%" PRIu64 ",0", verb, address, bytes);
+    append(self, (struct trace_event){.kind = TRACE_NOTE}, text);
+}
+
+/* A run of pages that was unmapped one by one is written down as one. */
+static void end_run(struct recorder *self)
+{
+    if (self->run_bytes) {
+        note(self, "segment_unmap", self->run_address, self->run_bytes);
+        self->frees++;
+    }
+    self->run_bytes = 0;
+}
+
+static void complete(struct recorder *self, struct backing_ticket ticket)
+{
+    struct pending *pending = &self->pending[ticket.value];
+    if (!pending->done)
+        append(self, (struct trace_event){.kind = TRACE_FREE, .id = pending->id}, NULL);
+    pending->done = true;
+}
+
+static enum status record_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t *address)
+{
+    struct recorder *self = of(backing);
+    end_run(self);
+    enum status status = backing_segment_alloc(self->device->backing, bytes, address);
+    if (status == STATUS_OK)
+        note(self, "segment_alloc", *address, bytes);
+    self->refused |= status == STATUS_REFUSED;
+    return status;
+}
+
+static enum status record_segment_free(struct backing *backing, uint64_t address)
+{
+    struct recorder *self = of(backing);
+    struct device_segment segment;
+    end_run(self);
+    assert_true(self->device->ops->segment_of(self->device, address, &segment));
+    note(self, "segment_free", address, segment.bytes);
+    self->frees++;
+    return backing_segment_free(self->device->backing, address);
+}
+
+static enum status record_reserve(struct backing *backing, uint64_t bytes, uint64_t *address)
+{
+    end_run(of(backing));
+    return backing_reserve(of(backing)->device->backing, bytes, address);
+}
+
+static enum status record_release(struct backing *backing, uint64_t address)
+{
+    end_run(of(backing));
+    return backing_release(of(backing)->device->backing, address);
+}
+
+static enum status record_create(struct backing *backing, uint64_t bytes, backing_handle *handle)
+{
+    struct recorder *self = of(backing);
+    end_run(self);
+    enum status status = backing_create(self->device->backing, bytes, handle);
+    self->mapping = status == STATUS_OK || self->mapping;
+    self->refused |= status == STATUS_REFUSED;
+    return status;
+}
+
+static enum status record_destroy(struct backing *backing, backing_handle handle)
+{
+    return backing_destroy(of(backing)->device->backing, handle);
+}
+
+static enum status record_map(struct backing *backing, uint64_t address, backing_handle handle)
+{
+    return backing_map(of(backing)->device->backing, address, handle);
+}
+
+static enum status record_access(struct backing *backing, uint64_t address, uint64_t bytes)
+{
+    struct recorder *self = of(backing);
+    self->mapping = false;
+    note(self, "segment_map", address, bytes);
+    return backing_access(self->device->backing, address, bytes);
+}
+
+static enum status record_unmap(struct backing *backing, uint64_t address, uint64_t bytes)
+{
+    struct recorder *self = of(backing);
+    if (!self->refused || !self->mapping) {
+        if (self->run_bytes && self->run_address + self->run_bytes != address)
+            end_run(self);
+        if (!self->run_bytes)
+            self->run_address = address;
+        self->run_bytes += bytes;
+    }
+    return backing_unmap(self->device->backing, address, bytes);
+}
+
+static struct backing_ticket record_fence(struct backing *backing, uint32_t stream)
+{
+    struct recorder *self = of(backing);
+    if (self->freeing == UINT64_MAX) /* it waits for a stream's own work: done */
+        return (struct backing_ticket){stream, UINT64_MAX};
+    struct pending *grown =
+        realloc(self->pending, (self->pending_count + 1) * sizeof *self->pending);
+    assert_non_null(grown);
+    self->pending = grown;
+    grown[self->pending_count] =
+        (struct pending){.id = self->freeing, .due = self->now + rng_below(&self->rng, 20)};
+    return (struct backing_ticket){stream, self->pending_count++};
+}
+
+static bool record_done(struct backing *backing, struct backing_ticket ticket)
+{
+    struct recorder *self = of(backing);
+    if (ticket.value == UINT64_MAX)
+        return true;
+    bool done = self->pending[ticket.value].due <= self->now;
+    if (done)
+        complete(self, ticket);
+    return done;
+}
+
+static void record_wait(struct backing *backing, struct backing_ticket ticket)
+{
+    if (ticket.value != UINT64_MAX)
+        complete(of(backing), ticket);
+}
+
+static void record_memory(struct backing *backing, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    backing_memory(of(backing)->device->backing, free_bytes, total_bytes);
+}
+
+static const char *record_problem(struct backing *backing)
+{
+    return backing_problem(of(backing)->device->backing);
+}
+
+static void request(struct recorder *self)
+{
+    struct policy_block block;
+    bool large = rng_below(&self->rng, 100) < self->program->large_percent;
+    const struct policy_request wanted = {
+        .bytes = large ? rng_log_uniform(&self->rng, MIB, 200 * MIB)
+                       : rng_log_uniform(&self->rng, 1, 2 * MIB),
+        .stream = (uint32_t)rng_below(&self->rng, self->program->streams),
+    };
+    uint64_t frees = self->frees;
+    self->refused = self->mapping = false;
+    enum status status = policy_alloc(self->policy, &wanted, &block);
+    assert_true(status == STATUS_OK || status == STATUS_NO_MEMORY);
+    end_run(self);
+    self->result->own_releases += self->frees > frees;
+    self->result->refusals += self->refused && status == STATUS_OK;
+    self->mapping = false;
+    struct trace_event event = {.kind = status ? TRACE_PROBE : TRACE_ALLOC,
+                                .id = self->next_id++,
+                                .value = wanted.bytes,
+                                .stream = wanted.stream};
+    append(self, event, NULL);
+    if (status) {
+        append(self, (struct trace_event){.kind = TRACE_NOTE}, "oom,0");
+        event =
+            (struct trace_event){.kind = TRACE_LET_GO, .id = event.id, .stream = TRACE_NO_STREAM};
+        append(self, event, NULL);
+        self->result->failures++;
+        return;
+    }
+    char text[64];
+    snprintf(text, sizeof text, "alloc,%" PRIu64, block.address);
+    append(self, (struct trace_event){.kind = TRACE_NOTE}, text);
+    self->live[self->live_count++] = (struct live){block, event.id, wanted.stream};
+    self->live_bytes += wanted.bytes;
+}
+
+static void let_go(struct recorder *self)
+{
+    size_t at = (size_t)rng_below(&self->rng, self->live_count);
+    struct live block = self->live[at];
+    self->live[at] = self->live[--self->live_count];
+    self->live_bytes -= block.block.requested_bytes;
+    bool used = rng_below(&self->rng, 100) < self->program->use_percent;
+    uint32_t other = (block.stream + 1) % (self->program->streams + 1);
+    if (used)
+        assert_int_equal(policy_use(self->policy, &block.block, other), STATUS_OK);
+    append(self,
+           (struct trace_event){.kind = used ? TRACE_LET_GO : TRACE_FREE,
+                                .id = block.id,
+                                .stream = used ? TRACE_NO_STREAM : 0},
+           NULL);
+    self->freeing = block.id;
+    assert_int_equal(policy_free(self->policy, &block.block, block.stream), STATUS_OK);
+    self->freeing = UINT64_MAX;
+}
+
+static void release(struct recorder *self)
+{
+    uint64_t frees = self->frees;
+    assert_int_equal(policy_trim(self->policy, 0), STATUS_OK);
+    end_run(self);
+    if (self->frees > frees)
+        self->result->releases++;
+    else
+        self->result->unseen_releases++;
+}
+
+static void keep_stats(struct recorder *self)
+{
+    struct recorder_result *result = self->result;
+    char name[64];
+    uint64_t value;
+    for (size_t i = 0; policy_report(self->policy, i, name, sizeof name, &value); i++) {
+        struct fidelity_stat *grown = realloc(result->stats, (i + 1) * sizeof *grown);
+        assert_non_null(grown);
+        result->stats = grown;
+        grown[i] = (struct fidelity_stat){strdup(name), value};
+        result->stat_count = i + 1;
+    }
+}
+
+static void play(struct recorder *self)
+{
+    const struct recorder_program *program = self->program;
+    for (unsigned i = 0; i < program->ops; i++, self->now++) {
+        if (rng_below(&self->rng, 1000) < program->release_permille)
+            release(self);
+        bool full = self->live_bytes >= program->most_live_bytes || self->live_count == BLOCKS_MOST;
+        if (self->live_count && (full || rng_below(&self->rng, 100) < 45))
+            let_go(self);
+        else
+            request(self);
+    }
+}
+
+void recorder_run(const struct recorder_program *program, struct recorder_result *result)
+{
+    static const struct backing_ops ops = {
+        .segment_alloc = record_segment_alloc,
+        .segment_free = record_segment_free,
+        .reserve = record_reserve,
+        .release = record_release,
+        .create = record_create,
+        .destroy = record_destroy,
+        .map = record_map,
+        .access = record_access,
+        .unmap = record_unmap,
+        .fence = record_fence,
+        .done = record_done,
+        .wait = record_wait,
+        .memory = record_memory,
+        .problem = record_problem,
+    };
+    struct recorder *self = calloc(1, sizeof *self);
+    struct error error = {""};
+    struct host host = {0};
+    struct spec spec;
+    char text[96];
+    assert_non_null(self);
+    snprintf(text, sizeof text, "sim:capacity=%" PRIu64, program->capacity_bytes);
+    *result = (struct recorder_result){0};
+    self->device = sim_test_open(text);
+    self->backing = *self->device->backing;
+    self->backing.ops = &ops;
+    self->program = program;
+    self->freeing = UINT64_MAX;
+    self->result = result;
+    rng_seed(&self->rng, program->seed);
+    const struct trace_info info = {.name = "recorded",
+                                    .recorder = "torch",
+                                    .complete = true,
+                                    .capacity_bytes = program->capacity_bytes};
+    self->trace = trace_memory_create(&info);
+    assert_non_null(self->trace);
+    const struct policy_context context = {.backing = &self->backing, .host = &host, .seed = 1};
+    assert_int_equal(spec_parse(program->policy, &spec, &error), STATUS_OK);
+    if (registry_create(&spec, &context, &self->policy, &error))
+        fail_msg("%s", error.text);
+    append(self, (struct trace_event){.kind = TRACE_TIME}, NULL);
+    play(self);
+    keep_stats(self);
+    /* What the policy does when it is destroyed is no part of the recording. */
+    struct trace_memory *trace = self->trace;
+    self->trace = trace_memory_create(NULL);
+    policy_destroy(self->policy);
+    trace_memory_discard(self->trace);
+    if (trace_memory_open(trace, &result->trace, &error))
+        fail_msg("%s", error.text);
+    device_close(self->device);
+    spec_close(&spec);
+    free(self->pending);
+    free(self);
+}
+
+void recorder_close(struct recorder_result *result)
+{
+    trace_close(result->trace);
+    for (size_t i = 0; i < result->stat_count; i++)
+        free((char *)result->stats[i].name);
+    free(result->stats);
+}
