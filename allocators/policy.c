@@ -49,6 +49,12 @@ bool policy_would_release(struct policy *self, const struct policy_request *requ
     return self->ops->would_release && self->ops->would_release(self, request);
 }
 
+void policy_end_pool(struct policy *self, uint32_t pool)
+{
+    if (self->ops->end_pool)
+        self->ops->end_pool(self, pool);
+}
+
 bool policy_report(const struct policy *self, size_t index, char *name, size_t name_bytes,
                    uint64_t *value)
 {

@@ -226,6 +226,10 @@ struct policy_ops {
      * both and returns true; false past the last one. */
     bool (*report)(const struct policy *self, size_t index, char *name, size_t name_bytes,
                    uint64_t *value);
+
+    /* The program has given a private pool up: what is free in it, now or later, may go back to
+     * the backing when cached memory does. */
+    void (*end_pool)(struct policy *self, uint32_t pool);
 };
 
 /* Kept by policies with POLICY_WATCHES_HOLES: how many bytes could serve requests of
@@ -299,6 +303,7 @@ void policy_progress(struct policy *self);
 enum status policy_trim(struct policy *self, uint64_t keep_bytes);
 const char *policy_problem(const struct policy *self);
 bool policy_would_release(struct policy *self, const struct policy_request *request);
+void policy_end_pool(struct policy *self, uint32_t pool);
 bool policy_report(const struct policy *self, size_t index, char *name, size_t name_bytes,
                    uint64_t *value);
 

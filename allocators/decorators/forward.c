@@ -118,6 +118,12 @@ static bool forward_would_release(struct policy *base, const struct policy_reque
     return would;
 }
 
+static void forward_end_pool(struct policy *base, uint32_t pool)
+{
+    policy_end_pool(forward_enter(base), pool);
+    forward_settle(base);
+}
+
 static bool forward_report(const struct policy *base, size_t index, char *name, size_t name_bytes,
                            uint64_t *value)
 {
@@ -159,6 +165,7 @@ void *forward_create(struct host *host, size_t own_bytes, const char *prefix, st
     self->ops.problem = inner->ops->problem ? forward_problem : NULL;
     self->ops.would_release = inner->ops->would_release ? forward_would_release : NULL;
     self->ops.report = inner->ops->report ? forward_report : NULL;
+    self->ops.end_pool = inner->ops->end_pool ? forward_end_pool : NULL;
     self->inner = inner;
     self->host = host;
     self->own_bytes = own_bytes;

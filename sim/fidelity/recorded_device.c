@@ -144,6 +144,11 @@ static enum answer ask(struct recorded_device *self, enum recorded_kind kind, ui
     return DIVERGE;
 }
 
+static uint32_t pool_in_hand(const struct recorded_device *self)
+{
+    return self->request ? self->request->request.pool : 0;
+}
+
 /* Whether an address can be one of the driver's. */
 static bool is_aligned(uint64_t address, uint64_t bytes)
 {
@@ -176,6 +181,7 @@ static enum status device_segment_alloc(struct backing *backing, uint64_t bytes,
     *address = recorded_diverged(self) ? own_address(self, bytes) : action->address;
     return place_add(self, (struct recorded_place){.address = *address,
                                                    .bytes = bytes,
+                                                   .pool = pool_in_hand(self),
                                                    .ordinal = self->base.counters.segments_made++});
 }
 
@@ -205,9 +211,11 @@ static enum status device_reserve(struct backing *backing, uint64_t bytes, uint6
     }
     if (!*address)
         *address = own_address(self, bytes);
-    return place_add(
-        self, (struct recorded_place){
-                  .address = *address, .bytes = bytes, .ordinal = UINT64_MAX, .range = true});
+    return place_add(self, (struct recorded_place){.address = *address,
+                                                   .bytes = bytes,
+                                                   .pool = pool_in_hand(self),
+                                                   .ordinal = UINT64_MAX,
+                                                   .range = true});
 }
 
 static enum status device_release(struct backing *backing, uint64_t address)

@@ -15,6 +15,7 @@ struct recorded_place { /* a segment, or an address range */
     uint64_t address, bytes;
     uint64_t ordinal; /* UINT64_MAX: a range in which nothing is mapped */
     uint64_t mapped_bytes;
+    uint32_t pool; /* of the request that it was made for */
     bool range;
 };
 

@@ -9,6 +9,8 @@
  *    it will do so by itself.
  * 4. Else the program released its cache; or, where the request failed, the device refused.
  *
+ * Where segments of a private pool are among them, the program has given that pool up before.
+ *
  * Completions that come right before a request, or a group of it, are either seen by the
  * allocator when it begins to serve the request, or complete because it waits for them when it is
  * short of memory, after it has looked for a free block. They are taken for the former, unless the
@@ -108,6 +110,17 @@ static uint64_t group_end(const struct recorded_source *self, const struct recor
     return self->recording->actions[group->first + group->count - 1].event + 1;
 }
 
+/* Segments of a private pool go back only after the program has given the pool up. */
+static void end_pools(struct recorded_source *self, const struct recorded_group *group)
+{
+    for (size_t i = group->first; !self->released && i < group->first + group->count; i++) {
+        const struct recorded_place *place =
+            recorded_place_at(self->device, self->recording->actions[i].address);
+        if (place && place->pool)
+            policy_end_pool(self->policy, place->pool);
+    }
+}
+
 /* Whether a release is to be given before the event in hand. */
 static bool is_release(struct recorded_source *self, const struct trace_event *event)
 {
@@ -116,6 +129,7 @@ static bool is_release(struct recorded_source *self, const struct trace_event *e
         look_ahead(self);
     if (!group || group->event != self->next_event || self->result->difference.found)
         return false;
+    end_pools(self, group);
     decide(self, group);
     if (group->cause != CAUSE_RELEASE || self->released)
         return false;
@@ -174,6 +188,8 @@ static void begin_step(struct recorded_source *self, const struct trace_event *e
             self->device->group = &self->recording->groups[self->group - 1];
     } else if (event->kind == TRACE_TRIM) {
         bool given = group && group->cause == CAUSE_GIVEN;
+        if (given)
+            end_pools(self, group);
         step(self, STEP_TRIM, given ? group_end(self, group) : self->next_event);
     } else {
         step(self, STEP_OTHER, 0);

@@ -242,6 +242,11 @@ static enum status on_outside(struct replay *run, const struct trace_event *even
 
 static enum status on_trim(struct replay *run, const struct trace_event *event, struct error *error)
 {
+    if (event->attributes) {
+        uint32_t pool = trace_attributes_of(run->config->source, event->attributes)->pool;
+        if (pool)
+            policy_end_pool(run->policy, pool);
+    }
     enum status status = policy_trim(run->policy, 0);
     if (status != STATUS_OK && status != STATUS_UNSUPPORTED)
         return replay_broken(run, event, status, "it could not give back its cache", error);

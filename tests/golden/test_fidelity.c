@@ -158,6 +158,35 @@ static void test_left_out(void **state)
     check_changed(FOLDER "/lora_recompute.limit5.csv.gz", "segment_free", 3, 0);
 }
 
+#define POOL_BEGIN                                                                                 \
+    "# allocrig-trace 1\n# recorder: torch 2.11.0\nt,0\n!,segment_alloc,2097152,2097152,0\n"       \
+    "a,0,1024,pool=1\n!,alloc,2097152\nf,0\n"
+
+static void check_pool(const char *text, bool agrees, size_t releases)
+{
+    struct trace_rig rig;
+    struct fidelity_result result;
+    trace_rig_open(&rig);
+    trace_rig_write(rig.path[0], text, strlen(text));
+    run(rig.path[0], rig.path[1], &result);
+    assert_int_equal(result.agrees, agrees);
+    assert_int_equal(result.release_count, releases);
+    fidelity_result_close(&result);
+    trace_rig_close(&rig);
+}
+
+/* A private pool keeps its segments through a release, unless it has been given up. */
+static void test_private_pool(void **state)
+{
+    (void)state;
+    check_pool(POOL_BEGIN "c\na,1,1024\n", false, 0);
+    check_pool(POOL_BEGIN "c\n", true, 0);
+    check_pool(POOL_BEGIN "c\n!,segment_free,2097152,2097152,0\n", true, 0);
+    check_pool(POOL_BEGIN "c,pool=1\n!,segment_free,2097152,2097152,0\n", true, 0);
+    check_pool(POOL_BEGIN "c,pool=1\n", false, 0);
+    check_pool(POOL_BEGIN "!,segment_free,2097152,2097152,0\n", true, 1);
+}
+
 static int is_recording(const struct dirent *entry)
 {
     return strstr(entry->d_name, ".csv") != NULL;
@@ -168,7 +197,7 @@ int main(void)
     struct dirent **files;
     struct CMUnitTest tests[MOST_FILES];
     int count = scandir(FOLDER, &files, is_recording, alphasort);
-    if (count <= 0 || count + 2 > MOST_FILES) {
+    if (count <= 0 || count + 3 > MOST_FILES) {
         fprintf(stderr, "no recordings in %s, or too many\n", FOLDER);
         return 1;
     }
@@ -177,7 +206,8 @@ int main(void)
             (struct CMUnitTest){files[i]->d_name, test_recording, NULL, NULL, files[i]->d_name};
     tests[count] = (struct CMUnitTest)cmocka_unit_test(test_moved_address);
     tests[count + 1] = (struct CMUnitTest)cmocka_unit_test(test_left_out);
-    int failed = _cmocka_run_group_tests("fidelity", tests, (size_t)count + 2, NULL, NULL);
+    tests[count + 2] = (struct CMUnitTest)cmocka_unit_test(test_private_pool);
+    int failed = _cmocka_run_group_tests("fidelity", tests, (size_t)count + 3, NULL, NULL);
     for (int i = 0; i < count; i++)
         free(files[i]);
     free(files);

@@ -34,7 +34,7 @@ static uint32_t pool_of(struct torch *self, uint32_t id, bool *failed)
         self->pools = grown;
         self->pool_room = room;
     }
-    self->pools[self->pool_count].id = id;
+    self->pools[self->pool_count] = (struct torch_pool){.id = id};
     return self->pool_count++;
 }
 

@@ -195,6 +195,12 @@ static void release_arena(struct torch *self, struct torch_arena *arena)
     }
 }
 
+/* Private pools keep what they have until the program has given them up. */
+static bool is_released(const struct torch_pool *pool)
+{
+    return pool->id == 0 || pool->ended;
+}
+
 void torch_release_cached(struct torch *self)
 {
     self->num_sync_all_streams++;
@@ -202,7 +208,7 @@ void torch_release_cached(struct torch *self)
     for (int small = 0; small <= 1; small++)
         for (uint32_t i = 0; i < self->arena_count; i++)
             if (self->arenas[i]->small == (small != 0) &&
-                self->pools[self->arenas[i]->pool].id == 0)
+                is_released(&self->pools[self->arenas[i]->pool]))
                 release_arena(self, self->arenas[i]);
 }
 

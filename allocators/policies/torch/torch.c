@@ -238,6 +238,13 @@ static bool torch_would_release(struct policy *base, const struct policy_request
            (self->limited && self->base.totals.reserved_bytes + bytes > self->allowed_bytes);
 }
 
+static void torch_end_pool(struct policy *base, uint32_t pool)
+{
+    struct torch *self = torch_of(base);
+    for (uint32_t i = 0; i < self->pool_count; i++)
+        self->pools[i].ended |= self->pools[i].id == pool;
+}
+
 static bool torch_setting(const struct policy *base, char *text, size_t text_bytes)
 {
     const struct torch_settings *s = &((const struct torch *)base)->settings;
@@ -357,4 +364,5 @@ const struct policy_ops torch_policy = {
     .setting = torch_setting,
     .would_release = torch_would_release,
     .report = torch_report,
+    .end_pool = torch_end_pool,
 };

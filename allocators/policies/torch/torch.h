@@ -98,6 +98,7 @@ struct torch_segment {
 /* The two pools of one id: 0 is the common one, others are private. */
 struct torch_pool {
     uint32_t id;
+    bool ended;        /* a private one that the program has given up */
     uint64_t calls[2]; /* of get_free_block since the start, small and large */
 };
 
