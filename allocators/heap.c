@@ -100,34 +100,6 @@ enum status heap_grow(struct heap *self, uint64_t bytes, uint32_t *piece)
     return STATUS_OK;
 }
 
-void heap_put(struct heap *self, uint32_t piece, uint32_t list)
-{
-    struct span *span = &self->spans.at[piece];
-    span->used = 0;
-    span->owner = list;
-    span_index_insert(&self->lists[list]->index, self->spans.at, piece);
-    self->lists[list]->free_bytes += span->bytes;
-    if (!span->previous && !span->next)
-        self->policy->totals.releasable_bytes += span->bytes;
-    policy_hole_added(self->policy, span->bytes);
-}
-
-static void took_out(struct heap *self, uint32_t piece)
-{
-    struct span *span = &self->spans.at[piece];
-    self->lists[span->owner]->free_bytes -= span->bytes;
-    if (!span->previous && !span->next)
-        self->policy->totals.releasable_bytes -= span->bytes;
-    policy_hole_removed(self->policy, span->bytes);
-    span->used = 1;
-}
-
-void heap_remove(struct heap *self, uint32_t piece)
-{
-    span_index_remove(&self->lists[self->spans.at[piece].owner]->index, self->spans.at, piece);
-    took_out(self, piece);
-}
-
 enum status heap_release(struct heap *self, uint32_t piece)
 {
     const struct span *span = &self->spans.at[piece];
@@ -141,63 +113,6 @@ enum status heap_release(struct heap *self, uint32_t piece)
     self->segments_freed++;
     spans_drop(&self->spans, piece);
     return status;
-}
-
-uint32_t heap_take(struct heap *self, uint32_t list, uint64_t bytes)
-{
-    struct span_place place;
-    if (!span_index_find(&self->lists[list]->index, self->spans.at, bytes, 0, &place))
-        return 0;
-    uint32_t piece = *place.link;
-    span_index_unlink(&self->lists[list]->index, self->spans.at, &place);
-    took_out(self, piece);
-    return piece;
-}
-
-void heap_split(struct heap *self, uint32_t piece, uint64_t bytes, uint32_t list)
-{
-    uint32_t rest = spans_take(&self->spans);
-    struct span *head = &self->spans.at[piece];
-    struct span *tail = &self->spans.at[rest];
-    tail->address = head->address + bytes;
-    tail->bytes = head->bytes - bytes;
-    tail->previous = piece;
-    tail->next = head->next;
-    if (tail->next)
-        self->spans.at[tail->next].previous = rest;
-    head->next = rest;
-    head->bytes = bytes;
-    self->splits++;
-    heap_put(self, rest, list);
-}
-
-void heap_join(struct heap *self, uint32_t left, uint32_t right)
-{
-    struct span *at = self->spans.at;
-    at[left].bytes += at[right].bytes;
-    at[left].next = at[right].next;
-    if (at[left].next)
-        at[at[left].next].previous = left;
-    spans_drop(&self->spans, right);
-    self->merges++;
-}
-
-uint32_t heap_give(struct heap *self, uint32_t piece, uint32_t list)
-{
-    const struct span *at = self->spans.at;
-    uint32_t next = at[piece].next;
-    if (next && !at[next].used && at[next].owner == list) {
-        heap_remove(self, next);
-        heap_join(self, piece, next);
-    }
-    uint32_t previous = at[piece].previous;
-    if (previous && !at[previous].used && at[previous].owner == list) {
-        heap_remove(self, previous);
-        heap_join(self, previous, piece);
-        piece = previous;
-    }
-    heap_put(self, piece, list);
-    return piece;
 }
 
 uint32_t heap_next(struct heap *self, uint32_t list, uint64_t bytes, uint64_t address)

@@ -34,7 +34,8 @@ struct heap {
     uint32_t segment_count, segment_room;
     struct heap_list **lists; /* NULL: never used */
     uint32_t list_room;
-    bool keeps_apart; /* free neighbours of one list may stay apart: see heap_put */
+    bool
+        keeps_apart; /* free neighbours of one list may stay apart: set by policies that merge by a rule of their own */
     uint64_t splits, merges, segments_made, segments_freed;
 };
 
@@ -45,6 +46,14 @@ void heap_close(struct heap *self);
 
 /* Makes sure of `count` spare records and that `list` exists. HOST_MEMORY otherwise. */
 enum status heap_reserve(struct heap *self, uint32_t count, uint32_t list) STATUS_CHECKED;
+static inline enum status heap_ready(struct heap *self, uint32_t count, uint32_t list)
+{
+    if (__builtin_expect(self->spans.spare_count >= count && list < self->list_room &&
+                             self->lists[list] != NULL,
+                         1))
+        return STATUS_OK;
+    return heap_reserve(self, count, list);
+}
 
 /* A new segment as one used piece, owned by no list. REFUSED, HOST_MEMORY, or what else the
  * backing said. */
@@ -52,26 +61,6 @@ enum status heap_grow(struct heap *self, uint64_t bytes, uint32_t *piece) STATUS
 
 /* Gives the segment of a free piece that fills it back. */
 enum status heap_release(struct heap *self, uint32_t piece) STATUS_CHECKED;
-
-/* The smallest free piece of `list` that holds `bytes`, lowest address first, taken out and
- * marked used. 0: none. */
-uint32_t heap_take(struct heap *self, uint32_t list, uint64_t bytes);
-
-/* Cuts a used piece down to `bytes`; the rest becomes a free piece of `list`. A spare record
- * is there. */
-void heap_split(struct heap *self, uint32_t piece, uint64_t bytes, uint32_t list);
-
-/* Frees a used piece into `list`, merged with free neighbours of the same list. Returns the
- * piece that it became. */
-uint32_t heap_give(struct heap *self, uint32_t piece, uint32_t list);
-
-/* Takes a particular free piece out of its list and marks it used. */
-void heap_remove(struct heap *self, uint32_t piece);
-
-/* For policies that merge by a rule of their own (keeps_apart is set): frees a used piece
- * without merging; joins two used neighbours, of which the left one stays. */
-void heap_put(struct heap *self, uint32_t piece, uint32_t list);
-void heap_join(struct heap *self, uint32_t left, uint32_t right);
 
 /* The segment that an address of a piece lies in. */
 const struct heap_segment *heap_segment_of(const struct heap *self, uint64_t address);
@@ -92,5 +81,185 @@ uint32_t heap_next(struct heap *self, uint32_t list, uint64_t bytes, uint64_t ad
 void heap_walk(const struct heap *self, bool stream_of_list, policy_visit *visit, void *argument);
 enum status heap_validate(const struct heap *self, const char *name, struct error *error);
 void heap_stats(const struct heap *self, struct policy_stats *out);
+
+/* ---- The steps that alloc and free are made of: inline, for most of both is spent here ---- */
+
+/* Does the piece fill its segment? Then its free bytes can go back to the device. */
+static inline bool heap_is_segment(const struct span *span)
+{
+    return __builtin_expect((span->previous | span->next) == 0, 0);
+}
+
+static inline void heap_account_added(struct heap *self, const struct span *span)
+{
+    if (heap_is_segment(span))
+        self->policy->totals.releasable_bytes += span->bytes;
+    policy_hole_added(self->policy, span->bytes);
+}
+
+static inline void heap_account_removed(struct heap *self, const struct span *span)
+{
+    if (heap_is_segment(span))
+        self->policy->totals.releasable_bytes -= span->bytes;
+    policy_hole_removed(self->policy, span->bytes);
+}
+
+/* Frees a used piece into `list` without merging. */
+static inline void heap_put(struct heap *self, uint32_t piece, uint32_t list)
+{
+    struct span *span = &self->spans.at[piece];
+    struct heap_list *to = self->lists[list];
+    span->used = 0;
+    span->owner = list;
+    span_index_insert(&to->index, self->spans.at, piece);
+    to->free_bytes += span->bytes;
+    heap_account_added(self, span);
+}
+
+/* Takes a particular free piece out of its list and marks it used. */
+static inline void heap_remove(struct heap *self, uint32_t piece)
+{
+    struct span *span = &self->spans.at[piece];
+    struct heap_list *from = self->lists[span->owner];
+    span_index_remove(&from->index, self->spans.at, piece);
+    from->free_bytes -= span->bytes;
+    heap_account_removed(self, span);
+    span->used = 1;
+}
+
+/* Cuts a piece after `bytes`. The rest is neither used nor in a list yet; a spare record is
+ * there. */
+static inline uint32_t heap_cut(struct heap *self, uint32_t piece, uint64_t bytes)
+{
+    struct span *at = self->spans.at;
+    uint32_t rest = spans_take(&self->spans);
+    struct span *head = &at[piece];
+    struct span *tail = &at[rest];
+    uint32_t next = head->next;
+    tail->address = head->address + bytes;
+    tail->bytes = head->bytes - bytes;
+    tail->previous = piece;
+    tail->next = next;
+    tail->used = 0;
+    if (next)
+        at[next].previous = rest;
+    head->next = rest;
+    head->bytes = bytes;
+    self->splits++;
+    return rest;
+}
+
+/* Cuts a used piece down to `bytes`; the rest becomes a free piece of `list`. A spare record
+ * is there. */
+static inline void heap_split(struct heap *self, uint32_t piece, uint64_t bytes, uint32_t list)
+{
+    heap_put(self, heap_cut(self, piece, bytes), list);
+}
+
+/* The smallest free piece of `list` that holds `bytes`, lowest address first, taken out and
+ * marked used. 0: none. */
+static inline uint32_t heap_take(struct heap *self, uint32_t list, uint64_t bytes)
+{
+    struct heap_list *from = self->lists[list];
+    struct span *at = self->spans.at;
+    struct span_place place;
+    if (!span_index_best(&from->index, at, bytes, &place))
+        return 0;
+    uint32_t piece = *place.link;
+    span_index_unlink(&from->index, at, &place);
+    from->free_bytes -= at[piece].bytes;
+    heap_account_removed(self, &at[piece]);
+    at[piece].used = 1;
+    return piece;
+}
+
+/* The same, cut down to `bytes`. The rest stays in the list, in the same place if it can. A
+ * spare record is there. */
+static inline uint32_t heap_take_exactly(struct heap *self, uint32_t list, uint64_t bytes)
+{
+    struct heap_list *from = self->lists[list];
+    struct span *at = self->spans.at;
+    struct span_place place;
+    if (!span_index_best(&from->index, at, bytes, &place))
+        return 0;
+    uint32_t piece = *place.link;
+    uint64_t rest_bytes = at[piece].bytes - bytes;
+    heap_account_removed(self, &at[piece]);
+    from->free_bytes -= bytes;
+    if (rest_bytes) {
+        uint32_t rest = heap_cut(self, piece, bytes);
+        at[rest].owner = list;
+        policy_hole_added(self->policy, rest_bytes);
+        span_index_replace(&from->index, at, &place, rest);
+    } else {
+        span_index_unlink(&from->index, at, &place);
+    }
+    at[piece].used = 1;
+    return piece;
+}
+
+/* Takes `right`, in no list, out of the chain: `left` before it has the bytes of both. */
+static inline void heap_link_past(struct heap *self, uint32_t left, uint32_t right)
+{
+    struct span *at = self->spans.at;
+    uint32_t next = at[right].next;
+    at[left].next = next;
+    if (next)
+        at[next].previous = left;
+    spans_drop(&self->spans, right);
+    self->merges++;
+}
+
+/* Joins two used neighbours, of which the left one stays. */
+static inline void heap_join(struct heap *self, uint32_t left, uint32_t right)
+{
+    self->spans.at[left].bytes += self->spans.at[right].bytes;
+    heap_link_past(self, left, right);
+}
+
+static inline bool heap_joins(const struct span *neighbour, uint32_t list)
+{
+    return !neighbour->used && neighbour->owner == list; /* record 0, which is none, is used */
+}
+
+/* Frees a used piece into `list`, merged with free neighbours of the same list, of which one
+ * keeps its place there if it can. Returns the piece that it became. */
+static inline uint32_t heap_give(struct heap *self, uint32_t piece, uint32_t list)
+{
+    struct heap_list *to = self->lists[list];
+    struct span *at = self->spans.at;
+    uint32_t next = at[piece].next;
+    uint32_t previous = at[piece].previous;
+    uint64_t bytes = at[piece].bytes;
+    bool joins_next = heap_joins(&at[next], list);
+    uint32_t into = piece;
+    uint32_t from = next;
+    at[piece].used = 0;
+    at[piece].owner = list;
+    to->free_bytes += bytes;
+    if (heap_joins(&at[previous], list)) {
+        into = previous;
+        from = previous;
+        policy_hole_removed(self->policy, at[previous].bytes);
+        bytes += at[previous].bytes;
+        if (joins_next)
+            span_index_remove(&to->index, at, next);
+    } else if (!joins_next) {
+        span_index_insert(&to->index, at, piece);
+        heap_account_added(self, &at[piece]);
+        return piece;
+    }
+    if (joins_next) {
+        policy_hole_removed(self->policy, at[next].bytes);
+        bytes += at[next].bytes;
+    }
+    span_index_move(&to->index, at, from, into, bytes);
+    if (joins_next)
+        heap_link_past(self, piece, next);
+    if (into != piece)
+        heap_link_past(self, into, piece);
+    heap_account_added(self, &at[into]);
+    return into;
+}
 
 #endif

@@ -23,6 +23,7 @@ struct buddy {
     struct heap heap;
     uint64_t limit_bytes, least_bytes, chunk_bytes;
     uint64_t failures;
+    struct heap_segment last_chunk; /* that a freed block was looked up in */
 };
 
 static const struct option buddy_options[] = {
@@ -73,7 +74,7 @@ static enum status buddy_alloc(struct policy *base, const struct policy_request 
     struct buddy *self = buddy_of(base);
     uint64_t bytes = round_to_power(request->bytes, self->least_bytes);
     /* A block of at most 2^60 bytes is halved at most 60 times. */
-    enum status status = heap_reserve(&self->heap, 62, 0);
+    enum status status = heap_ready(&self->heap, 62, 0);
     if (status != STATUS_OK)
         return status;
     uint32_t piece = heap_take(&self->heap, 0, bytes);
@@ -96,6 +97,20 @@ static enum status buddy_alloc(struct policy *base, const struct policy_request 
     return STATUS_OK;
 }
 
+/* Where the chunk that the address lies in begins. Most often it is the one asked for last. */
+static uint64_t chunk_start(struct buddy *self, uint64_t address)
+{
+    if (address - self->last_chunk.address >= self->last_chunk.bytes)
+        self->last_chunk = *heap_segment_of(&self->heap, address);
+    return self->last_chunk.address;
+}
+
+/* A neighbour that is free and whole. */
+static bool could_join(const struct span *at, uint32_t neighbour, uint64_t bytes)
+{
+    return !at[neighbour].used && at[neighbour].bytes == bytes;
+}
+
 static enum status buddy_free(struct policy *base, const struct policy_block *block,
                               uint32_t stream)
 {
@@ -106,11 +121,12 @@ static enum status buddy_free(struct policy *base, const struct policy_block *bl
     self->base.totals.live_bytes -= at[piece].requested_bytes;
     self->base.totals.granted_bytes -= at[piece].bytes;
     self->base.totals.live_blocks--;
-    uint64_t start = heap_segment_of(&self->heap, at[piece].address)->address;
-    for (;;) {
-        bool left = ((at[piece].address - start) & at[piece].bytes) == 0;
+    while (could_join(at, at[piece].next, at[piece].bytes) ||
+           could_join(at, at[piece].previous, at[piece].bytes)) {
+        bool left =
+            ((at[piece].address - chunk_start(self, at[piece].address)) & at[piece].bytes) == 0;
         uint32_t other = left ? at[piece].next : at[piece].previous;
-        if (!other || at[other].used || at[other].bytes != at[piece].bytes)
+        if (!could_join(at, other, at[piece].bytes))
             break;
         heap_remove(&self->heap, other);
         heap_join(&self->heap, left ? piece : other, left ? other : piece);
@@ -181,6 +197,7 @@ static enum status buddy_trim(struct policy *base, uint64_t keep_bytes)
         if (span->previous || span->next)
             continue;
         enum status status = heap_release(&self->heap, piece);
+        self->last_chunk = (struct heap_segment){0};
         if (status != STATUS_OK)
             return status;
     }

@@ -91,19 +91,17 @@ static enum status cupy_alloc(struct policy *base, const struct policy_request *
     struct cupy *self = cupy_of(base);
     uint64_t bytes = size_round_up(request->bytes, UNIT_BYTES);
     uint32_t stream = request->stream;
-    enum status status = heap_reserve(&self->heap, 1, stream);
+    enum status status = heap_ready(&self->heap, 1, stream);
     if (status != STATUS_OK)
         return status;
     self->last_stream = stream;
-    uint32_t piece = heap_take(&self->heap, stream, bytes);
+    uint32_t piece = heap_take_exactly(&self->heap, stream, bytes);
     if (!piece) {
         status = obtain(self, bytes, &piece);
         if (status != STATUS_OK) {
             self->failures += status == STATUS_NO_MEMORY;
             return status;
         }
-    } else if (self->heap.spans.at[piece].bytes > bytes) {
-        heap_split(&self->heap, piece, bytes, stream);
     }
     struct span *span = &self->heap.spans.at[piece];
     span->requested_bytes = request->bytes;

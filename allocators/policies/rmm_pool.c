@@ -84,12 +84,10 @@ static uint32_t take_from_others(struct rmm *self, uint32_t stream, uint64_t byt
         uint32_t list = list_at(self, place);
         if (list == stream || list >= self->heap.list_room || !self->heap.lists[list])
             continue;
-        uint32_t piece = heap_take(&self->heap, list, bytes);
+        uint32_t piece = heap_take_exactly(&self->heap, list, bytes);
         if (!piece)
             continue;
         wait_for_list(self, stream, list);
-        if (self->heap.spans.at[piece].bytes > bytes)
-            heap_split(&self->heap, piece, bytes, list);
         return piece;
     }
     return 0;
@@ -108,7 +106,7 @@ static uint32_t merge_others(struct rmm *self, uint32_t stream, uint64_t bytes)
             heap_remove(&self->heap, moved);
             heap_give(&self->heap, moved, stream);
         }
-        uint32_t piece = heap_take(&self->heap, stream, bytes);
+        uint32_t piece = heap_take_exactly(&self->heap, stream, bytes);
         if (piece)
             return piece;
     }
@@ -170,17 +168,19 @@ static enum status expand(struct rmm *self, uint32_t stream, uint64_t bytes, uin
     return STATUS_NO_MEMORY;
 }
 
-static enum status find(struct rmm *self, uint32_t stream, uint64_t bytes, uint32_t *piece)
+/* Rules 3 to 6. */
+static __attribute__((noinline)) enum status find_elsewhere(struct rmm *self, uint32_t stream,
+                                                            uint64_t bytes, uint32_t *piece)
 {
-    *piece = heap_take(&self->heap, stream, bytes);
-    if (!*piece)
-        *piece = take_from_others(self, stream, bytes);
+    *piece = take_from_others(self, stream, bytes);
     if (!*piece)
         *piece = merge_others(self, stream, bytes);
-    if (!*piece) {
-        enum status status = expand(self, stream, bytes, piece);
-        if (status != STATUS_OK)
-            return status;
+    if (*piece)
+        return STATUS_OK;
+    enum status status = expand(self, stream, bytes, piece);
+    if (status != STATUS_OK) {
+        self->failures += status == STATUS_NO_MEMORY;
+        return status;
     }
     if (self->heap.spans.at[*piece].bytes > bytes)
         heap_split(&self->heap, *piece, bytes, stream);
@@ -192,14 +192,15 @@ static enum status rmm_alloc(struct policy *base, const struct policy_request *r
 {
     struct rmm *self = rmm_of(base);
     uint64_t bytes = size_round_up(request->bytes, ALIGNMENT_BYTES);
-    uint32_t piece;
-    enum status status = heap_reserve(&self->heap, 2, request->stream);
-    if (status == STATUS_OK)
-        status = find(self, request->stream, bytes, &piece);
-    self->last_stream = request->stream;
-    if (status != STATUS_OK) {
-        self->failures += status == STATUS_NO_MEMORY;
+    enum status status = heap_ready(&self->heap, 2, request->stream);
+    if (status != STATUS_OK)
         return status;
+    self->last_stream = request->stream;
+    uint32_t piece = heap_take_exactly(&self->heap, request->stream, bytes);
+    if (!piece) {
+        status = find_elsewhere(self, request->stream, bytes, &piece);
+        if (status != STATUS_OK)
+            return status;
     }
     struct span *span = &self->heap.spans.at[piece];
     span->requested_bytes = request->bytes;
@@ -232,7 +233,7 @@ static enum status rmm_free(struct policy *base, const struct policy_block *bloc
     struct rmm *self = rmm_of(base);
     uint32_t piece = (uint32_t)block->cookie;
     const struct span *span = &self->heap.spans.at[piece];
-    enum status status = heap_reserve(&self->heap, 0, stream);
+    enum status status = heap_ready(&self->heap, 0, stream);
     /* One stream never waits for itself: an event is recorded once there are several. */
     if (status == STATUS_OK && (stream || self->heap.list_room > 1))
         status = note_free(self, stream);
