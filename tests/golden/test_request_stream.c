@@ -91,11 +91,11 @@ static const struct row rows[] = {
      1470103552, 531723776, 0, 0},
     /* ranges of 9/8 of a card of 80 GiB: the first at 0, the second at 96636764160 */
     {"torch:expandable_segments=true", 80 * GIB, UINT64_C(0x2163a9284e9127c9), 60, 483304663, 0,
-     1224736768, 483318272, 0},
+     1224736768, 483318272, 0, 0},
     {"torch:expandable_segments=true", GIB, UINT64_C(0x7575260358318434), 60, 518321739, 4,
-     1012924416, 0, 0},
+     1012924416, 0, 0, 0},
     {"torch:expandable_segments=true,max_split_size_mb=64", 2 * GIB, UINT64_C(0x0c803c1919810a18),
-     60, 483304663, 0, 2126512128, 0},
+     60, 483304663, 0, 2126512128, 0, 0, 0},
     {"tlsf:pool=1GiB,limit=1GiB", UINT64_MAX, UINT64_C(0x9e58d0b7536756ba), 56, 736610232, 8,
      1073741824, 0, 0, 0},
     /* ties by address: the order of equal chunks is undefined in the real one */
