@@ -277,9 +277,9 @@ static enum status find(struct search *search, unsigned jobs, struct capacity_re
                         struct error *error)
 {
     uint64_t most_bytes;
-    enum status status = survey_peak_live(search->trace, &result->live_peak_bytes, error);
+    enum status status = most_capacity(search->experiment, &most_bytes, error);
     if (status == STATUS_OK)
-        status = most_capacity(search->experiment, &most_bytes, error);
+        status = survey_peak_live(search->trace, most_bytes, &result->live_peak_bytes, error);
     if (status != STATUS_OK)
         return status;
     uint64_t start_bytes = size_round_up(result->live_peak_bytes, UNIT_BYTES);

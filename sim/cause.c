@@ -36,7 +36,8 @@ static uint64_t obtainable(const struct policy *policy, uint64_t free_bytes, uin
 }
 
 static void fill(struct cause_ladder *ladder, const struct policy *policy,
-                 const struct device *device, const struct cause_walk *walk, uint64_t limit_bytes)
+                 const struct device *device, const struct cause_walk *walk, uint64_t bytes,
+                 uint64_t limit_bytes)
 {
     uint64_t free_bytes, total_bytes;
     backing_memory(device->backing, &free_bytes, &total_bytes);
@@ -44,6 +45,17 @@ static void fill(struct cause_ladder *ladder, const struct policy *policy,
     uint64_t with_outside = add(with_tenant, device->counters.outside_bytes);
     uint64_t held_bytes = walk->same_bytes + walk->other_bytes + walk->pending_bytes;
     ladder->obtainable_bytes = obtainable(policy, free_bytes, limit_bytes);
+    if (ladder->obtainable_bytes >= bytes) {
+        /* A rule of its own keeps the policy from it, so more of it would not help either. */
+        *ladder = (struct cause_ladder){
+            .same_bytes = walk->same_bytes,
+            .other_bytes = walk->same_bytes + walk->other_bytes,
+            .pending_bytes = held_bytes,
+            .tenant_bytes = held_bytes,
+            .outside_bytes = held_bytes,
+        };
+        return;
+    }
     ladder->same_bytes = add(ladder->obtainable_bytes, walk->same_bytes);
     ladder->other_bytes = add(ladder->same_bytes, walk->other_bytes);
     ladder->pending_bytes = add(ladder->other_bytes, walk->pending_bytes);
@@ -57,7 +69,7 @@ void cause_ladder_fill(struct cause_ladder *ladder, const struct policy *policy,
 {
     struct cause_walk walk = {.stream = request->stream, .pool = request->pool};
     policy_walk(policy, cause_visit, &walk);
-    fill(ladder, policy, device, &walk, limit_bytes);
+    fill(ladder, policy, device, &walk, request->bytes, limit_bytes);
 }
 
 enum replay_cause cause_of_ladder(const struct cause_ladder *ladder, uint64_t bytes)
@@ -81,6 +93,6 @@ enum replay_cause cause_of_failure(const struct policy *policy, const struct dev
         .pending_bytes = policy->totals.pending_bytes,
     };
     struct cause_ladder ladder;
-    fill(&ladder, policy, device, &walk, limit_bytes);
+    fill(&ladder, policy, device, &walk, bytes, limit_bytes);
     return cause_of_ladder(&ladder, bytes);
 }

@@ -9,9 +9,10 @@
  *   6           otherwise                                                 capacity
  *
  * From the first step on, memory counts that the policy could still obtain: what the device
- * has free, within the policy's limit. A policy that fails although that would do (one that
- * asks for more than it needs at a time) fails by fragmentation. Steps 4 and 5 add to what the
- * device has free, so they cannot help a policy that is at its limit. */
+ * has free, within the policy's limit. Where that alone would have served the request, a rule
+ * of the policy's own keeps it from it, such as what TensorFlow leaves to the system: then it
+ * counts for nothing, and what is not fragmentation or pending is capacity. Steps 4 and 5 add
+ * to what the device has free, so they cannot help a policy that is at its limit. */
 #ifndef SIM_CAUSE_H
 #define SIM_CAUSE_H
 

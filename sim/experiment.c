@@ -5,7 +5,7 @@
  * 2. A pass without a policy finds the byte-weighted median request, for exact metrics.
  * 3. The run itself, on a fresh device with a fresh policy. Rows and samples come from it.
  * 4. The same timeline with an allocator that costs nothing, for the slowdown; not where the
- *    run ended at a failure.
+ *    run did not finish.
  * 5. If asked for, host times: one run that reads the clock around every call, and runs that
  *    read it only at their ends, repeated until they have taken long enough together. No other
  *    pass reads the host's clock. */
@@ -137,8 +137,11 @@ static enum status run_passes(struct passes *passes, struct replay_result *resul
         status = survey_median(passes->trace, &passes->unit_bytes, error);
     if (status == STATUS_OK)
         status = replay_once(passes, MEASURE, result, &unused_ns, error);
-    if (status == STATUS_OK)
+    /* The speed of a program that went on without its memory says nothing. */
+    if (status == STATUS_OK && result->passed)
         status = compare_baseline(passes, result, error);
+    else if (status == STATUS_OK)
+        result->metrics.at[METRIC_steps_per_s] = (struct metric_value){.kind = METRIC_NULL};
     if (status == STATUS_OK && experiment->measure_time)
         status = clock_calls(passes, &result->metrics, error);
     if (status == STATUS_OK && experiment->measure_time)

@@ -140,7 +140,8 @@ static enum status reach(struct by_slot *slots, uint32_t slot, struct error *err
     return STATUS_OK;
 }
 
-enum status survey_peak_live(struct trace_source *source, uint64_t *bytes, struct error *error)
+enum status survey_peak_live(struct trace_source *source, uint64_t card_bytes, uint64_t *bytes,
+                             struct error *error)
 {
     struct by_slot live = {0};
     struct pull pull;
@@ -152,7 +153,11 @@ enum status survey_peak_live(struct trace_source *source, uint64_t *bytes, struc
         if (!trace_kind_has_block(event->kind) || (status = reach(&live, event->slot, error)))
             continue;
         if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
-            live.at[event->slot] = is_request(&pull, event) ? event->value : 0;
+            bool asked = is_request(&pull, event);
+            if (event->kind == TRACE_PROBE &&
+                (now_bytes > card_bytes || event->value > card_bytes - now_bytes))
+                asked = false;
+            live.at[event->slot] = asked ? event->value : 0;
             now_bytes += live.at[event->slot];
             *bytes = now_bytes > *bytes ? now_bytes : *bytes;
         } else if (event->kind != TRACE_USE) { /* a completion finds 0 */

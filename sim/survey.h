@@ -13,8 +13,9 @@
 enum status survey_median(struct trace_source *source, uint64_t *bytes,
                           struct error *error) STATUS_CHECKED;
 
-/* The most bytes live at once, from request to let-go, probes included. */
-enum status survey_peak_live(struct trace_source *source, uint64_t *bytes,
+/* The most bytes live at once, from request to let-go. A probe counts where it would leave live
+ * bytes within `card_bytes`: beyond that no allocator serves it. */
+enum status survey_peak_live(struct trace_source *source, uint64_t card_bytes, uint64_t *bytes,
                              struct error *error) STATUS_CHECKED;
 
 /* Each request's life in the order of requests, in events, as `frees` has it: to the let-go,

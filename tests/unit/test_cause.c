@@ -57,7 +57,7 @@ static void each_step_adds_to_the_one_before(void **state)
 {
     (void)state;
     struct fake_device *device = card();
-    const struct policy_request request = {.bytes = 1, .stream = 1};
+    const struct policy_request request = {.bytes = 81, .stream = 1};
     struct cause_ladder ladder;
     cause_ladder_fill(&ladder, &stub, &device->base, &request, 0);
     assert_int_equal(ladder.obtainable_bytes, 80);
@@ -92,11 +92,15 @@ static void a_policy_at_its_limit_gets_nothing_of_others(void **state)
     fake_device_close(device);
 }
 
-static void a_device_without_bounds_has_no_lack(void **state)
+/* What the device has would do, and the policy does not take it: it is not counted. */
+static void a_rule_of_the_policys_own_is_capacity(void **state)
 {
     (void)state;
     struct fake_device *device = fake_device_open(UINT64_MAX);
-    check(device, 0, UINT64_C(1) << 59, REPLAY_CAUSE_FRAGMENTATION);
+    check(device, 0, UINT64_C(1) << 59, REPLAY_CAUSE_CAPACITY);
+    check(device, 0, 30, REPLAY_CAUSE_FRAGMENTATION);
+    check(device, 0, 31, REPLAY_CAUSE_PENDING);
+    check(device, 0, 71, REPLAY_CAUSE_CAPACITY);
     fake_device_close(device);
 }
 
@@ -105,7 +109,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_step_adds_to_the_one_before),
         cmocka_unit_test(a_policy_at_its_limit_gets_nothing_of_others),
-        cmocka_unit_test(a_device_without_bounds_has_no_lack),
+        cmocka_unit_test(a_rule_of_the_policys_own_is_capacity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
