@@ -60,7 +60,7 @@ static enum status run_command(int argc, char **argv, struct error *error)
         return STATUS_OK;
     }
     bool is_help = strcmp(argv[0], "help") == 0;
-    if (is_help && argc > 1) {
+    if (is_help && argc > 1 && argv[1][0] != '-') {
         command = find_command(argv[1]);
         char *arguments[] = {argv[1], help, NULL};
         return command ? command->run(2, arguments, error) : unknown_command(argv[1], error);

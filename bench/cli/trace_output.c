@@ -17,6 +17,10 @@ enum status trace_output_options(const char *path, const char *format,
     static const char *const names[] = {"text", "binary"};
     size_t length = strlen(path);
     *out = (struct trace_write_options){0};
+    if (strcmp(path, "-") == 0)
+        return error_set(error, STATUS_INVALID,
+                         "a trace is written whole or not at all, so not to standard output; name "
+                         "a file, such as out.trace");
     if (ends_in(path, length, ".zst")) {
         out->compress = true;
         length -= 4;

@@ -20,6 +20,7 @@ for command in run capacity gen convert inspect list; do
 done
 refuses no_command 2 'no command given.*allocrig help'
 refuses unknown_command 2 'no command "rum"; did you mean "run"' rum
+says help_of_help '^Usage: allocrig COMMAND' help --help
 refuses help_of_unknown_command 2 'no command "lst"; did you mean "list"' help lst
 refuses unknown_option 2 'run: there is no option --jsn; did you mean --json' run --jsn x
 refuses unknown_letter 2 'there is no option -q' run -q

@@ -22,6 +22,7 @@ check gen_seeds_differ [ "$(sha random:events=2000,seed=4)" != "$(sha "$tmp/r.tx
 refuses gen_unknown 2 'no generator "randm"; did you mean "random"' gen randm -o "$tmp/x.txt"
 refuses gen_nowhere 2 'no file is named' gen random
 refuses gen_nothing 2 'no workload is named' gen -o "$tmp/x.txt"
+refuses gen_to_standard_output 2 'so not to standard output; name a file' gen random -o - --format text
 refuses gen_unknown_ending 2 "$tmp/x.dat: its ending does not say" gen random -o "$tmp/x.dat"
 refuses gen_unknown_format 2 'no format "binry"; did you mean "binary"' gen random -o "$tmp/x" --format binry
 refuses gen_adaptive_needs_a_policy 2 'robson.*add the policy to play it under' gen robson -o "$tmp/x.txt"
