@@ -54,6 +54,12 @@ void deferred_close(struct deferred *self);
  * memory. */
 bool deferred_use(struct deferred *self, uint32_t block, uint32_t own, uint32_t stream);
 
+/* Is the block used on streams other than its own? */
+static inline bool deferred_is_used(const struct deferred *self, uint32_t block)
+{
+    return block < self->block_room && self->blocks[block].uses != 0;
+}
+
 /* The block is let go. True: it waits, and `complete` will be called; false: nobody else uses
  * it, and it is the caller's at once. */
 bool deferred_let_go(struct deferred *self, uint32_t block);

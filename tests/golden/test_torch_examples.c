@@ -84,7 +84,7 @@ static uint64_t reserved(const struct rig *rig)
 
 static uint64_t stat(const struct rig *rig, enum torch_stat name)
 {
-    return torch_of(rig->policy)->stats[name][TORCH_ALL].current;
+    return torch_statistic(torch_of(rig->policy), name, TORCH_ALL).current;
 }
 
 static void sizes_and_segments(void **state)

@@ -3,7 +3,7 @@
  * its own, which gives the same order. */
 #include "allocators/policies/torch/torch.h"
 
-bool torch_reserve_blocks(struct torch *self, uint32_t wanted)
+bool torch_grow_blocks(struct torch *self, uint32_t wanted)
 {
     if (!spans_reserve(&self->spans, self->host, wanted))
         return false;
@@ -121,7 +121,8 @@ void torch_free_insert(struct torch *self, uint32_t block)
     struct torch_arena *arena = self->arenas[span->owner];
     struct torch_block *extra = &self->blocks[block];
     span->used = 0;
-    extra->collected_at = self->pools[arena->pool].calls[arena->small];
+    if (self->ages)
+        extra->collected_at = self->pools[arena->pool].calls[arena->small];
     span_index_insert(&arena->index, self->spans.at, block);
     arena->free_bytes += span->bytes;
     self->base.totals.releasable_bytes += torch_releasable(self, block);
@@ -205,34 +206,19 @@ uint32_t torch_fitting(const struct torch *self, uint32_t arena_index, uint64_t 
             if (expandable_bytes(self, next) >= expandable_bytes(self, block))
                 break;
     }
-    uint64_t bytes = self->spans.at[block].bytes;
-    if (rounded_bytes < settings->max_split_bytes && bytes >= settings->max_split_bytes)
-        return 0;
-    if (rounded_bytes >= settings->max_split_bytes &&
-        bytes >= rounded_bytes + settings->max_non_split_rounding_bytes)
-        return 0;
-    return block;
+    return torch_accepts(settings, rounded_bytes, self->spans.at[block].bytes) ? block : 0;
 }
 
 /* The same, taken out of its set. */
 uint32_t torch_find(struct torch *self, uint32_t arena_index, uint64_t rounded_bytes)
 {
     const struct torch_arena *arena = self->arenas[arena_index];
-    if (self->limited && self->settings.gc_threshold > 0)
+    if (self->ages)
         self->pools[arena->pool].calls[arena->small]++;
     uint32_t block = torch_fitting(self, arena_index, rounded_bytes);
     if (block)
         torch_free_remove(self, block);
     return block;
-}
-
-bool torch_should_split(const struct torch *self, uint32_t block, uint64_t rounded_bytes)
-{
-    const struct span *span = &self->spans.at[block];
-    uint64_t rest = span->bytes - rounded_bytes;
-    if (self->arenas[span->owner]->small || self->settings.expandable)
-        return rest >= TORCH_MIN_BLOCK_BYTES;
-    return rounded_bytes < self->settings.max_split_bytes && rest > TORCH_SMALL_BYTES;
 }
 
 void torch_blocks_close(struct torch *self)

@@ -55,6 +55,52 @@ static bool report_counter(const struct torch_counter *counter, size_t field, co
     return true;
 }
 
+void torch_usage_raise_peaks(struct torch_usage usage[TORCH_KIND_COUNT])
+{
+    for (int kind = 0; kind < TORCH_KIND_COUNT; kind++) {
+        struct torch_usage *u = &usage[kind];
+        const uint64_t now[] = {u->blocks - u->pending_blocks, u->bytes - u->pending_bytes,
+                                u->blocks, u->bytes, u->requested_bytes};
+        uint64_t *peaks[] = {&u->peak.allocated_blocks, &u->peak.allocated_bytes,
+                             &u->peak.active_blocks, &u->peak.active_bytes,
+                             &u->peak.requested_bytes};
+        for (size_t i = 0; i < sizeof now / sizeof now[0]; i++)
+            if (now[i] > *peaks[i])
+                *peaks[i] = now[i];
+    }
+}
+
+struct torch_counter torch_statistic(const struct torch *self, enum torch_stat stat,
+                                     enum torch_kind kind)
+{
+    if (stat < TORCH_COUNTED)
+        return self->stats[stat][kind];
+    const struct torch_usage *u = &self->usage[kind];
+    struct torch_usage ever = *u;
+    if (kind == TORCH_ALL) {
+        const struct torch_usage *small = &self->usage[TORCH_SMALL];
+        const struct torch_usage *large = &self->usage[TORCH_LARGE];
+        ever.ever_blocks = small->ever_blocks + large->ever_blocks;
+        ever.ever_bytes = small->ever_bytes + large->ever_bytes;
+        ever.ever_requested_bytes = small->ever_requested_bytes + large->ever_requested_bytes;
+    }
+    switch (stat) {
+    case TORCH_ALLOCATION:
+        return (struct torch_counter){u->blocks - u->pending_blocks, u->peak.allocated_blocks,
+                                      ever.ever_blocks};
+    case TORCH_ALLOCATED_BYTES:
+        return (struct torch_counter){u->bytes - u->pending_bytes, u->peak.allocated_bytes,
+                                      ever.ever_bytes};
+    case TORCH_ACTIVE:
+        return (struct torch_counter){u->blocks, u->peak.active_blocks, ever.ever_blocks};
+    case TORCH_ACTIVE_BYTES:
+        return (struct torch_counter){u->bytes, u->peak.active_bytes, ever.ever_bytes};
+    default:
+        return (struct torch_counter){u->requested_bytes, u->peak.requested_bytes,
+                                      ever.ever_requested_bytes};
+    }
+}
+
 /* The keys of torch.cuda.memory_stats(). */
 bool torch_report(const struct policy *base, size_t index, char *name, size_t name_bytes,
                   uint64_t *value)
@@ -73,9 +119,12 @@ bool torch_report(const struct policy *base, size_t index, char *name, size_t na
     static const char *const pools[TORCH_KIND_COUNT] = {".all", ".small_pool", ".large_pool"};
     const struct torch *self = (const struct torch *)base;
     size_t metric = index / (TORCH_KIND_COUNT * 4), kind = index / 4 % TORCH_KIND_COUNT;
-    if (metric < TORCH_STAT_COUNT)
-        return report_counter(&self->stats[metric][kind], index % 4, metrics[metric], pools[kind],
-                              name, name_bytes, value);
+    if (metric < TORCH_STAT_COUNT) {
+        struct torch_counter counter =
+            torch_statistic(self, (enum torch_stat)metric, (enum torch_kind)kind);
+        return report_counter(&counter, index % 4, metrics[metric], pools[kind], name, name_bytes,
+                              value);
+    }
     index -= (size_t)TORCH_STAT_COUNT * TORCH_KIND_COUNT * 4;
     if (index < 4)
         return report_counter(&self->oversize_allocations, index, "oversize_allocations", "", name,
@@ -237,9 +286,11 @@ static enum status check_sums(const struct torch *self, const struct sums *sums,
             b->granted_bytes, b->reserved_bytes, b->pending_bytes, b->releasable_bytes);
     if (self->base.watch && self->base.watch->usable_bytes != sums->usable_bytes)
         return error_set(error, STATUS_CORRUPT, "torch: the hole watch is off");
-    if (a->granted_bytes != self->stats[TORCH_ALLOCATED_BYTES][TORCH_ALL].current ||
-        a->reserved_bytes != self->stats[TORCH_RESERVED_BYTES][TORCH_ALL].current ||
-        a->granted_bytes + a->pending_bytes != self->stats[TORCH_ACTIVE_BYTES][TORCH_ALL].current)
+    const struct torch_usage *usage = &self->usage[TORCH_ALL];
+    if (a->live_blocks != usage->blocks - usage->pending_blocks ||
+        a->granted_bytes != usage->bytes - usage->pending_bytes ||
+        a->pending_bytes != usage->pending_bytes ||
+        a->reserved_bytes != self->stats[TORCH_RESERVED_BYTES][TORCH_ALL].current)
         return error_set(error, STATUS_CORRUPT, "torch: the statistics and the totals differ");
     return STATUS_OK;
 }

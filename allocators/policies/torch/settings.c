@@ -253,19 +253,15 @@ static uint64_t round_by_divisions(uint64_t bytes, uint64_t divisions)
     return step ? (bytes + step - 1) / step * step : floor * 2;
 }
 
-uint64_t torch_round(const struct torch_settings *settings, uint64_t bytes)
+uint64_t torch_round_divided(const struct torch_settings *settings, uint64_t bytes)
 {
-    if (bytes < TORCH_MIN_BLOCK_BYTES)
-        return TORCH_MIN_BLOCK_BYTES;
-    if (settings->has_divisions) {
-        unsigned log = floor_log2(bytes);
-        unsigned slot = log < 20 ? 0 : log - 20;
-        if (slot >= TORCH_DIVISION_INTERVALS)
-            slot = TORCH_DIVISION_INTERVALS - 1;
-        uint64_t divisions = settings->divisions[slot];
-        if (divisions > 1 && bytes > TORCH_MIN_BLOCK_BYTES * divisions)
-            return round_by_divisions(bytes, divisions);
-    }
+    unsigned log = floor_log2(bytes);
+    unsigned slot = log < 20 ? 0 : log - 20;
+    if (slot >= TORCH_DIVISION_INTERVALS)
+        slot = TORCH_DIVISION_INTERVALS - 1;
+    uint64_t divisions = settings->divisions[slot];
+    if (divisions > 1 && bytes > TORCH_MIN_BLOCK_BYTES * divisions)
+        return round_by_divisions(bytes, divisions);
     return size_round_up(bytes, TORCH_MIN_BLOCK_BYTES);
 }
 

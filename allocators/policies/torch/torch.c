@@ -19,7 +19,7 @@
 /* Steps 4 to 7. 0: out of memory. */
 static uint32_t obtain(struct torch *self, uint32_t arena, uint64_t rounded_bytes)
 {
-    if (self->limited && self->settings.gc_threshold > 0)
+    if (self->ages)
         torch_collect(self);
     uint32_t block = torch_alloc_block(self, arena, rounded_bytes, false);
     if (!block && !self->fault && torch_release_available(self, arena, rounded_bytes))
@@ -33,58 +33,115 @@ static uint32_t obtain(struct torch *self, uint32_t arena, uint64_t rounded_byte
     return block;
 }
 
-/* Step 8, and the statistics of it. `block` is in no set. */
-static void divide(struct torch *self, uint32_t block, uint64_t rounded_bytes)
+/* Cuts `block` after `bytes`. The rest is in no set yet. */
+static inline uint32_t cut(struct torch *self, uint32_t block, uint64_t bytes)
 {
+    uint32_t rest = spans_take(&self->spans);
     struct span *at = self->spans.at;
-    enum torch_kind kind = torch_kind_of(self, at[block].owner);
-    bool was_split = at[block].previous || at[block].next;
-    bool counted = !torch_is_expandable(self, block);
-    if (!torch_should_split(self, block, rounded_bytes)) {
-        if (was_split && counted) {
-            torch_subtract(self, TORCH_INACTIVE_SPLIT, kind, 1);
-            torch_subtract(self, TORCH_INACTIVE_SPLIT_BYTES, kind, at[block].bytes);
-        }
-        return;
-    }
-    uint32_t rest =
-        torch_block_new(self, at[block].address + rounded_bytes, at[block].bytes - rounded_bytes,
-                        at[block].owner, self->blocks[block].segment, true);
-    at[rest].previous = block;
-    at[rest].next = at[block].next;
-    if (at[rest].next)
-        at[at[rest].next].previous = rest;
-    at[block].next = rest;
-    at[block].bytes = rounded_bytes;
-    if (counted && was_split) {
-        torch_subtract(self, TORCH_INACTIVE_SPLIT_BYTES, kind, rounded_bytes);
-    } else if (counted) {
-        torch_add(self, TORCH_INACTIVE_SPLIT, kind, 1);
-        torch_add(self, TORCH_INACTIVE_SPLIT_BYTES, kind, at[rest].bytes);
-    }
+    struct span *head = &at[block];
+    struct span *tail = &at[rest];
+    uint32_t next = head->next;
+    tail->address = head->address + bytes;
+    tail->bytes = head->bytes - bytes;
+    tail->previous = block;
+    tail->next = next;
+    tail->owner = head->owner;
+    tail->used = 0;
+    if (next)
+        at[next].previous = rest;
+    head->next = rest;
+    head->bytes = bytes;
+    self->blocks[rest].segment = self->blocks[block].segment;
+    self->blocks[rest].mapped = true;
     self->splits++;
-    torch_free_insert(self, rest);
+    return rest;
 }
 
-/* Counts a block as handed out. */
-static void hand_out(struct torch *self, uint32_t block, uint64_t requested_bytes)
+/* Counts what happens to the inactive parts of divided segments when `taken_bytes` of a free
+ * block are handed out and `rest_bytes` stay. */
+static inline void count_taken(struct torch *self, enum torch_kind kind, bool was_divided,
+                               uint64_t taken_bytes, uint64_t rest_bytes)
 {
-    struct span *span = &self->spans.at[block];
-    enum torch_kind kind = torch_kind_of(self, span->owner);
-    struct policy_totals *totals = &self->base.totals;
-    span->used = 1;
-    self->blocks[block].requested_bytes = requested_bytes;
-    self->blocks[block].retired = false;
-    torch_add(self, TORCH_ALLOCATION, kind, 1);
-    torch_add(self, TORCH_ALLOCATED_BYTES, kind, span->bytes);
-    torch_add(self, TORCH_ACTIVE, kind, 1);
-    torch_add(self, TORCH_ACTIVE_BYTES, kind, span->bytes);
-    torch_add(self, TORCH_REQUESTED_BYTES, kind, requested_bytes);
-    if (span->bytes >= self->settings.max_split_bytes)
-        torch_count(&self->oversize_allocations, 1);
-    totals->live_bytes += requested_bytes;
-    totals->granted_bytes += span->bytes;
-    totals->live_blocks++;
+    if (was_divided) {
+        torch_subtract(self, TORCH_INACTIVE_SPLIT, kind, rest_bytes == 0);
+        torch_subtract(self, TORCH_INACTIVE_SPLIT_BYTES, kind, taken_bytes);
+    } else if (rest_bytes) {
+        torch_add(self, TORCH_INACTIVE_SPLIT, kind, 1);
+        torch_add(self, TORCH_INACTIVE_SPLIT_BYTES, kind, rest_bytes);
+    }
+}
+
+/* Steps 3 and 8 where segments do not grow: what is left of the block takes its place in the
+ * free set if it can. 0: a miss. */
+static inline uint32_t take(struct torch *self, uint32_t arena_index, uint64_t rounded_bytes)
+{
+    struct torch_arena *arena = self->arenas[arena_index];
+    enum torch_kind kind = arena->small ? TORCH_SMALL : TORCH_LARGE;
+    struct span *at = self->spans.at;
+    struct span_place place;
+    if (self->ages)
+        self->pools[arena->pool].calls[arena->small]++;
+    if (!span_index_best(&arena->index, at, rounded_bytes, &place))
+        return 0;
+    uint32_t block = *place.link;
+    uint64_t bytes = at[block].bytes;
+    if (!torch_accepts(&self->settings, rounded_bytes, bytes))
+        return 0;
+    bool was_divided = (at[block].previous | at[block].next) != 0;
+    if (!was_divided)
+        self->base.totals.releasable_bytes -= bytes;
+    policy_hole_removed(&self->base, bytes);
+    if (torch_should_split(self, arena, rounded_bytes, bytes)) {
+        uint32_t rest = cut(self, block, rounded_bytes);
+        if (self->ages)
+            self->blocks[rest].collected_at = self->pools[arena->pool].calls[arena->small];
+        span_index_replace(&arena->index, at, &place, rest);
+        policy_hole_added(&self->base, bytes - rounded_bytes);
+        count_taken(self, kind, was_divided, rounded_bytes, bytes - rounded_bytes);
+        arena->free_bytes -= rounded_bytes;
+    } else {
+        span_index_unlink(&arena->index, at, &place);
+        count_taken(self, kind, was_divided, bytes, 0);
+        arena->free_bytes -= bytes;
+    }
+    return block;
+}
+
+/* Step 8 for a block that is in no set. */
+static void divide(struct torch *self, uint32_t block, uint64_t rounded_bytes)
+{
+    const struct span *span = &self->spans.at[block];
+    const struct torch_arena *arena = self->arenas[span->owner];
+    bool was_divided = (span->previous | span->next) != 0;
+    uint64_t bytes = span->bytes;
+    uint64_t rest_bytes = 0;
+    if (torch_should_split(self, arena, rounded_bytes, bytes)) {
+        torch_free_insert(self, cut(self, block, rounded_bytes));
+        rest_bytes = bytes - rounded_bytes;
+    }
+    if (!torch_is_expandable(self, block))
+        count_taken(self, torch_kind_of(self, span->owner), was_divided, bytes - rest_bytes,
+                    rest_bytes);
+}
+
+/* Steps 3 to 8 where segments grow, else steps 4 to 8. */
+static __attribute__((noinline)) enum status find_slowly(struct torch *self, uint32_t arena,
+                                                         uint64_t rounded_bytes, uint32_t *block)
+{
+    *block = self->settings.expandable ? torch_find(self, arena, rounded_bytes) : 0;
+    if (!*block) {
+        *block = obtain(self, arena, rounded_bytes);
+        if (self->fault)
+            return self->fault;
+        if (!*block || !torch_reserve_blocks(self, 1)) {
+            if (*block)
+                torch_free_insert(self, *block);
+            self->num_ooms++;
+            return STATUS_NO_MEMORY;
+        }
+    }
+    divide(self, *block, rounded_bytes);
+    return STATUS_OK;
 }
 
 static uint32_t arena_for(struct torch *self, const struct policy_request *request, bool small,
@@ -105,35 +162,59 @@ static uint32_t arena_for(struct torch *self, const struct policy_request *reque
     return self->last_arena[small];
 }
 
+/* Marks the block as handed out and counts it. */
+static inline void hand_out(struct torch *self, uint32_t block,
+                            const struct policy_request *request, enum torch_kind kind,
+                            struct policy_block *out)
+{
+    struct span *span = &self->spans.at[block];
+    struct torch_block *extra = &self->blocks[block];
+    struct policy_totals *totals = &self->base.totals;
+    uint64_t requested_bytes = request->bytes;
+    uint64_t bytes = span->bytes;
+    span->used = 1;
+    extra->requested_bytes = requested_bytes;
+    extra->retired = false;
+    torch_usage_add(self->usage, kind, bytes, requested_bytes);
+    if (bytes >= self->settings.max_split_bytes)
+        torch_count(&self->oversize_allocations, 1);
+    totals->live_bytes += requested_bytes;
+    totals->granted_bytes += bytes;
+    totals->live_blocks++;
+    out->address = span->address;
+    out->granted_bytes = bytes;
+    out->cookie = block;
+}
+
 static enum status torch_alloc(struct policy *base, const struct policy_request *request,
                                struct policy_block *out)
 {
     struct torch *self = torch_of(base);
     deferred_poll(&self->deferred);
     uint64_t rounded_bytes = torch_round(&self->settings, request->bytes);
+    bool small = rounded_bytes <= TORCH_SMALL_BYTES;
     bool failed = !torch_reserve_blocks(self, 2);
-    uint32_t arena =
-        failed ? 0 : arena_for(self, request, rounded_bytes <= TORCH_SMALL_BYTES, &failed);
+    uint32_t arena = failed ? 0 : arena_for(self, request, small, &failed);
     if (failed)
         return STATUS_HOST_MEMORY;
-    uint32_t block = torch_find(self, arena, rounded_bytes);
+    uint32_t block = self->settings.expandable ? 0 : take(self, arena, rounded_bytes);
     if (!block) {
-        block = obtain(self, arena, rounded_bytes);
-        if (self->fault)
-            return self->fault;
-        if (!block || !torch_reserve_blocks(self, 1)) {
-            if (block)
-                torch_free_insert(self, block);
-            self->num_ooms++;
-            return STATUS_NO_MEMORY;
-        }
+        enum status status = find_slowly(self, arena, rounded_bytes, &block);
+        if (status != STATUS_OK)
+            return status;
     }
-    divide(self, block, rounded_bytes);
-    hand_out(self, block, request->bytes);
-    out->address = self->spans.at[block].address;
-    out->granted_bytes = self->spans.at[block].bytes;
-    out->cookie = block;
+    hand_out(self, block, request, small ? TORCH_SMALL : TORCH_LARGE, out);
     return STATUS_OK;
+}
+
+/* The totals of a block that the program lets go. */
+static inline void let_go(struct torch *self, uint64_t bytes, uint64_t requested_bytes)
+{
+    struct policy_totals *totals = &self->base.totals;
+    self->oversize_allocations.current -= bytes >= self->settings.max_split_bytes;
+    totals->live_bytes -= requested_bytes;
+    totals->granted_bytes -= bytes;
+    totals->live_blocks--;
 }
 
 /* The program let go of the block: no longer allocated, still active. */
@@ -145,46 +226,102 @@ static void torch_retire(struct policy *base, const struct policy_block *given)
     if (extra->retired)
         return;
     uint64_t bytes = self->spans.at[block].bytes;
-    enum torch_kind kind = torch_kind_of(self, self->spans.at[block].owner);
-    struct policy_totals *totals = &self->base.totals;
     extra->retired = true;
-    torch_subtract(self, TORCH_ALLOCATION, kind, 1);
-    torch_subtract(self, TORCH_ALLOCATED_BYTES, kind, bytes);
-    self->oversize_allocations.current -= bytes >= self->settings.max_split_bytes;
-    totals->live_bytes -= extra->requested_bytes;
-    totals->granted_bytes -= bytes;
-    totals->pending_bytes += bytes;
-    totals->live_blocks--;
+    let_go(self, bytes, extra->requested_bytes);
+    torch_usage_retire(self->usage, torch_kind_of(self, self->spans.at[block].owner), bytes);
+    self->base.totals.pending_bytes += bytes;
+}
+
+/* Takes `right` out of the chain of its segment: `left` before it has the bytes of both. */
+static inline void link_past(struct torch *self, uint32_t left, uint32_t right)
+{
+    struct span *at = self->spans.at;
+    uint32_t next = at[right].next;
+    at[left].next = next;
+    if (next)
+        at[next].previous = left;
+    spans_drop(&self->spans, right);
+    self->merges++;
+}
+
+/* A block was freed and merged with so many free neighbours: the inactive parts of divided
+ * segments, by the net, as the real one counts. */
+static inline void count_freed(struct torch *self, enum torch_kind kind, bool is_divided,
+                               int joined, uint64_t own_bytes, uint64_t joined_bytes)
+{
+    torch_change(self, TORCH_INACTIVE_SPLIT, kind, is_divided - joined);
+    if (is_divided)
+        torch_add(self, TORCH_INACTIVE_SPLIT_BYTES, kind, own_bytes);
+    else
+        torch_subtract(self, TORCH_INACTIVE_SPLIT_BYTES, kind, joined_bytes);
+}
+
+/* Makes a block free whose segment does not grow. A free neighbour takes it in and keeps its
+ * place in the free set if it can. */
+static inline void put_back(struct torch *self, uint32_t block, enum torch_kind kind)
+{
+    struct span *at = self->spans.at;
+    struct torch_arena *arena = self->arenas[at[block].owner];
+    uint32_t next = at[block].next;
+    uint32_t previous = at[block].previous;
+    uint64_t own_bytes = at[block].bytes;
+    uint64_t bytes = own_bytes;
+    bool joins_next = !at[next].used; /* record 0, no neighbour, is used */
+    bool joins_previous = !at[previous].used;
+    uint32_t into = joins_previous ? previous : block;
+    at[block].used = 0;
+    arena->free_bytes += own_bytes;
+    if (joins_previous) {
+        policy_hole_removed(&self->base, at[previous].bytes);
+        bytes += at[previous].bytes;
+        if (joins_next)
+            span_index_remove(&arena->index, at, next);
+    }
+    if (joins_next) {
+        policy_hole_removed(&self->base, at[next].bytes);
+        bytes += at[next].bytes;
+    }
+    if (joins_previous || joins_next)
+        span_index_move(&arena->index, at, joins_previous ? previous : next, into, bytes);
+    else
+        span_index_insert(&arena->index, at, block);
+    if (joins_next)
+        link_past(self, block, next);
+    if (joins_previous)
+        link_past(self, previous, block);
+    if (self->ages)
+        self->blocks[into].collected_at = self->pools[arena->pool].calls[arena->small];
+    bool is_divided = (at[into].previous | at[into].next) != 0;
+    if (!is_divided)
+        self->base.totals.releasable_bytes += bytes;
+    policy_hole_added(&self->base, bytes);
+    count_freed(self, kind, is_divided, joins_previous + joins_next, own_bytes, bytes - own_bytes);
 }
 
 /* Nobody uses the block any more: it is free, merged with its neighbours. */
+static inline void make_free(struct torch *self, uint32_t block, enum torch_kind kind,
+                             uint64_t bytes)
+{
+    torch_usage_remove(self->usage, kind, bytes, self->blocks[block].requested_bytes);
+    if (!self->settings.expandable) {
+        put_back(self, block, kind);
+        return;
+    }
+    self->spans.at[block].used = 0;
+    torch_merge(self, block, self->spans.at[block].previous);
+    torch_merge(self, block, self->spans.at[block].next);
+    torch_free_insert(self, block);
+}
+
+/* The same for a block that was pending. */
 void torch_complete(void *torch, uint32_t block)
 {
     struct torch *self = torch;
-    struct span *at = self->spans.at;
-    enum torch_kind kind = torch_kind_of(self, at[block].owner);
-    uint64_t bytes = at[block].bytes;
-    uint64_t requested_bytes = self->blocks[block].requested_bytes;
-    int64_t net_blocks = 0;
-    int64_t net_bytes = 0;
-    at[block].used = 0;
+    enum torch_kind kind = torch_kind_of(self, self->spans.at[block].owner);
+    uint64_t bytes = self->spans.at[block].bytes;
     self->base.totals.pending_bytes -= bytes;
-    uint64_t before = torch_merge(self, block, at[block].previous);
-    uint64_t after = torch_merge(self, block, at[block].next);
-    net_blocks -= (before != 0) + (after != 0);
-    net_bytes -= (int64_t)(before + after);
-    if (at[block].previous || at[block].next) {
-        net_blocks++;
-        net_bytes += (int64_t)at[block].bytes;
-    }
-    torch_free_insert(self, block);
-    if (!torch_is_expandable(self, block)) {
-        torch_change(self, TORCH_INACTIVE_SPLIT, kind, net_blocks);
-        torch_change(self, TORCH_INACTIVE_SPLIT_BYTES, kind, net_bytes);
-    }
-    torch_subtract(self, TORCH_ACTIVE, kind, 1);
-    torch_subtract(self, TORCH_ACTIVE_BYTES, kind, bytes);
-    torch_subtract(self, TORCH_REQUESTED_BYTES, kind, requested_bytes);
+    torch_usage_unretire(self->usage, kind, bytes);
+    make_free(self, block, kind, bytes);
 }
 
 static enum status torch_free(struct policy *base, const struct policy_block *given,
@@ -192,14 +329,20 @@ static enum status torch_free(struct policy *base, const struct policy_block *gi
 {
     struct torch *self = torch_of(base);
     uint32_t block = (uint32_t)given->cookie;
-    bool told = self->blocks[block].retired; /* then the caller says when it is complete */
+    const struct torch_block *extra = &self->blocks[block];
     (void)stream;
-    torch_retire(base, given);
-    if (told)
+    if (extra->retired) { /* then the caller says when it is complete */
         deferred_forget(&self->deferred, block);
-    else if (deferred_let_go(&self->deferred, block))
-        return STATUS_OK;
-    torch_complete(self, block);
+        torch_complete(self, block);
+    } else if (!deferred_is_used(&self->deferred, block)) {
+        const struct span *span = &self->spans.at[block];
+        let_go(self, span->bytes, extra->requested_bytes);
+        make_free(self, block, torch_kind_of(self, span->owner), span->bytes);
+    } else {
+        torch_retire(base, given);
+        if (!deferred_let_go(&self->deferred, block))
+            torch_complete(self, block);
+    }
     return self->fault;
 }
 
@@ -333,6 +476,7 @@ static enum status torch_create(const struct policy_context *context, const void
     self->last_arena[0] = UINT32_MAX;
     self->last_arena[1] = UINT32_MAX;
     self->limited = values->common.limit_bytes || settings.fraction > 0;
+    self->ages = self->limited && settings.gc_threshold > 0;
     self->allowed_bytes = allowed(values->common.limit_bytes, settings.fraction, total_bytes);
     *out = &self->base;
     return STATUS_OK;

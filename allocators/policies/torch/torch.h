@@ -5,6 +5,7 @@
  *   blocks.c      records of blocks, split and merge, free sets
  *   segments.c    driver allocations: made, given back, collected
  *   expandable.c  growing virtual ranges, mapped by pages
+ *   usage.h       statistics that change at every request
  *   report.c      statistics, walk, validate, servable
  *   torch.c       the order of decisions in malloc and free
  *
@@ -18,6 +19,7 @@
 #include "allocators/base/span.h"
 #include "allocators/base/span_index.h"
 #include "allocators/deferred.h"
+#include "allocators/policies/torch/usage.h"
 #include "allocators/policy.h"
 
 #define TORCH_MIN_BLOCK_BYTES     UINT64_C(512)
@@ -58,18 +60,18 @@ enum status torch_settings_read(const struct torch_values *values, struct torch_
 
 /* Kept for all blocks, and for the small and the large pool apart. */
 enum torch_stat {
-    TORCH_ALLOCATION,
     TORCH_SEGMENT,
-    TORCH_ACTIVE,
     TORCH_INACTIVE_SPLIT,
-    TORCH_ALLOCATED_BYTES,
     TORCH_RESERVED_BYTES,
-    TORCH_ACTIVE_BYTES,
     TORCH_INACTIVE_SPLIT_BYTES,
+    TORCH_COUNTED, /* the rest is worked out from the usage, when asked for */
+    TORCH_ALLOCATION = TORCH_COUNTED,
+    TORCH_ALLOCATED_BYTES,
+    TORCH_ACTIVE,
+    TORCH_ACTIVE_BYTES,
     TORCH_REQUESTED_BYTES,
     TORCH_STAT_COUNT
 };
-enum torch_kind { TORCH_ALL, TORCH_SMALL, TORCH_LARGE, TORCH_KIND_COUNT };
 
 struct torch_counter {
     uint64_t current, peak, allocated; /* freed = allocated - current */
@@ -119,6 +121,7 @@ struct torch {
     struct torch_settings settings;
     uint64_t allowed_bytes; /* UINT64_MAX: no limit was set */
     bool limited;
+    bool ages;         /* a limit and a threshold are set: blocks are collected by age */
     enum status fault; /* of the backing, other than REFUSED: ends the run */
 
     struct spans spans; /* blocks: spans and, beside them, the rest */
@@ -140,18 +143,32 @@ struct torch {
 
     struct deferred deferred;
 
-    struct torch_counter stats[TORCH_STAT_COUNT][TORCH_KIND_COUNT];
+    struct torch_usage usage[TORCH_KIND_COUNT];
+    struct torch_counter stats[TORCH_COUNTED][TORCH_KIND_COUNT];
     uint64_t num_alloc_retries, num_ooms, num_device_alloc, num_device_free;
     uint64_t num_sync_all_streams, splits, merges, flushes;
     struct torch_counter oversize_allocations, oversize_segments;
 };
 
 /* settings.c */
-uint64_t torch_round(const struct torch_settings *settings, uint64_t bytes);
+uint64_t torch_round_divided(const struct torch_settings *settings, uint64_t bytes);
+static inline uint64_t torch_round(const struct torch_settings *settings, uint64_t bytes)
+{
+    if (settings->has_divisions)
+        return torch_round_divided(settings, bytes);
+    return size_round_up(bytes, TORCH_MIN_BLOCK_BYTES);
+}
 uint64_t torch_device_request(const struct torch_settings *settings, uint64_t rounded_bytes);
 
 /* blocks.c */
-bool torch_reserve_blocks(struct torch *self, uint32_t wanted);
+bool torch_grow_blocks(struct torch *self, uint32_t wanted);
+static inline bool torch_reserve_blocks(struct torch *self, uint32_t wanted)
+{
+    if (__builtin_expect(self->spans.spare_count >= wanted && self->block_room >= self->spans.count,
+                         1))
+        return true;
+    return torch_grow_blocks(self, wanted);
+}
 uint32_t torch_arena_of(struct torch *self, uint32_t stream, uint32_t pool, bool small,
                         bool *failed);
 void torch_blocks_close(struct torch *self);
@@ -164,7 +181,6 @@ uint64_t torch_merge(struct torch *self, uint32_t block, uint32_t other);
 uint32_t torch_fitting(const struct torch *self, uint32_t arena, uint64_t rounded_bytes);
 uint32_t torch_find(struct torch *self, uint32_t arena, uint64_t rounded_bytes);
 uint64_t torch_releasable(const struct torch *self, uint32_t block);
-bool torch_should_split(const struct torch *self, uint32_t block, uint64_t rounded_bytes);
 
 /* segments.c */
 uint32_t torch_segment_new(struct torch *self, uint64_t address, uint64_t bytes, uint32_t arena,
@@ -186,6 +202,8 @@ void torch_unmapped_remove(struct torch *self, uint32_t block);
 void torch_complete(void *torch, uint32_t block); /* a deferred_complete */
 
 /* report.c */
+struct torch_counter torch_statistic(const struct torch *self, enum torch_stat stat,
+                                     enum torch_kind kind);
 void torch_stats(const struct policy *base, struct policy_stats *out);
 void torch_walk(const struct policy *base, policy_visit *visit, void *argument);
 enum status torch_validate(const struct policy *base, struct error *error);
@@ -238,12 +256,33 @@ static inline void torch_change(struct torch *self, enum torch_stat stat, enum t
 /* The segment that a block lies in grows by pages. */
 static inline bool torch_is_expandable(const struct torch *self, uint32_t block)
 {
-    return self->segments[self->blocks[block].segment].expandable;
+    return self->settings.expandable && self->segments[self->blocks[block].segment].expandable;
 }
 
 static inline uint64_t torch_page_bytes(const struct torch *self, const struct torch_arena *arena)
 {
     return arena->small ? TORCH_SMALL_SEGMENT_BYTES : self->settings.large_segment_bytes;
+}
+
+/* Whether a request takes a block of `bytes`, which is not smaller: not one too large to be
+ * split, unless it is that large itself and leaves little of it. */
+static inline bool torch_accepts(const struct torch_settings *settings, uint64_t rounded_bytes,
+                                 uint64_t bytes)
+{
+    if (bytes < settings->max_split_bytes)
+        return true;
+    return rounded_bytes >= settings->max_split_bytes &&
+           bytes < rounded_bytes + settings->max_non_split_rounding_bytes;
+}
+
+/* Whether the rest of a block of `bytes` is cut off when a request takes it. */
+static inline bool torch_should_split(const struct torch *self, const struct torch_arena *arena,
+                                      uint64_t rounded_bytes, uint64_t bytes)
+{
+    uint64_t rest_bytes = bytes - rounded_bytes;
+    if (arena->small || self->settings.expandable)
+        return rest_bytes >= TORCH_MIN_BLOCK_BYTES;
+    return rest_bytes > TORCH_SMALL_BYTES && rounded_bytes < self->settings.max_split_bytes;
 }
 
 #endif
