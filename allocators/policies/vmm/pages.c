@@ -261,8 +261,11 @@ static uint32_t handle_pages(const struct vmm *self, const struct stretch *stret
     uint64_t share = stretch->room / VMM_SHARED_SHARE / self->page_bytes;
     if (!whole && most > share)
         most = share;
-    if (most > VMM_MOST_PAGES)
-        most = VMM_MOST_PAGES;
+    uint64_t cap = whole ? (stretch->end_whole - stretch->first_whole) / VMM_GIANT_SHARE : 0;
+    if (cap < VMM_MOST_PAGES)
+        cap = VMM_MOST_PAGES;
+    if (most > cap)
+        most = cap;
     return most < 2 ? 1 : (uint32_t)most;
 }
 

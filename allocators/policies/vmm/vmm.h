@@ -18,7 +18,8 @@
  *    It begins in the hole before the gap, so that a page that is held by a neighbour anyway
  *    is used to its end.
  * 5. Memory comes in handles, for a driver call costs the same for 2 and for 32 MiB. A handle
- *    that one block fills has up to 8 pages: it comes free with the block. One that neighbours
+ *    that one block fills has up to 8 pages, or 1/64 of a giant block: it comes free with the
+ *    block. One that neighbours
  *    share has up to 1/512 of what the device still has, so that those become single pages
  *    before memory becomes short.
  * 6. When the device has no more, or the limit is met, handles that lie wholly under holes are
@@ -52,6 +53,7 @@
 #define VMM_KINDS        3u
 #define VMM_MOST_PAGES   8u /* of one handle */
 #define VMM_SHARED_SHARE 512u
+#define VMM_GIANT_SHARE  64u
 
 enum vmm_mark {
     VMM_GAP,     /* free, no memory behind it */
