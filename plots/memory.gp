@@ -1,51 +1,76 @@
-# Memory over time of one workload: what the program holds live (grey), and for each policy what it
-# has reserved (above) and what the device charges for it (below). Policies that hold more than four
-# times the peak of live bytes all along would flatten the rest: they are named, not drawn.
-HEIGHT = 640
-policy_column = 1
+# Memory over time of one workload, a panel for each policy and one for policies whose curves are the
+# same: what the program holds live (grey), what the policy has reserved by its own count (black,
+# visible where it differs) and what the device charges for it (coloured). Below the names: the most
+# that the device charges, with the policy's mark where it comes first. All panels have one scale. What
+# holds more than four times the peak of live bytes does not set it: its curve lies on the upper edge as
+# long as it is above, and the number says how far.
 load 'plots/style.gp'
 
-first_policy = system(sprintf("awk -F, 'NR == 2 { print $1 }' '%s'", IN))
 # Is there a time in the recording?
 timed = int(system(sprintf("awk -F, 'NR > 1 && $3 + 0 > 0 { print 1; found = 1; exit } END { if (!found) print 0 }' '%s'", IN)))
 x = timed ? 3 : 2
 peak_live = system(sprintf("awk -F, 'NR > 1 && $4 + 0 > m { m = $4 } END { printf \"%%.0f\", m }' '%s'", IN)) + 0.0
-top = 4 * peak_live
 unit = peak_live >= 2 * GIB ? GIB : MIB
 unit_name = peak_live >= 2 * GIB ? 'GiB' : 'MiB'
 
-# The policies that stay below `top`, and a text that names the others with what they hold.
-shown(column) = system(sprintf("awk -F, -v top=%.0f -v c=%d 'NR > 1 { if (!($1 in m)) order[++n] = $1; if ($c + 0 > m[$1] + 0) m[$1] = $c } END { for (i = 1; i <= n; i++) if (m[order[i]] + 0 <= top) printf \"%%s \", order[i] }' '%s'", top, column, IN))
-others(column) = system(sprintf("awk -F, -v top=%.0f -v c=%d -v unit=%.0f -v name=%s 'NR > 1 { if (!($1 in m)) order[++n] = $1; if ($c + 0 > m[$1] + 0) m[$1] = $c } END { for (i = 1; i <= n; i++) if (m[order[i]] + 0 > top) printf \"%%s %%.1f %%s\\n\", order[i], m[order[i]] / unit, name }' '%s'", top, column, unit, unit_name, IN))
-has(list, name) = strstrt(' '.list.' ', ' '.name.' ') > 0
+GROUPS = system(sprintf("awk -v x=%d -v wide=34 -f plots/same.awk '%s'", x, IN))
+W = words(GROUPS) / 5
+head(w) = word(GROUPS, 5 * w - 4)
+names(w) = system(sprintf("echo '%s' | tr '~|' ' \\n'", word(GROUPS, 5 * w - 3)))
+reserved(w) = word(GROUPS, 5 * w - 2) + 0.0
+physical(w) = word(GROUPS, 5 * w - 1) + 0.0
+peak_at(w) = word(GROUPS, 5 * w) + 0.0
+# A device that charges nothing has no physical bytes: the peak is then that of what is reserved.
+peak(w) = physical(w) > 0 ? physical(w) : reserved(w)
+number(name) = (sum [i = 1:N] (word(POLICIES, i) eq name ? i : 0))
+lines_of(w) = int(system(sprintf("echo '%s' | tr '|' '\\n' | wc -l", word(GROUPS, 5 * w - 3))))
+
+top = peak_live
+lines = 1
+do for [w = 1:W] {
+    if (larger(reserved(w), physical(w)) <= 4 * peak_live) { top = larger(top, larger(reserved(w), physical(w))) }
+    lines = larger(lines, lines_of(w))
+}
+
+rest = key_add('live', GREY, 0, 1, 9)
+rest = key_add('reserved: what the policy holds, by its own count', '#000000', 0, 2, 1)
+rest = key_add('physical: what the device charges, in the policy''s colour', COLOUR[1], 0, 1, 1.8)
+rest = key_add('the most physical, in the policy''s mark', COLOUR[1], POINT[1], 1, 0)
+TITLE = 'memory of '.NAME.' over time'
+MOST_COLUMNS = 4
+ABOVE = 30 + 15 * lines
+BELOW = 50
+ROW = ABOVE + BELOW + (W <= 8 ? 190 : 130)
+GAP = 25
+load 'plots/grid.gp'
 
 # The end of the time axis is the end of the data.
 end_x = system(sprintf("awk -F, -v c=%d 'NR > 1 && $c + 0 > m { m = $c } END { print m + 0 }' '%s'", x, IN)) + 0.0
-thin(policy, column) = sprintf("< awk -v policy='%s' -v by=%d -v x=%d -v end=%.9g -v buckets=500 -f plots/thin.awk '%s'", policy, column, x, end_x, IN)
+thin(policy, column) = sprintf("< awk -v policy='%s' -v by=%d -v x=%d -v end=%.9g -v buckets=%d -f plots/thin.awk '%s'", policy, column, x, end_x, int((PITCH - GAP) / 1.5), IN)
+# The same as corners of one area, from 0 and back to it: gnuplot's fillsteps writes a path for each step.
+area(policy, column) = thin(policy, column).sprintf(" | awk -F, -v x=%d -v y=%d 'NR == 1 { print $x \",0\" } NR > 1 { print $x \",\" last } { last = $y; print $x \",\" last } END { print $x \",0\" }'", x, column)
 set xrange [0:end_x > 0 ? end_x : 1]
-set yrange [0:*]
-set offsets 0,0,graph 0.06,0
-set style fill solid noborder
-set multiplot title 'memory of '.NAME.' over time' font ',13'
-set lmargin at screen 0.075
-set rmargin at screen 0.80
-set ylabel sprintf('memory (%s)', unit_name)
-
-array PANEL[2] = ['reserved: what the policy holds, by its own count', 'physical: the pages that the device charges']
-do for [p = 1:2] {
-    column = 4 + p
-    list = shown(column)
-    set tmargin at screen (p == 1 ? 0.90 : 0.44)
-    set bmargin at screen (p == 1 ? 0.55 : 0.09)
-    set title PANEL[p]
-    if (p == 2) { set xlabel (timed ? 'time in the recording (s)' : 'event') } else { unset xlabel }
-    unset label 1
-    note = others(column)
-    if (strlen(note) > 0) { set label 1 "not drawn, too high:\n".note at screen 0.815, screen (p == 1 ? 0.90 - 0.0285 * (N + 2) : 0.44) left font ',9' textcolor rgb '#666666' }
-    if (p == 1) { set key at screen 0.815, screen 0.90 left top vertical maxrows 30 } else { unset key }
-    plot thin(first_policy, 4) using x:($4 / unit) with fillsteps lc rgb GREY title 'live', \
-         for [i = 1:N] (has(list, word(POLICIES, i)) ? thin(word(POLICIES, i), column) : '/dev/null') \
-            using x:(column(column) / unit) with steps lw 1.6 dt dash(i) lc rgb colour(i) notitle, \
-         for [i = 1:N] NaN with lines lw 2.5 dt dash(i) lc rgb colour(i) title name_if_in_file(i)
+# About four numbers on each axis of time: a step of 1, 2 or 5 times a power of ten.
+power = end_x > 0 ? 10 ** floor(log10(end_x / 5)) : 1
+step = power * (end_x / 5 <= power ? 1 : end_x / 5 <= 2 * power ? 2 : end_x / 5 <= 5 * power ? 5 : 10)
+set xtics step
+set yrange [0:1.06 * top / unit]
+# A number with two decimals where it is small, with none where it is large.
+short(value) = value < 10 ? sprintf('%.2f', value) : value < 1000 ? sprintf('%.1f', value) : sprintf('%.0f', value)
+inside(bytes) = (bytes < 1.03 * top ? bytes : 1.03 * top) / unit
+# With an outline, since a peak narrower than a pixel would fade.
+set style fill solid border lc rgb GREY
+do for [w = 1:W] {
+    eval panel(w)
+    i = number(head(w))
+    set title sprintf("%s\n%s %s, %s × live%s", names(w), short(peak(w) / unit), unit_name, short(peak(w) / peak_live), \
+        peak(w) > 1.06 * top ? ': above the scale' : '') font ',10'
+    if (lowest(w)) { set xlabel (timed ? 'time in the recording (s)' : 'event') } else { unset xlabel }
+    if (leftmost(w)) { set ylabel sprintf('memory (%s)', unit_name); set format y '%g' } else { unset ylabel; set format y '' }
+    plot area(head(w), 4) using 1:($2 / unit) with filledcurves closed lc rgb GREY lw 1 notitle, \
+         thin(head(w), 5) using x:(inside($5)) with steps lw 1 dt 2 lc rgb '#000000' notitle, \
+         thin(head(w), 6) using x:(inside($6)) with steps lw 1.8 lc rgb colour(i) notitle, \
+         '+' every ::::0 using (peak_at(w)):(physical(w) > 0 ? inside(physical(w)) : NaN) with points pt point(i) ps 1 lc rgb colour(i) notitle
+    unset label 1000
 }
-unset multiplot
+load 'plots/key.gp'

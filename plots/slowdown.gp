@@ -1,45 +1,74 @@
 # Slowdown against capacity: how much longer the program takes than with an allocator that costs
 # nothing, at capacities from exactly its live peak to twice that. Slowdown 1.01 is drawn as 1 %; the
 # scale is by factors, since policies lie between a hundredth of a percent and many times. What costs
-# less than 0.001 % lies on the lower edge. A cross above: the program did not finish (DNF) at that
-# capacity; crosses of several policies stand below each other.
-TITLE = 'slowdown against capacity (time lost to the allocator; a cross: did not finish)'
-shown_by = 4
-load 'plots/grid.gp'
+# less than 0.001 % lies on the lower edge. The capacities stand at equal distances, and the policies
+# beside each other at each, so that equal values are all seen. The rows above are one per policy, its
+# mark at their left: a cross where the program did not finish at that capacity.
+load 'plots/style.gp'
 
-passed(policy, workload) = sprintf("< awk -F, '$1 == \"%s\" && $2 == \"%s\" && $5 != \"false\" && $5 != \"0\" && $4 != \"\"' '%s'", workload, policy, IN)
-failed(policy, workload) = sprintf("< awk -F, '$1 == \"%s\" && $2 == \"%s\" && ($5 == \"false\" || $5 == \"0\")' '%s'", workload, policy, IN)
+PANELS = values(1, 4)
+W = words(PANELS)
+SHOWN = values(2, 1)
+M = key_policies(SHOWN, 1.4)
+rest = key_add('did not finish', '#444444', 2, 1, 0)
+CAPACITIES = system(sprintf("awk -F, 'NR > 1 && !seen[$3 + 0]++ { print $3 + 0 }' '%s' | sort -n | paste -sd ' '", IN))
+C = words(CAPACITIES)
+
+# The rows of a policy at a workload: number of the capacity, time lost as slowdown. `how` is the
+# awk condition for them.
+rows(policy, workload, how) = sprintf("< awk -F, -v list='%s' 'BEGIN { n = split(list, c, \" \"); for (i = 1; i <= n; i++) at[c[i]] = i } $1 == \"%s\" && $2 == \"%s\" && (%s) { print at[$3 + 0] \",\" $4 }' '%s'", \
+    CAPACITIES, workload, policy, how, IN)
+PASSED = '$5 != "false" && $5 != "0" && $4 != ""'
+FAILED = '$5 == "false" || $5 == "0"'
 most = system(sprintf("awk -F, 'NR > 1 && $4 + 0 > m { m = $4 } END { print m + 0 }' '%s'", IN)) + 0.0
+
+TITLE = 'time lost to the allocator, by capacity of the card'
+MOST_COLUMNS = 4
+# The rows above take 10 pixels for each policy, and no less than the words beside them need.
+STRIP = larger(100, 10 * (M + 1))
+ROW = 260 + STRIP
+ABOVE = 30
+BELOW = 55
+GAP = 22
+load 'plots/grid.gp'
 
 LOW = 0.001
 lost(slowdown) = slowdown - 1 > LOW / 100 ? 100 * (slowdown - 1) : LOW
 decades = int(ceil(log10(lost(most) / LOW)))
 if (decades < 1) { decades = 1 }
 if (decades > 8) { decades = 8 }
-# All panels have one scale, with room above it for the crosses.
-room = 0.3 + 0.045 * N * decades
+# All panels have one scale, with a row for each policy above it.
+room = decades * STRIP / (ROW - ABOVE - BELOW - 1.0 * STRIP)
 top = LOW * 10 ** (decades + room)
-place(i) = LOW * 10 ** (decades + room * (1 - i / (N + 1.0)))
+row_of(k) = LOW * 10 ** (decades + room * (1 - k / (M + 1.0)))
+place(c, k) = c + (M > 1 ? 0.6 * ((k - 1.0) / (M - 1) - 0.5) : 0)
 
 set logscale y
 set yrange [LOW / 1.5:top]
-# All panels have the same scale: its labels stand on the left only, and none beside the crosses.
 array TICK[9] = ['0.001 %%', '0.01 %%', '0.1 %%', '1 %%', '10 %%', '100 %%', '1000 %%', '10000 %%', '100000 %%']
-set xrange [0.96:2.04]
-set xtics 1,0.25,2 format '%.2f'
-unset key
+set xrange [0:C + 0.5]
+set xtics scale 0.5 ('' 1)
+do for [c = 1:C] { if (C <= 8 || c % parts(C, 8) == 1) { set xtics add (sprintf('%.4g', word(CAPACITIES, c) + 0.0) c) } else { set xtics add ('' c) } }
+set arrow 1 from graph 0, first LOW * 10 ** decades to graph 1, first LOW * 10 ** decades nohead lc rgb '#999999' lw 1
+do for [c = 1:C - 1] { set arrow c + 1 from c + 0.5, graph 0 to c + 0.5, graph 1 nohead back lc rgb '#EEEEEE' }
 do for [w = 1:W] {
     eval panel(w)
     workload = word(PANELS, w)
     set title workload
     if (lowest(w)) { set xlabel 'capacity / peak of live bytes' } else { unset xlabel }
-    if (leftmost(w)) { set ylabel 'time lost' } else { unset ylabel }
+    # All panels have the same scale: its labels stand on the left only, and none beside the crosses.
+    unset label 2; unset label 3
+    if (leftmost(w)) {
+        middle = LOW * 10 ** (decades + room / 2)
+        set label 2 'did not finish' at screen across(16), first middle center rotate textcolor rgb '#222222'
+        set label 3 'time lost' at screen across(16), first LOW * 10 ** (decades / 2.0) center rotate textcolor rgb '#222222'
+    }
     set ytics ('' LOW)
     do for [d = 0:decades] { set ytics add ((leftmost(w) ? TICK[d + 1] : '') LOW * 10 ** d) }
-    plot for [i = 1:N] passed(word(POLICIES, i), workload) using 3:(lost($4)) with linespoints lw 1.6 dt dash(i) pt point(i) ps 0.6 lc rgb colour(i) notitle, \
-         for [i = 1:N] failed(word(POLICIES, i), workload) using 3:(place(i)) with points pt 2 ps 0.6 lw 1.4 lc rgb colour(i) notitle
+    plot for [k = 1:M] rows(KEY_NAME[k], workload, PASSED) using (place($1, k)):(lost($2)) \
+            with linespoints lw 1 dt KEY_DASH[k] pt KEY_POINT[k] ps 0.65 lc rgb KEY_COLOUR[k] notitle, \
+         for [k = 1:M] rows(KEY_NAME[k], workload, FAILED) using 1:(row_of(k)) with points pt 2 ps 0.55 lw 1.3 lc rgb KEY_COLOUR[k] notitle, \
+         for [k = 1:M] '+' every ::::0 using (0.3):(row_of(k)) with points pt KEY_POINT[k] ps 0.65 lc rgb KEY_COLOUR[k] notitle
+    unset label 1000
 }
-eval key_only
-plot for [i = 1:N] NaN with linespoints lw 1.6 dt dash(i) pt point(i) ps 0.8 lc rgb colour(i) title name_if_in_file(i), \
-     NaN with points pt 2 ps 0.7 lw 1.5 lc rgb '#444444' title 'did not finish'
-unset multiplot
+load 'plots/key.gp'

@@ -2,29 +2,21 @@
 # script from the root of the repository and gives it
 #   IN         the CSV file (plots/clean.awk has been over it)
 #   OUT, TERM  the file to write, and svg or png
-#   POLICIES   all policies of the run, in its order: a policy has one colour in all figures
+#   POLICIES   all policies of the run, in its order: a policy has one style in all figures
 #   NAME       the workload, for figures of one workload
-# A script sets HEIGHT before it loads this.
+# A script loads this, sets what grid.gp asks for, and loads that.
 
-WIDTH = 1000
-if (TERM eq 'png') {
-    set terminal pngcairo size WIDTH,HEIGHT font 'DejaVu Sans,10' background rgb 'white'
-} else {
-    set terminal svg size WIDTH,HEIGHT font 'DejaVu Sans,12' background rgb 'white'
-}
-set termoption noenhanced # an underscore is an underscore
-set output OUT
 set encoding utf8
 set datafile separator ','
 set datafile missing ''
 
-# Okabe and Ito's colours, told apart with every kind of colour vision, then darker ones of the
-# same kind; beyond eight a dash tells them apart.
+# Colours after Okabe and Ito, told apart with every kind of colour vision. There are eight, eleven
+# marks and four dashes: colour and mark together repeat after 88 policies, colour and dash after 32.
 array COLOUR[8] = ['#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9', '#7A4B00', '#000000']
-array POINT[8] = [7, 5, 9, 13, 11, 15, 6, 4]
+array POINT[11] = [7, 5, 9, 13, 11, 6, 4, 8, 12, 10, 3]
 colour(i) = COLOUR[(i - 1) % 8 + 1]
-point(i) = POINT[(i - 1) % 8 + 1]
-dash(i) = (i - 1) / 8 + 1
+point(i) = POINT[(i - 1) % 11 + 1]
+dash(i) = (i - 1) / 8 % 4 + 1
 GREY = '#D9D9D9'
 N = words(POLICIES)
 
@@ -33,8 +25,8 @@ set tics nomirror out scale 0.5 textcolor rgb '#222222'
 set grid y lc rgb '#E4E4E4' lw 1 lt 1
 set title offset 0,-0.6 font ',11' textcolor rgb '#222222'
 set xlabel textcolor rgb '#222222'
-set ylabel offset 0.5,0 textcolor rgb '#222222'
-set key Left reverse samplen 1.6 spacing 1.15 textcolor rgb '#222222'
+set ylabel textcolor rgb '#222222'
+unset key
 
 GIB = 1024.0 ** 3
 MIB = 1024.0 ** 2
@@ -42,9 +34,21 @@ MIB = 1024.0 ** 2
 # The rows of IN in which the first column, or the first two, hold a value.
 rows1(value) = sprintf("< awk -F, '$1 == \"%s\"' '%s'", value, IN)
 rows2(first, second) = sprintf("< awk -F, '$1 == \"%s\" && $2 == \"%s\"' '%s'", first, second, IN)
+# The different values of column c, in the order of the file, where column `shown_by` is not empty.
+values(c, shown_by) = system(sprintf("awk -F, 'NR > 1 && $%d != \"\" && !seen[$%d]++ { printf \"%%s \", $%d }' '%s'", shown_by, c, c, IN))
+# Is `name` a word of `list`; the larger of two; a quotient of whole numbers, upwards.
+has(list, name) = strstrt(' '.list.' ', ' '.name.' ') > 0
+larger(a, b) = a > b ? a : b
+parts(a, b) = (a + b - 1) / b
 
-# The name of policy i where column `policy_column` of IN holds it; nothing, and so no entry in the
-# key, where this figure has no number for it.
-if (!exists("policy_column")) policy_column = 2
-IN_FILE = ' '.system(sprintf("awk -F, -v c=%d 'NR > 1 && !seen[$c]++ { printf \"%%s \", $c }' '%s'", policy_column, IN))
-name_if_in_file(i) = strstrt(IN_FILE, ' '.word(POLICIES, i).' ') > 0 ? word(POLICIES, i) : ''
+# The key: one entry for each policy that IN has something of; a script may add to it or write its
+# own. A mark or a width of 0 is not drawn.
+array KEY_NAME[N + 4]
+array KEY_COLOUR[N + 4]
+array KEY_POINT[N + 4]
+array KEY_DASH[N + 4]
+array KEY_WIDTH[N + 4]
+K = 0
+key_add(name, rgb, mark, dashes, width) = (K = K + 1, KEY_NAME[K] = name, KEY_COLOUR[K] = rgb, KEY_POINT[K] = mark, KEY_DASH[K] = dashes, KEY_WIDTH[K] = width, K)
+# All policies in `list`, with lines of `width`; gives how many.
+key_policies(list, width) = (sum [i = 1:N] (has(list, word(POLICIES, i)) ? key_add(word(POLICIES, i), colour(i), point(i), dash(i), width) > 0 : 0))

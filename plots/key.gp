@@ -1,0 +1,23 @@
+# Draws the key that style.gp collected where grid.gp made room for it, and ends the figure. gnuplot's
+# own key leaves entries out where it finds too little room; this one is laid out by hand.
+unset border; unset tics; unset grid; unset xlabel; unset ylabel; unset title; unset label; unset arrow; unset object
+unset logscale
+set xrange [0:1]
+set yrange [0:1]
+set lmargin at screen 0; set rmargin at screen 1; set bmargin at screen 0; set tmargin at screen 1
+sample = KEY_LEFT
+key_top = KEY_INSIDE ? from_above(W + 1) + 30 : TOP + ROW * ROWS + 15
+do for [k = 1:K] {
+    if (k > 1 && (k - 1) % KEY_ROWS == 0) { sample = sample + column_width((k - 1) / KEY_ROWS, KEY_ROWS) }
+    row = high(key_top + (k - 1) % KEY_ROWS * KEY_ROW)
+    if (KEY_WIDTH[k] > 0) {
+        set arrow k from screen across(sample), screen row to screen across(sample + 34), screen row nohead \
+            lc rgb KEY_COLOUR[k] lw KEY_WIDTH[k] dt KEY_DASH[k]
+    }
+    if (KEY_POINT[k] > 0) {
+        set label N + 10 + k '' at screen across(sample + 17), screen row point pt KEY_POINT[k] ps 0.9 lc rgb KEY_COLOUR[k]
+    }
+    set label k KEY_NAME[k] at screen across(sample + 42), screen row left textcolor rgb '#222222'
+}
+plot NaN notitle
+unset multiplot

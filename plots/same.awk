@@ -1,0 +1,41 @@
+# Policies of a series whose curves are the same, drawn as one. Prints for each group, in the order of
+# the file: its first policy, all its names (joined with ", ", wrapped at `wide` letters; a blank is
+# written ~ and a new line |), the most reserved and the most physical bytes, and where on the axis
+# (column `x`) the latter comes first. Policies that never hold a page, beside others that do, are left
+# out. Two curves are the same when every row is.
+BEGIN { FS = "," }
+NR == 1 { next }
+{
+    if (!($1 in rows)) policy[++policies] = $1
+    row[$1, ++rows[$1]] = $2 FS $5 FS $6
+    if ($5 + 0 > reserved[$1] + 0) reserved[$1] = $5
+    if ($6 + 0 > physical[$1] + 0) { physical[$1] = $6; at[$1] = $x }
+    if ($6 + 0 > any) any = $6 + 0
+}
+function same(a, b,    i) {
+    if (rows[a] != rows[b] || reserved[a] != reserved[b] || physical[a] != physical[b]) return 0
+    for (i = 1; i <= rows[a]; i++) if (row[a, i] != row[b, i]) return 0
+    return 1
+}
+END {
+    for (p = 1; p <= policies; p++) {
+        name = policy[p]
+        if (any && physical[name] + 0 == 0) continue
+        for (g = 1; g <= groups; g++) if (same(first[g], name)) break
+        if (g > groups) {
+            first[++groups] = name
+            names[g] = name
+            long[g] = length(name)
+        } else if (long[g] + length(name) + 2 > wide) {
+            names[g] = names[g] ",|" name
+            long[g] = length(name)
+        } else {
+            names[g] = names[g] ",~" name
+            long[g] += length(name) + 2
+        }
+    }
+    for (g = 1; g <= groups; g++) {
+        name = first[g]
+        printf "%s %s %.0f %.0f %.9f\n", name, names[g], reserved[name], physical[name], at[name]
+    }
+}
