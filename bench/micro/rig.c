@@ -12,16 +12,26 @@ const char *rig_spec(const struct policy_ops *ops, char *text, size_t text_bytes
     return text;
 }
 
+static enum status make_on(struct rig *rig, const char *device, struct error *error)
+{
+    enum status status = device_open_text(device, &rig->device, error);
+    if (status != STATUS_OK)
+        return status;
+    struct policy_context context = {.backing = rig->device->backing, .host = &rig->host};
+    return registry_create(&rig->spec, &context, &rig->policy, error);
+}
+
 enum status rig_open(struct rig *rig, const char *spec, struct error *error)
 {
     *rig = (struct rig){0};
     enum status status = spec_parse(spec, &rig->spec, error);
     if (status != STATUS_OK)
         return status;
-    status = device_open_text("sim:profile=bump", &rig->device, error);
-    if (status == STATUS_OK) {
-        struct policy_context context = {.backing = rig->device->backing, .host = &rig->host};
-        status = registry_create(&rig->spec, &context, &rig->policy, error);
+    status = make_on(rig, "sim:profile=bump", error);
+    if (status == STATUS_UNSUPPORTED) {
+        device_close(rig->device);
+        rig->device = NULL;
+        status = make_on(rig, "sim:profile=h100", error);
     }
     if (status != STATUS_OK)
         rig_close(rig);

@@ -1,5 +1,6 @@
 /* One policy over the simulated device whose calls cost nothing (profile bump), ready to be
- * driven. */
+ * driven; over the H100's where it needs virtual memory or the driver's pool, which bump has
+ * not: warm, such a policy makes few calls or the pool is what is measured. */
 #ifndef BENCH_MICRO_RIG_H
 #define BENCH_MICRO_RIG_H
 
