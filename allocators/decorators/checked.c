@@ -85,12 +85,19 @@ static size_t place(const struct checked *self, uint64_t address)
     return low;
 }
 
+/* Within `retired` below `most`: a retired block may be counted or not, as the policy imitates. */
+static bool between(uint64_t value, uint64_t most, uint64_t retired)
+{
+    return value <= most && value >= most - retired;
+}
+
 /* Rule 4: what the walk shows, against the record. */
 struct compare {
     const struct checked *self;
     uint64_t used_bytes, free_bytes, pending_bytes, overhead_bytes;
     uint64_t end;
     size_t seen; /* live blocks met so far */
+    size_t at;   /* in the record: that many were met or are retired */
     char problem[200];
 };
 
@@ -114,7 +121,11 @@ static bool compare_range(void *argument, const struct policy_range *range)
     if (range->state != POLICY_RANGE_USED)
         return true;
     compare->used_bytes += range->bytes;
-    size_t at = compare->seen++;
+    compare->seen++;
+    while (compare->at < self->count && self->shadows[compare->at].retired &&
+           self->shadows[compare->at].block.address < range->address)
+        compare->at++; /* shown as pending */
+    size_t at = compare->at++;
     if (at >= self->count || self->shadows[at].block.address < range->address ||
         self->shadows[at].block.address + self->shadows[at].block.granted_bytes > compare->end) {
         snprintf(compare->problem, sizeof compare->problem,
@@ -135,7 +146,8 @@ static enum status check_walk(struct checked *self)
         policy_walk(inner, compare_range, &compare);
         if (compare.problem[0])
             return corrupt(self, "%s", compare.problem);
-        if (compare.seen != self->count || compare.used_bytes != self->granted_bytes)
+        if (!between(compare.seen, self->count, self->retired_count) ||
+            !between(compare.used_bytes, self->granted_bytes, self->retired_granted_bytes))
             return corrupt(self,
                            "the walk shows %zu used ranges of %" PRIu64
                            " bytes, the live blocks are %zu of %" PRIu64,
@@ -153,12 +165,6 @@ static enum status check_walk(struct checked *self)
     struct error error = {""};
     enum status status = policy_validate(inner, &error);
     return status ? corrupt(self, "validate: %.300s", error.text) : STATUS_OK;
-}
-
-/* Between `least` and `most`: a retired block may be counted or not, as the policy imitates. */
-static bool between(uint64_t value, uint64_t most, uint64_t retired)
-{
-    return value <= most && value >= most - retired;
 }
 
 /* Rule 3 and, when due, rule 4. */

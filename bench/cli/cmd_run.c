@@ -133,8 +133,41 @@ static enum status set_option(void *argument, int key, const char *value, struct
     }
 }
 
+/* Whether two paths name one file, as far as that shows before they exist. */
+static bool same_path(const char *left, const char *right)
+{
+    while (strncmp(left, "./", 2) == 0)
+        left += 2;
+    while (strncmp(right, "./", 2) == 0)
+        right += 2;
+    return strcmp(left, right) == 0;
+}
+
+static enum status check_files(const struct run_arguments *self, struct error *error)
+{
+    const char *const paths[] = {self->files.json, self->files.csv, self->files.placements,
+                                 self->files.series, self->suite.output};
+    enum { COUNT = sizeof paths / sizeof *paths };
+    for (size_t i = 0; i < COUNT; i++) {
+        if (!paths[i])
+            continue;
+        if (!paths[i][0])
+            return error_set(error, STATUS_INVALID, "run: an output has an empty name; name a %s",
+                             i + 1 < COUNT ? "file, or - for standard output" : "folder");
+        for (size_t j = 0; j < i; j++)
+            if (paths[j] && strcmp(paths[i], "-") != 0 && same_path(paths[i], paths[j]))
+                return error_set(error, STATUS_INVALID,
+                                 "run: \"%s\" is named for two outputs; give each its own",
+                                 paths[i]);
+    }
+    return STATUS_OK;
+}
+
 static enum status check(const struct run_arguments *self, struct error *error)
 {
+    enum status status = check_files(self, error);
+    if (status)
+        return status;
     if (self->suite.policies.count == 0)
         return error_set(error, STATUS_INVALID,
                          "run: no policy given; add -p NAME (`allocrig list policies`), or name a "

@@ -1,5 +1,6 @@
 /* allocrig: finds the command, runs it, prints its error as one sentence, and turns its status
  * into the exit status. Nothing else in the program exits. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -75,6 +76,8 @@ static enum status run_command(int argc, char **argv, struct error *error)
 int main(int argc, char **argv)
 {
     struct error error = {{0}};
+    /* A file over the size limit is then a failed write like any other, with its sentence. */
+    signal(SIGXFSZ, SIG_IGN);
     enum status status = argc > 1 ? run_command(argc - 1, argv + 1, &error)
                                   : error_set(&error, STATUS_INVALID,
                                               "no command given; `allocrig help` lists them");

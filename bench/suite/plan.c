@@ -181,6 +181,12 @@ static enum status write_cells(struct plan *self, struct error *error)
     for (size_t i = 0; i < self->workload_count; i++)
         groups += self->workloads[i].frees_count * self->devices.count;
     size_t each = self->policy_count * self->suite->draws * self->suite->reps;
+    const uint64_t most = 1000000;
+    if (self->suite->draws > most || self->suite->reps > most || each > most || groups > most ||
+        groups * each > most)
+        return error_set(error, STATUS_INVALID,
+                         "policies x workloads x devices x repetitions x draws make more than "
+                         "1,000,000 runs; ask for fewer");
     self->cells = calloc(groups * each, sizeof *self->cells);
     if (!self->cells)
         return no_memory(error);

@@ -112,9 +112,14 @@ static enum status on_request(struct replay *run, const struct trace_event *even
 static enum status give_back(struct replay *run, const struct trace_event *event,
                              struct replay_slot *slot, uint32_t stream, struct error *error)
 {
-    enum status status;
+    enum status status = STATUS_OK;
     if (run->hazards)
         replay_uses_end(run, slot, stream, replay_number(run, event));
+    /* A free in another stream's order: what that stream did so far may have used the block. */
+    if (run->hazards && run->stream_ordered && stream != slot->stream)
+        status = policy_use(run->policy, &slot->block, stream);
+    if (UNLIKELY(status != STATUS_OK))
+        return replay_broken(run, event, status, REPLAY_FREE_FAILED, error);
     if (run->latency) {
         latency_begin(run->latency, run->device);
         status = policy_free(run->policy, &slot->block, stream);

@@ -98,4 +98,15 @@ check sizes_take_units grep -q 'DNF @' "$out"
 run run -p growth:limit=64M -w order_flip
 check short_units_mean_the_same grep -q 'DNF @' "$out"
 refuses bad_size 2 'limit.*"64Mx" is not a size' run -p growth:limit=64Mx -w order_flip
+
+# -- blocks let go that are not complete, under the oracle; memory given back right after
+for policy in torch vmm gmlake; do
+    for frees in ordered recorded; do
+        run run -p checked+$policy -w workloads/data/side_streams.default.csv.gz --frees $frees
+        check "checked_${policy}_$frees" [ "$status" = 0 ]
+    done
+done
+printf '# allocrig-trace 1\na,0,5608466\nr,0,1\nc\n' >"$tmp/trim.txt"
+run run -p all -p torch:expandable_segments=true -w "$tmp/trim.txt"
+check trim_after_a_let_go_elsewhere [ "$status" = 0 ]
 finish

@@ -299,6 +299,11 @@ static enum status check_value(struct trace_check *check, const struct trace_eve
         return error_set(error, STATUS_INVALID, "%llu nanoseconds: 2^62 or more cannot be",
                          (unsigned long long)event->value);
     if (event->kind == TRACE_KERNEL) {
+        /* Clocks run on a sum of these. */
+        if (event->value >= TRACE_TIME_LIMIT - check->kernel_ns)
+            return error_set(error, STATUS_INVALID,
+                             "kernels of 2^62 nanoseconds or more in all cannot be");
+        check->kernel_ns += event->value;
         check->counts.kernels++;
         return STATUS_OK;
     }

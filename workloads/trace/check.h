@@ -27,6 +27,7 @@ struct trace_check {
     size_t bucket_count;
     uint8_t *recorded; /* a bit per event number */
     uint64_t time_ns;
+    uint64_t kernel_ns;    /* of all kernels so far */
     uint32_t first_stream; /* that owned a block */
     bool several_streams;  /* others own, use or let go blocks, too */
     uint32_t block_stream; /* of the block that the event taken last names */

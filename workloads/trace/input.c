@@ -124,8 +124,9 @@ enum status trace_input_read(struct trace_input *input, void *bytes, size_t room
 enum status trace_input_rewind(struct trace_input *input, struct error *error)
 {
     if (lseek(input->file, 0, SEEK_SET) != 0)
-        return error_set(error, STATUS_IO, "%s: cannot be read a second time: %s", input->path,
-                         strerror(errno));
+        return error_set(error, STATUS_IO,
+                         "%s: cannot be read a second time: %s; write it to a file first",
+                         input->path, strerror(errno));
     unpacker_reset(input->unpacker);
     input->inside = false;
     input->used = input->filled = 0;
