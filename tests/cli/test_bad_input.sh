@@ -98,7 +98,7 @@ refuses one_file_for_two 2 'is named for two outputs' run -p growth -w order_fli
 check one_file_for_two_is_not_there [ ! -e "$tmp/two" ]
 refuses too_many_runs 2 'more than 1,000,000 runs' run -p growth -w order_flip -d sim:addresses=random --draws 10000 --reps 10000
 printf '# allocrig-trace 1\nk,0,4611686018427387000\nk,0,4611686018427387000\n' >"$tmp/long.txt"
-refuses kernels_without_end 2 'long.txt:3: kernels of 2^62 nanoseconds or more' run -p growth -w "$tmp/long.txt"
+refuses kernels_without_end 2 'long.txt:3: kernels of 2.62 nanoseconds or more' run -p growth -w "$tmp/long.txt"
 (ulimit -f 1; "$ALLOCRIG" gen embedding -o "$tmp/limited.bin" >/dev/null 2>"$tmp/limited.err")
 check file_size_limit_is_a_sentence grep -q 'limited.bin: cannot be written' "$tmp/limited.err"
 check file_size_limit_leaves_nothing [ -z "$(find "$tmp" -name 'limited.bin*')" ]
