@@ -26,11 +26,11 @@
 #define POOL_HEADER_BYTES (2 * HEADER_BYTES) /* before the first block, and the end mark */
 #define LEAST_BYTES       UINT64_C(24)
 #define LEAST_BLOCK_BYTES (LEAST_BYTES + HEADER_BYTES)
-#define SMALL_BYTES       UINT64_C(256)
-#define SECOND_LOG2       5
+#define SECOND_LOG2       5u
 #define SECOND_COUNT      32u
-#define FIRST_SHIFT       8 /* sizes below 2^8 are all of first level 0 */
+#define SMALL_LOG2        8u /* sizes below 2^8 are all of first level 0 */
 #define FIRST_COUNT       41u
+#define CLASS_COUNT       (FIRST_COUNT * SECOND_COUNT) /* first level * 32 + second level */
 
 struct tlsf_values {
     struct policy_common common;
@@ -47,18 +47,13 @@ struct tlsf {
     struct backing *backing;
     struct host *host;
     uint64_t limit_bytes, pool_bytes;
-    struct spans spans; /* left: previous in the class's list, right: next; `owner`: the pool */
+    struct spans spans; /* left: previous in the class's list, right: next, owner: the class */
     uint64_t first_map;
     uint32_t second_map[FIRST_COUNT];
-    uint32_t heads[FIRST_COUNT][SECOND_COUNT];
+    uint32_t heads[CLASS_COUNT];
     struct tlsf_pool *pools; /* by address */
     uint32_t pool_count, pool_room;
     uint64_t splits, merges, failures;
-};
-
-struct class
-{
-    unsigned first, second;
 };
 
 static const struct option tlsf_options[] = {
@@ -73,97 +68,125 @@ static struct tlsf *tlsf_of(struct policy *base)
     return (struct tlsf *)base;
 }
 
-static struct class class_of(uint64_t bytes)
+/* The power of two below a size; all small sizes count as the first one that is not. */
+static inline unsigned log_of(uint64_t bytes)
 {
-    if (bytes < SMALL_BYTES)
-        return (struct class){0, (unsigned)(bytes / (SMALL_BYTES / SECOND_COUNT))};
-    unsigned log = 63u - (unsigned)__builtin_clzll(bytes);
-    return (struct class){log - (FIRST_SHIFT - 1),
-                          (unsigned)(bytes >> (log - SECOND_LOG2)) ^ SECOND_COUNT};
+    return (unsigned)__builtin_clzll(bytes | UINT64_C(1) << SMALL_LOG2) ^ 63u;
 }
 
-/* Rounded up so that every block of the class that it falls into is large enough. */
-static uint64_t search_bytes(uint64_t bytes)
+/* The class that a block is in. */
+static inline unsigned class_of(uint64_t bytes)
 {
-    if (bytes < SMALL_BYTES)
-        return bytes;
-    unsigned log = 63u - (unsigned)__builtin_clzll(bytes);
-    return bytes + (UINT64_C(1) << (log - SECOND_LOG2)) - 1;
+    unsigned log = log_of(bytes);
+    return ((log - SMALL_LOG2) << SECOND_LOG2) + (unsigned)(bytes >> (log - SECOND_LOG2));
 }
 
-static uint64_t releasable(const struct tlsf *self, const struct span *span)
+/* The first class of which every block is large enough. */
+static inline unsigned class_above(uint64_t bytes)
 {
-    (void)self;
-    return span->previous || span->next ? 0 : span->bytes;
+    unsigned log = log_of(bytes);
+    return ((log - SMALL_LOG2) << SECOND_LOG2) + (unsigned)((bytes - 1) >> (log - SECOND_LOG2)) + 1;
 }
 
-static void list_insert(struct tlsf *self, uint32_t block)
+/* The smallest size of a class. */
+static uint64_t class_bottom(unsigned class)
 {
-    struct span *span = &self->spans.at[block];
-    struct class c = class_of(span->bytes);
-    uint32_t head = self->heads[c.first][c.second];
-    span->used = 0;
+    unsigned first = class / SECOND_COUNT;
+    uint64_t second = class % SECOND_COUNT;
+    return first ? (SECOND_COUNT + second) << (first + SMALL_LOG2 - 1 - SECOND_LOG2)
+                 : second << (SMALL_LOG2 - SECOND_LOG2);
+}
+
+/* Whether a block fills its pool; then, while it is free, its bytes count as releasable. */
+static inline bool fills_pool(const struct span *span)
+{
+    return !(span->previous | span->next);
+}
+
+static inline void list_push(struct tlsf *self, unsigned class, uint32_t block)
+{
+    struct span *at = self->spans.at;
+    struct span *span = &at[block];
+    uint32_t head = self->heads[class];
+    self->heads[class] = block;
     span->left = 0;
     span->right = head;
-    if (head)
-        self->spans.at[head].left = block;
-    self->heads[c.first][c.second] = block;
-    self->first_map |= UINT64_C(1) << c.first;
-    self->second_map[c.first] |= UINT32_C(1) << c.second;
-    self->base.totals.releasable_bytes += releasable(self, span);
+    span->owner = class;
+    span->used = 0;
+    if (head) {
+        at[head].left = block;
+    } else {
+        self->first_map |= UINT64_C(1) << class / SECOND_COUNT;
+        self->second_map[class / SECOND_COUNT] |= UINT32_C(1) << class % SECOND_COUNT;
+    }
+}
+
+/* Takes out the head of a list; `right` follows it. */
+static inline void list_pop(struct tlsf *self, unsigned class, uint32_t right)
+{
+    self->heads[class] = right;
+    if (right) {
+        self->spans.at[right].left = 0;
+    } else {
+        uint32_t *map = &self->second_map[class / SECOND_COUNT];
+        *map &= ~(UINT32_C(1) << class % SECOND_COUNT);
+        if (!*map)
+            self->first_map &= ~(UINT64_C(1) << class / SECOND_COUNT);
+    }
+}
+
+static inline void list_remove(struct tlsf *self, const struct span *span)
+{
+    struct span *at = self->spans.at;
+    if (span->left) {
+        at[span->left].right = span->right;
+        at[span->right].left = span->left; /* record 0 may be written */
+    } else {
+        list_pop(self, span->owner, span->right);
+    }
+}
+
+/* A block that is in no list becomes a free one. */
+static inline void add_free(struct tlsf *self, uint32_t block)
+{
+    const struct span *span = &self->spans.at[block];
+    list_push(self, class_of(span->bytes), block);
+    if (__builtin_expect(fills_pool(span), 0))
+        self->base.totals.releasable_bytes += span->bytes;
     policy_hole_added(&self->base, span->bytes);
 }
 
-static void list_remove(struct tlsf *self, uint32_t block)
+/* The first class from the given one on that holds a block. False: none. */
+static inline bool find(const struct tlsf *self, unsigned class, unsigned *found)
 {
-    struct span *span = &self->spans.at[block];
-    struct class c = class_of(span->bytes);
-    if (span->right)
-        self->spans.at[span->right].left = span->left;
-    if (span->left)
-        self->spans.at[span->left].right = span->right;
-    else
-        self->heads[c.first][c.second] = span->right;
-    if (!self->heads[c.first][c.second]) {
-        self->second_map[c.first] &= ~(UINT32_C(1) << c.second);
-        if (!self->second_map[c.first])
-            self->first_map &= ~(UINT64_C(1) << c.first);
-    }
-    self->base.totals.releasable_bytes -= releasable(self, span);
-    policy_hole_removed(&self->base, span->bytes);
-    span->used = 1;
-}
-
-/* The head of the first class, from that of `bytes` on, that holds a block. 0: none. */
-static uint32_t find(const struct tlsf *self, uint64_t bytes)
-{
-    struct class c = class_of(search_bytes(bytes));
-    if (c.first >= FIRST_COUNT)
-        return 0;
-    uint32_t second = self->second_map[c.first] & (~UINT32_C(0) << c.second);
+    if (class >= CLASS_COUNT)
+        return false;
+    unsigned first = class / SECOND_COUNT;
+    uint32_t second = self->second_map[first] & (~UINT32_C(0) << class % SECOND_COUNT);
     if (!second) {
-        uint64_t first = c.first + 1 < 64 ? self->first_map & (~UINT64_C(0) << (c.first + 1)) : 0;
-        if (!first)
-            return 0;
-        c.first = (unsigned)__builtin_ctzll(first);
-        second = self->second_map[c.first];
+        uint64_t above = self->first_map & (~UINT64_C(1) << first);
+        if (!above)
+            return false;
+        first = (unsigned)__builtin_ctzll(above);
+        second = self->second_map[first];
     }
-    return self->heads[c.first][(unsigned)__builtin_ctz(second)];
+    *found = first * SECOND_COUNT + (unsigned)__builtin_ctz(second);
+    return true;
 }
 
 /* Cuts `block` after `bytes`; what follows, less a header, is the new block. */
-static uint32_t cut(struct tlsf *self, uint32_t block, uint64_t bytes)
+static inline uint32_t cut(struct tlsf *self, uint32_t block, uint64_t bytes)
 {
     uint32_t rest = spans_take(&self->spans);
-    struct span *head = &self->spans.at[block];
-    struct span *tail = &self->spans.at[rest];
+    struct span *at = self->spans.at;
+    struct span *head = &at[block];
+    struct span *tail = &at[rest];
+    uint32_t next = head->next;
     tail->address = head->address + bytes + HEADER_BYTES;
     tail->bytes = head->bytes - bytes - HEADER_BYTES;
-    tail->owner = head->owner;
     tail->previous = block;
-    tail->next = head->next;
-    if (tail->next)
-        self->spans.at[tail->next].previous = rest;
+    tail->next = next;
+    at[next].previous = rest; /* record 0 may be written */
     head->next = rest;
     head->bytes = bytes;
     self->base.totals.overhead_bytes += HEADER_BYTES;
@@ -172,34 +195,28 @@ static uint32_t cut(struct tlsf *self, uint32_t block, uint64_t bytes)
 }
 
 /* The right one of two neighbours, in no list, becomes part of the left one. */
-static void absorb(struct tlsf *self, uint32_t left, uint32_t right)
+static inline void absorb(struct tlsf *self, uint32_t left, uint32_t right)
 {
     struct span *at = self->spans.at;
+    uint32_t next = at[right].next;
     at[left].bytes += at[right].bytes + HEADER_BYTES;
-    at[left].next = at[right].next;
-    if (at[left].next)
-        at[at[left].next].previous = left;
+    at[left].next = next;
+    at[next].previous = left; /* record 0 may be written */
     spans_drop(&self->spans, right);
     self->base.totals.overhead_bytes -= HEADER_BYTES;
     self->merges++;
 }
 
-/* The least block that a request finds: the bottom of the class that it looks from. */
-static uint64_t least_block(uint64_t bytes)
-{
-    if (bytes < SMALL_BYTES)
-        return bytes;
-    unsigned log = 63u - (unsigned)__builtin_clzll(search_bytes(bytes));
-    return size_round_down(search_bytes(bytes), UINT64_C(1) << (log - SECOND_LOG2));
-}
-
 /* A new pool with one free block for at least `bytes`. */
 static enum status add_pool(struct tlsf *self, uint64_t bytes)
 {
-    uint64_t least = least_block(bytes) + POOL_HEADER_BYTES;
+    unsigned class = class_above(bytes);
+    uint64_t least = class_bottom(class) + POOL_HEADER_BYTES;
     uint64_t wanted = least > self->pool_bytes ? least : self->pool_bytes;
     uint64_t room = self->limit_bytes - self->base.totals.reserved_bytes;
     uint64_t address;
+    if (class >= CLASS_COUNT)
+        return STATUS_NO_MEMORY;
     if (self->pool_count == self->pool_room) {
         uint32_t more = self->pool_room + self->pool_room / 4 + 4;
         struct tlsf_pool *grown =
@@ -235,7 +252,7 @@ static enum status add_pool(struct tlsf *self, uint64_t bytes)
     self->pool_count++;
     self->base.totals.reserved_bytes += wanted;
     self->base.totals.overhead_bytes += wanted - span->bytes;
-    list_insert(self, block);
+    add_free(self, block);
     return STATUS_OK;
 }
 
@@ -252,47 +269,96 @@ static uint64_t leading_gap(uint64_t address, uint64_t alignment)
     return gap;
 }
 
-static enum status tlsf_alloc(struct policy *base, const struct policy_request *request,
-                              struct policy_block *out)
+/* Takes the head of a class out and marks it used. */
+static inline uint32_t take_head(struct tlsf *self, unsigned class)
 {
-    struct tlsf *self = tlsf_of(base);
-    uint64_t alignment = request->alignment > ALIGN_BYTES ? request->alignment : 0;
-    uint64_t bytes = size_round_up(request->bytes, ALIGN_BYTES);
-    if (bytes < LEAST_BYTES)
-        bytes = LEAST_BYTES;
-    uint64_t wanted =
-        alignment ? size_round_up(bytes + alignment + LEAST_BLOCK_BYTES, alignment) : bytes;
-    if (self->spans.spare_count < 4 && !spans_reserve(&self->spans, self->host, 4))
-        return STATUS_HOST_MEMORY;
-    uint32_t block = find(self, wanted);
-    if (!block) {
+    uint32_t block = self->heads[class];
+    struct span *span = &self->spans.at[block];
+    list_pop(self, class, span->right);
+    if (__builtin_expect(fills_pool(span), 0))
+        self->base.totals.releasable_bytes -= span->bytes;
+    policy_hole_removed(&self->base, span->bytes);
+    span->used = 1;
+    return block;
+}
+
+/* Where no block is there, or the alignment needs more: a class at whose head is a free block
+ * that begins at an aligned place and is large enough. It may be of a new pool, or cut for it. */
+static enum status find_again(struct tlsf *self, uint64_t bytes, uint64_t alignment,
+                              unsigned *class)
+{
+    uint64_t wanted = bytes;
+    if (alignment > ALIGN_BYTES)
+        wanted = size_round_up(bytes + alignment + LEAST_BLOCK_BYTES, alignment);
+    if (!find(self, class_above(wanted), class)) {
         enum status status = add_pool(self, wanted);
         if (status != STATUS_OK) {
             self->failures += status == STATUS_NO_MEMORY;
             return status;
         }
-        block = find(self, wanted);
+        (void)find(self, class_above(wanted), class);
     }
-    list_remove(self, block);
-    uint64_t gap = alignment ? leading_gap(self->spans.at[block].address, alignment) : 0;
+    if (alignment <= ALIGN_BYTES)
+        return STATUS_OK;
+    uint32_t block = self->heads[*class];
+    uint64_t gap = leading_gap(self->spans.at[block].address, alignment);
     if (gap) {
+        take_head(self, *class);
         uint32_t aligned = cut(self, block, gap - HEADER_BYTES);
-        self->spans.at[aligned].used = 1;
-        list_insert(self, block);
-        block = aligned;
+        add_free(self, block);
+        add_free(self, aligned);
+        *class = class_of(self->spans.at[aligned].bytes);
     }
+    return STATUS_OK;
+}
+
+/* Hands out what a request needs of the head of `class`. */
+static inline enum status take(struct tlsf *self, unsigned class, uint64_t bytes,
+                               uint64_t requested_bytes, struct policy_block *out)
+{
+    uint32_t block = take_head(self, class);
     struct span *span = &self->spans.at[block];
-    if (span->bytes >= bytes + LEAST_BLOCK_BYTES)
-        list_insert(self, cut(self, block, bytes));
-    span = &self->spans.at[block];
-    span->requested_bytes = request->bytes;
-    self->base.totals.live_bytes += request->bytes;
-    self->base.totals.granted_bytes += span->bytes;
+    if (span->bytes >= bytes + LEAST_BLOCK_BYTES) {
+        uint64_t rest_bytes = span->bytes - bytes - HEADER_BYTES;
+        list_push(self, class_of(rest_bytes), cut(self, block, bytes));
+        policy_hole_added(&self->base, rest_bytes);
+    }
+    uint64_t granted_bytes = span->bytes;
+    span->requested_bytes = requested_bytes;
+    self->base.totals.live_bytes += requested_bytes;
+    self->base.totals.granted_bytes += granted_bytes;
     self->base.totals.live_blocks++;
     out->address = span->address;
-    out->granted_bytes = span->bytes;
+    out->granted_bytes = granted_bytes;
     out->cookie = block;
     return STATUS_OK;
+}
+
+/* For a request that needs more than a look into the lists. */
+static __attribute__((noinline)) enum status alloc_rare(struct tlsf *self,
+                                                        const struct policy_request *request,
+                                                        uint64_t bytes, struct policy_block *out)
+{
+    unsigned class = 0;
+    if (!spans_reserve(&self->spans, self->host, 4))
+        return STATUS_HOST_MEMORY;
+    enum status status = find_again(self, bytes, request->alignment, &class);
+    return status == STATUS_OK ? take(self, class, bytes, request->bytes, out) : status;
+}
+
+/* Calls nothing on the usual way, which spares the saving of registers. */
+static enum status tlsf_alloc(struct policy *base, const struct policy_request *request,
+                              struct policy_block *out)
+{
+    struct tlsf *self = tlsf_of(base);
+    uint64_t bytes = size_round_up(request->bytes, ALIGN_BYTES);
+    unsigned class;
+    if (bytes < LEAST_BYTES)
+        bytes = LEAST_BYTES;
+    if (self->spans.spare_count < 4 || request->alignment > ALIGN_BYTES ||
+        !find(self, class_above(bytes), &class))
+        return alloc_rare(self, request, bytes, out);
+    return take(self, class, bytes, request->bytes, out);
 }
 
 static enum status tlsf_free(struct policy *base, const struct policy_block *given, uint32_t stream)
@@ -304,18 +370,20 @@ static enum status tlsf_free(struct policy *base, const struct policy_block *giv
     self->base.totals.live_bytes -= at[block].requested_bytes;
     self->base.totals.granted_bytes -= at[block].bytes;
     self->base.totals.live_blocks--;
+    uint32_t next = at[block].next;
+    if (!at[next].used) { /* record 0, which is none, is used */
+        policy_hole_removed(&self->base, at[next].bytes);
+        list_remove(self, &at[next]);
+        absorb(self, block, next);
+    }
     uint32_t previous = at[block].previous;
-    if (previous && !at[previous].used) {
-        list_remove(self, previous);
+    if (!at[previous].used) {
+        policy_hole_removed(&self->base, at[previous].bytes);
+        list_remove(self, &at[previous]);
         absorb(self, previous, block);
         block = previous;
     }
-    uint32_t next = at[block].next;
-    if (next && !at[next].used) {
-        list_remove(self, next);
-        absorb(self, block, next);
-    }
-    list_insert(self, block);
+    add_free(self, block);
     return STATUS_OK;
 }
 
@@ -326,9 +394,7 @@ static uint64_t largest_servable(const struct tlsf *self)
         return 0;
     unsigned first = 63u - (unsigned)__builtin_clzll(self->first_map);
     unsigned second = 31u - (unsigned)__builtin_clz(self->second_map[first]);
-    if (first == 0)
-        return second * (SMALL_BYTES / SECOND_COUNT);
-    return (UINT64_C(32) + second) << (first + FIRST_SHIFT - 1 - SECOND_LOG2);
+    return class_bottom(first * SECOND_COUNT + second);
 }
 
 static void tlsf_stats(const struct policy *base, struct policy_stats *out)
@@ -381,8 +447,10 @@ struct sums {
 
 static bool in_list(const struct tlsf *self, uint32_t block)
 {
-    struct class c = class_of(self->spans.at[block].bytes);
-    for (uint32_t b = self->heads[c.first][c.second]; b; b = self->spans.at[b].right)
+    unsigned class = class_of(self->spans.at[block].bytes);
+    if (self->spans.at[block].owner != class)
+        return false;
+    for (uint32_t b = self->heads[class]; b; b = self->spans.at[b].right)
         if (b == block)
             return true;
     return false;
@@ -412,7 +480,7 @@ static enum status check_pool(const struct tlsf *self, const struct tlsf_pool *p
         if (!in_list(self, b))
             return error_set(error, STATUS_CORRUPT, "tlsf: a free block is in no list");
         sums->holes++;
-        sums->releasable_bytes += releasable(self, span);
+        sums->releasable_bytes += fills_pool(span) ? span->bytes : 0;
         if (self->base.watch)
             sums->usable_bytes += span->bytes - span->bytes % self->base.watch->unit_bytes;
     }
@@ -428,9 +496,9 @@ static enum status check_lists(const struct tlsf *self, uint64_t holes, struct e
     for (unsigned f = 0; f < FIRST_COUNT; f++) {
         for (unsigned s = 0; s < SECOND_COUNT; s++) {
             bool bit = self->second_map[f] >> s & 1u;
-            if (bit != (self->heads[f][s] != 0))
+            if (bit != (self->heads[f * SECOND_COUNT + s] != 0))
                 return error_set(error, STATUS_CORRUPT, "tlsf: a bit and its list differ");
-            for (uint32_t b = self->heads[f][s]; b; b = self->spans.at[b].right)
+            for (uint32_t b = self->heads[f * SECOND_COUNT + s]; b; b = self->spans.at[b].right)
                 listed++;
         }
         if ((self->second_map[f] != 0) != (self->first_map >> f & 1u))
