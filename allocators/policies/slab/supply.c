@@ -214,10 +214,9 @@ enum status slab_take_large(struct slab_policy *self, uint64_t requested_bytes,
                             struct policy_block *out)
 {
     uint64_t bytes = size_round_up(requested_bytes, SLAB_UNIT_BYTES);
-    uint32_t piece = self->heap.spans.spare_count ? heap_take(&self->heap, SLAB_LARGE, bytes) : 0;
+    uint32_t piece =
+        self->heap.spans.spare_count ? heap_take_exactly(&self->heap, SLAB_LARGE, bytes) : 0;
     if (piece) {
-        if (self->heap.spans.at[piece].bytes > bytes)
-            heap_split(&self->heap, piece, bytes, SLAB_LARGE);
         note_used(self, SLAB_LARGE, bytes);
     } else {
         enum status status = slab_supply(self, SLAB_LARGE, bytes, bytes, &piece);
