@@ -127,7 +127,7 @@ instructions() {
     mkdir -p "$work"
     missed=0
     "$build/bench/micro/instructions" policies >"$work/all_policies" || exit 1
-    grep -E "$([ "$quick" = 0 ] && echo . || echo '^(null|growth|greedy|torch|cupy|rmm-pool) ')" "$work/all_policies" >"$work/policies"
+    grep -E "$([ "$quick" = 0 ] && echo . || echo '^(null|growth|greedy|torch|cupy|rmm-pool|tlsf|slab|buddy|vmm) ')" "$work/all_policies" >"$work/policies"
     echo "instructions per operation: one alloc or one free, the engine included; warm; $(${CC:-gcc} --version | head -n 1)" | tee "$table"
     replays
     holes
