@@ -2,6 +2,7 @@
  * [policies], [workloads], [devices]: one name a line, since specs hold equals signs. */
 #include "bench/suite/suite.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -245,9 +246,29 @@ enum status suite_set(struct suite *self, const char *key, const char *value, st
                      key, near ? near : "name");
 }
 
+/* A suite on its way out of a file, and the keys that it has had. */
+struct reading {
+    struct suite *suite;
+    struct text_list keys;
+};
+
+/* A key that is given twice would win silently: which of the two was meant is not for us. */
+static enum status note_key(struct reading *reading, const char *section, const char *key,
+                            struct error *error)
+{
+    char name[128];
+    snprintf(name, sizeof name, "%.60s/%.60s", section, key);
+    for (size_t i = 0; i < reading->keys.count; i++)
+        if (strcmp(reading->keys.items[i], name) == 0)
+            return error_set(error, STATUS_INVALID,
+                             "the key \"%.60s\" is given twice; give it once", key);
+    return text_list_add(&reading->keys, name, error);
+}
+
 static enum status read_entry(void *argument, const struct ini_line *line, struct error *error)
 {
-    struct suite *self = argument;
+    struct reading *reading = argument;
+    struct suite *self = reading->suite;
     const char *key = NULL;
     const char *value = NULL;
     enum status status;
@@ -261,6 +282,9 @@ static enum status read_entry(void *argument, const struct ini_line *line, struc
         status = ini_split(line, &key, &value, error);
         if (status)
             return status;
+        status = note_key(reading, line->section, key, error);
+        if (status)
+            return error_prefix(error, status, "%s:%u", line->path, line->number);
         if (strcmp(line->section, "suite") == 0)
             status = suite_set(self, key, value, error);
         else if (strcmp(key, "at") == 0)
@@ -275,7 +299,9 @@ static enum status read_entry(void *argument, const struct ini_line *line, struc
 
 enum status suite_read(struct suite *self, const char *path, struct error *error)
 {
-    enum status status = ini_read(path, sections, SECTION_COUNT, read_entry, self, error);
+    struct reading reading = {.suite = self};
+    enum status status = ini_read(path, sections, SECTION_COUNT, read_entry, &reading, error);
+    text_list_close(&reading.keys);
     if (status)
         return status;
     if (self->policies.count == 0)

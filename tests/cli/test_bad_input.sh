@@ -102,4 +102,6 @@ refuses kernels_without_end 2 'long.txt:3: kernels of 2.62 nanoseconds or more' 
 (ulimit -f 1; "$ALLOCRIG" gen embedding -o "$tmp/limited.bin" >/dev/null 2>"$tmp/limited.err")
 check file_size_limit_is_a_sentence grep -q 'limited.bin: cannot be written' "$tmp/limited.err"
 check file_size_limit_leaves_nothing [ -z "$(find "$tmp" -name 'limited.bin*')" ]
+printf '[suite]\nname = x\nreps = 1\nreps = 2\n[policies]\ngrowth\n[workloads]\norder_flip\n' >"$tmp/twice.ini"
+refuses suite_key_twice 2 'twice.ini:4: the key "reps" is given twice' run "$tmp/twice.ini"
 finish
