@@ -1,7 +1,6 @@
 /* Recordings of the driver's stream-ordered pool on a real card (tests/golden/data/async) against
  * the model in the simulated device, event by event: used bytes must be the same, reserved bytes
  * within a tenth. The greatest deviation of each recording is printed. */
-#include <dirent.h>
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,9 +14,9 @@
 
 #include "allocators/registry.h"
 #include "sim/device.h"
+#include "tests/support/folder_tests.h"
 
 #define FOLDER       "tests/golden/data/async"
-#define MOST_FILES   32
 #define MOST_IDS     4096
 #define MOST_PERCENT 10.0
 
@@ -121,33 +120,7 @@ static void check_recording(void **state)
     free(r);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    const struct CMUnitTest *left = a;
-    const struct CMUnitTest *right = b;
-    return strcmp(left->name, right->name);
-}
-
 int main(void)
 {
-    static struct CMUnitTest tests[MOST_FILES];
-    size_t count = 0;
-    DIR *folder = opendir(FOLDER);
-    if (!folder) {
-        fprintf(stderr, "%s is not there: run this from the root of the tree\n", FOLDER);
-        return 1;
-    }
-    for (struct dirent *entry; (entry = readdir(folder)) != NULL && count < MOST_FILES;) {
-        if (!strstr(entry->d_name, ".gz"))
-            continue;
-        char *name = strdup(entry->d_name);
-        tests[count++] =
-            (struct CMUnitTest){.name = name, .test_func = check_recording, .initial_state = name};
-    }
-    closedir(folder);
-    qsort(tests, count, sizeof *tests, by_name);
-    int failed = _cmocka_run_group_tests("async", tests, count, NULL, NULL);
-    for (size_t i = 0; i < count; i++)
-        free(tests[i].initial_state);
-    return count == 0 || failed;
+    return folder_tests_run("async", FOLDER, check_recording);
 }

@@ -1,7 +1,6 @@
 /* Recordings of real allocators on a real card, event by event: the policy that bears an
  * allocator's name must put every block at the same place in the same segment, with the same
  * granted and reserved bytes. One test is one recording in tests/golden/data/oracles. */
-#include <dirent.h>
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,10 +15,10 @@
 
 #include "allocators/spec.h"
 #include "sim/replay.h"
+#include "tests/support/folder_tests.h"
 #include "workloads/trace/trace.h"
 
-#define FOLDER     "tests/golden/data/oracles"
-#define MOST_FILES 128
+#define FOLDER "tests/golden/data/oracles"
 
 struct oracle {
     gzFile file;
@@ -122,33 +121,7 @@ static void check_oracle(void **state)
     unlink(oracle.addresses);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    const struct CMUnitTest *left = a;
-    const struct CMUnitTest *right = b;
-    return strcmp(left->name, right->name);
-}
-
 int main(void)
 {
-    static struct CMUnitTest tests[MOST_FILES];
-    size_t count = 0;
-    DIR *folder = opendir(FOLDER);
-    if (!folder) {
-        fprintf(stderr, "%s is not there: run this from the root of the tree\n", FOLDER);
-        return 1;
-    }
-    for (struct dirent *entry; (entry = readdir(folder)) != NULL && count < MOST_FILES;) {
-        if (!strstr(entry->d_name, ".gz"))
-            continue;
-        char *name = strdup(entry->d_name);
-        tests[count++] =
-            (struct CMUnitTest){.name = name, .test_func = check_oracle, .initial_state = name};
-    }
-    closedir(folder);
-    qsort(tests, count, sizeof *tests, by_name);
-    int failed = _cmocka_run_group_tests("oracles", tests, count, NULL, NULL);
-    for (size_t i = 0; i < count; i++)
-        free(tests[i].initial_state);
-    return count == 0 || failed;
+    return folder_tests_run("oracles", FOLDER, check_oracle);
 }

@@ -1,7 +1,6 @@
 /* Recordings of RMM on a real card (tests/golden/data/rmm), operation by operation: `rmm-pool` and
  * `rmm-arena` must put every block at the same address, fail where RMM failed, and take from the
  * device and give back to it the same blocks at the same operations. One test is one recording. */
-#include <dirent.h>
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,10 +14,10 @@
 
 #include "allocators/registry.h"
 #include "tests/support/fake_backing.h"
+#include "tests/support/folder_tests.h"
 
-#define FOLDER     "tests/golden/data/rmm"
-#define MOST_FILES 64
-#define MOST_IDS   4096
+#define FOLDER   "tests/golden/data/rmm"
+#define MOST_IDS 4096
 
 struct recording {
     gzFile file;
@@ -140,33 +139,7 @@ static void check_recording(void **state)
     free(r);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    const struct CMUnitTest *left = a;
-    const struct CMUnitTest *right = b;
-    return strcmp(left->name, right->name);
-}
-
 int main(void)
 {
-    static struct CMUnitTest tests[MOST_FILES];
-    size_t count = 0;
-    DIR *folder = opendir(FOLDER);
-    if (!folder) {
-        fprintf(stderr, "%s is not there: run this from the root of the tree\n", FOLDER);
-        return 1;
-    }
-    for (struct dirent *entry; (entry = readdir(folder)) != NULL && count < MOST_FILES;) {
-        if (!strstr(entry->d_name, ".gz"))
-            continue;
-        char *name = strdup(entry->d_name);
-        tests[count++] =
-            (struct CMUnitTest){.name = name, .test_func = check_recording, .initial_state = name};
-    }
-    closedir(folder);
-    qsort(tests, count, sizeof *tests, by_name);
-    int failed = _cmocka_run_group_tests("rmm", tests, count, NULL, NULL);
-    for (size_t i = 0; i < count; i++)
-        free(tests[i].initial_state);
-    return count == 0 || failed;
+    return folder_tests_run("rmm", FOLDER, check_recording);
 }

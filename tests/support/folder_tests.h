@@ -1,0 +1,9 @@
+/* One test for each recording in a folder, in the order of their names. */
+#ifndef TESTS_SUPPORT_FOLDER_TESTS_H
+#define TESTS_SUPPORT_FOLDER_TESTS_H
+
+/* Runs `check` once for each file of `folder` whose name holds ".gz"; *state is that name, a
+ * const char *. Returns what main should: 0 where there were some and all passed. */
+int folder_tests_run(const char *group, const char *folder, void (*check)(void **state));
+
+#endif
