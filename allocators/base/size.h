@@ -3,6 +3,7 @@
 #ifndef ALLOCATORS_BASE_SIZE_H
 #define ALLOCATORS_BASE_SIZE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,11 @@ const char *size_print_exact(uint64_t bytes, char *text, size_t text_bytes);
 static inline uint64_t size_round_up(uint64_t bytes, uint64_t power_of_two)
 {
     return (bytes + power_of_two - 1) & ~(power_of_two - 1);
+}
+
+static inline bool size_is_power_of_two(uint64_t bytes)
+{
+    return bytes && (bytes & (bytes - 1)) == 0;
 }
 
 static inline uint64_t size_round_down(uint64_t bytes, uint64_t power_of_two)

@@ -40,11 +40,6 @@ static struct buddy *buddy_of(struct policy *base)
     return (struct buddy *)base;
 }
 
-static bool power_of_two(uint64_t x)
-{
-    return x && (x & (x - 1)) == 0;
-}
-
 static uint64_t round_to_power(uint64_t bytes, uint64_t least)
 {
     return bytes <= least ? least : UINT64_C(1) << (64 - __builtin_clzll(bytes - 1));
@@ -168,7 +163,7 @@ static enum status buddy_validate(const struct policy *base, struct error *error
             const struct span *span = &self->heap.spans.at[p];
             uint64_t offset = span->address - segment->address;
             const struct span *next = span->next ? &self->heap.spans.at[span->next] : NULL;
-            if (!power_of_two(span->bytes) || offset % span->bytes)
+            if (!size_is_power_of_two(span->bytes) || offset % span->bytes)
                 return error_set(error, STATUS_CORRUPT,
                                  "buddy: a block of %llu bytes lies at offset %llu",
                                  (unsigned long long)span->bytes, (unsigned long long)offset);
@@ -217,7 +212,7 @@ static enum status buddy_create(const struct policy_context *context, const void
 {
     extern const struct policy_ops buddy_policy;
     const struct buddy_values *values = given;
-    if (!power_of_two(values->least_bytes) || !power_of_two(values->chunk_bytes) ||
+    if (!size_is_power_of_two(values->least_bytes) || !size_is_power_of_two(values->chunk_bytes) ||
         values->chunk_bytes < values->least_bytes)
         return error_set(error, STATUS_INVALID,
                          "policy buddy: min and chunk are powers of two, chunk not below min");

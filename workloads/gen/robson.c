@@ -8,6 +8,7 @@
  * 4. Ask for floor((M - live) / 2^i) blocks of 2^i, then the next i.
  * Source: J. M. Robson, "Bounds for some functions concerning dynamic storage allocation",
  * Journal of the ACM 21 (1974). Numbers in known_answer.md. */
+#include "allocators/base/size.h"
 #include "workloads/gen/emit.h"
 #include "workloads/gen/gen.h"
 
@@ -119,15 +120,11 @@ static const struct emit_program program = {
     .release = release,
 };
 
-static bool power_of_two(uint64_t x)
-{
-    return x && !(x & (x - 1));
-}
-
 static enum status create(const void *values, struct trace_source **out, struct error *error)
 {
     const struct robson_values *wanted = values;
-    if (!power_of_two(wanted->n) || !power_of_two(wanted->unit) || wanted->n > wanted->m)
+    if (!size_is_power_of_two(wanted->n) || !size_is_power_of_two(wanted->unit) ||
+        wanted->n > wanted->m)
         return error_set(error, STATUS_INVALID,
                          "generator robson: n and unit must be powers of two, and n at most m");
     struct emit *emit;

@@ -71,7 +71,7 @@ void torch_segment_drop(struct torch *self, uint32_t segment)
     memmove(self->order + place, self->order + place + 1,
             (self->order_count - place) * sizeof *self->order);
     host_free(self->host, dropped->pages, dropped->page_count * sizeof *dropped->pages);
-    *dropped = (struct torch_segment){.dead = true, .first = self->spare_segment};
+    *dropped = (struct torch_segment){.first = self->spare_segment};
     self->spare_segment = segment;
 }
 

@@ -36,11 +36,6 @@ static unsigned floor_log2(uint64_t x)
     return 63u - (unsigned)__builtin_clzll(x);
 }
 
-static bool power_of_two(uint64_t x)
-{
-    return x && (x & (x - 1)) == 0;
-}
-
 static enum status bad_divisions(const char *text, const char *why, struct error *error)
 {
     return error_set(error, STATUS_INVALID,
@@ -58,10 +53,10 @@ static enum status read_division(struct torch_settings *settings, const char *te
     bool rest = entry[0] == '>';
     unsigned long long key = rest ? 0 : strtoull(entry, &end, 10);
     const char *colon = strchr(entry, ':');
-    if (!colon || (!rest && (end != colon || !power_of_two(key))))
+    if (!colon || (!rest && (end != colon || !size_is_power_of_two(key))))
         return bad_divisions(text, "a key is no power of two of MiB", error);
     unsigned long long value = strtoull(colon + 1, &end, 10);
-    if (end == colon + 1 || *end != '\0' || (value && !power_of_two(value)))
+    if (end == colon + 1 || *end != '\0' || (value && !size_is_power_of_two(value)))
         return bad_divisions(text, "a value is neither 0 nor a power of two", error);
     unsigned slot = rest ? *last : floor_log2(key);
     if (slot >= TORCH_DIVISION_INTERVALS)
@@ -86,7 +81,7 @@ static enum status read_divisions(struct torch_settings *settings, const char *t
     bool first = true;
     if (text[0] != '[') {
         uint64_t value;
-        if (count_parse(text, &value, NULL) != STATUS_OK || (value && !power_of_two(value)))
+        if (count_parse(text, &value, NULL) != STATUS_OK || (value && !size_is_power_of_two(value)))
             return bad_divisions(text, "it is no power of two", error);
         for (unsigned i = 0; i < TORCH_DIVISION_INTERVALS; i++)
             settings->divisions[i] = value;
@@ -246,7 +241,7 @@ enum status torch_settings_read(const struct torch_values *values, struct torch_
 
 static uint64_t round_by_divisions(uint64_t bytes, uint64_t divisions)
 {
-    if (power_of_two(bytes))
+    if (size_is_power_of_two(bytes))
         return bytes;
     uint64_t floor = UINT64_C(1) << floor_log2(bytes);
     uint64_t step = floor >> floor_log2(divisions);

@@ -92,7 +92,6 @@ struct torch_segment {
     uint32_t arena;
     uint32_t first; /* its first block */
     bool expandable;
-    bool dead;             /* given back; the record is spare */
     backing_handle *pages; /* expandable: one handle per page, 0: not mapped */
     uint32_t page_count;   /* of `pages`, grown as needed */
 };
