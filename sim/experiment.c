@@ -75,6 +75,8 @@ static enum status replay_once(const struct passes *passes, enum purpose purpose
         uint64_t begun_ns = purpose == CLOCK_ALL ? latency_clock_ns() : 0;
         status = replay_run(&config, result, error);
         *took_ns = purpose == CLOCK_ALL ? latency_clock_ns() - begun_ns : 0;
+        if (status == STATUS_OK && purpose == MEASURE && experiment->finished)
+            status = experiment->finished(experiment->finished_argument, session.policy, error);
     }
     session_close(&session);
     return status;

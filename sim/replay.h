@@ -110,6 +110,9 @@ struct experiment {
     enum status (*row)(void *argument, const struct replay_row *row, struct error *error);
     enum status (*sample)(void *argument, const struct replay_sample *sample, struct error *error);
     void *argument;
+    /* Optional: the policy as it stands when the run itself has come to its end. */
+    enum status (*finished)(void *argument, const struct policy *policy, struct error *error);
+    void *finished_argument;
 };
 
 enum status experiment_run(const struct experiment *experiment, struct replay_result *result,

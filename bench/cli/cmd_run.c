@@ -11,6 +11,7 @@ enum option_key {
     KEY_CSV,
     KEY_PLACEMENTS,
     KEY_SERIES,
+    KEY_STATS,
     KEY_OUTPUT,
     KEY_FREES,
     KEY_HOST,
@@ -35,6 +36,7 @@ static const struct cli_option options[] = {
     {KEY_CSV, "csv", "FILE", "the same, a row for each run"},
     {KEY_PLACEMENTS, "placements", "FILE", "of one run: where each block went"},
     {KEY_SERIES, "series", "FILE", "of one run: the state after each event"},
+    {KEY_STATS, "stats", "FILE", "of one run: the allocator's own statistics, as JSON"},
     {KEY_OUTPUT, "output", "FOLDER", "results, a summary and the data of the figures"},
     {CLI_HEADING, NULL, NULL, "How:"},
     {KEY_FREES, "frees", "MODE", "ordered (default), at-once or recorded"},
@@ -86,7 +88,8 @@ static enum status set_file(struct run_arguments *self, int key, const char *pat
     const char **place = key == KEY_JSON         ? &self->files.json
                          : key == KEY_CSV        ? &self->files.csv
                          : key == KEY_PLACEMENTS ? &self->files.placements
-                                                 : &self->files.series;
+                         : key == KEY_SERIES     ? &self->files.series
+                                                 : &self->files.stats;
     if (*place)
         return error_set(error, STATUS_INVALID, "--%s is given twice", cli_option_name(&page, key));
     *place = path;
@@ -121,6 +124,7 @@ static enum status set_option(void *argument, int key, const char *value, struct
     case KEY_CSV:
     case KEY_PLACEMENTS:
     case KEY_SERIES:
+    case KEY_STATS:
         return set_file(self, key, value, error);
     case KEY_REQUIRE_PASS:
     case KEY_TIME:
@@ -145,8 +149,8 @@ static bool same_path(const char *left, const char *right)
 
 static enum status check_files(const struct run_arguments *self, struct error *error)
 {
-    const char *const paths[] = {self->files.json, self->files.csv, self->files.placements,
-                                 self->files.series, self->suite.output};
+    const char *const paths[] = {self->files.json,   self->files.csv,   self->files.placements,
+                                 self->files.series, self->files.stats, self->suite.output};
     enum { COUNT = sizeof paths / sizeof *paths };
     for (size_t i = 0; i < COUNT; i++) {
         if (!paths[i])

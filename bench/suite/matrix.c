@@ -88,6 +88,8 @@ static enum status run_cell(struct worker *worker, const struct plan *plan,
         .row = cell->row,
         .sample = cell->sample,
         .argument = cell->argument,
+        .finished = cell->finished,
+        .finished_argument = cell->finished_argument,
     };
     status = experiment_run(&experiment, &result, &record->device, error);
     spec_close(&device);

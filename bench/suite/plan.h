@@ -29,10 +29,12 @@ struct plan_cell {
     bool measure_time;
     unsigned repetition;
     uint64_t seed;
-    /* What wants the rows or samples of this run; NULL: nobody. */
+    /* What wants the rows or samples of this run, or its policy at the end; NULL: nobody. */
     enum status (*row)(void *argument, const struct replay_row *row, struct error *error);
     enum status (*sample)(void *argument, const struct replay_sample *sample, struct error *error);
     void *argument;
+    enum status (*finished)(void *argument, const struct policy *policy, struct error *error);
+    void *finished_argument;
 };
 
 struct plan {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bench/report/output_file.h"
+#include "bench/report/policy_figures.h"
 #include "bench/report/results_csv.h"
 #include "bench/report/results_json.h"
 #include "bench/report/results_table.h"
@@ -23,7 +24,7 @@ struct suite_work {
     struct thin_series **thin;  /* of the plan's cells; NULL: not wanted of that one */
     struct slowdown_curve curve;
     struct output_set outputs;
-    FILE *json, *csv, *placements, *series;
+    FILE *json, *csv, *placements, *series, *stats;
     struct result_folder folder;
 };
 
@@ -45,11 +46,23 @@ static enum status write_sample(void *argument, const struct replay_sample *samp
     return STATUS_OK;
 }
 
+static enum status write_stats(void *argument, const struct policy *policy, struct error *error)
+{
+    struct suite_work *self = argument;
+    (void)error;
+    policy_figures_write(self->stats, policy);
+    return STATUS_OK;
+}
+
 /* Files that hold one run's events must have one run to hold. */
 static enum status want_one_run(const struct suite_work *self, struct error *error)
 {
-    const char *what = self->files->placements ? "--placements" : "--series";
-    if (!self->files->placements && !self->files->series)
+    const struct suite_files *files = self->files;
+    const char *what = files->placements ? "--placements"
+                       : files->series   ? "--series"
+                       : files->stats    ? "--stats"
+                                         : NULL;
+    if (!what)
         return STATUS_OK;
     if (self->plan.policy_count > 1 || self->plan.workload_count > 1)
         return error_set(error, STATUS_INVALID,
@@ -86,6 +99,8 @@ static enum status open_files(struct suite_work *self, struct error *error)
         status = open_one(self, self->files->placements, &self->placements, error);
     if (!status)
         status = open_one(self, self->files->series, &self->series, error);
+    if (!status)
+        status = open_one(self, self->files->stats, &self->stats, error);
     if (!status && self->suite->output)
         status = result_folder_open(&self->folder, self->suite->output, &self->outputs, error);
     if (status)
@@ -119,6 +134,10 @@ static enum status attach(struct suite_work *self, struct error *error)
             cell->row = write_placement;
             cell->argument = self;
         }
+        if (self->stats) {
+            cell->finished = write_stats;
+            cell->finished_argument = self;
+        }
         if (self->series) {
             cell->sample = write_sample;
             cell->argument = self;
@@ -147,6 +166,7 @@ static enum status time_cells(struct suite_work *self, struct error *error)
         cells[i].measure_time = true;
         cells[i].row = NULL;
         cells[i].sample = NULL;
+        cells[i].finished = NULL;
     }
     if (!status)
         status = matrix_run(&self->plan, cells, count, 1, timed, error);
@@ -319,7 +339,8 @@ static void close_work(struct suite_work *self)
 static enum status want_one_format(const struct suite_files *files, bool *quiet,
                                    struct error *error)
 {
-    const char *const paths[] = {files->json, files->csv, files->placements, files->series};
+    const char *const paths[] = {files->json, files->csv, files->placements, files->series,
+                                 files->stats};
     unsigned count = 0;
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
         count += paths[i] && strcmp(paths[i], "-") == 0;

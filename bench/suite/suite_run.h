@@ -9,9 +9,9 @@
 #include "bench/suite/suite.h"
 
 /* Where results go besides the table; NULL: not wanted, "-": standard output, and no table
- * then. Placements and series need a suite of exactly one run. */
+ * then. Placements, series and the policy's statistics need a suite of exactly one run. */
 struct suite_files {
-    const char *json, *csv, *placements, *series;
+    const char *json, *csv, *placements, *series, *stats;
 };
 
 /* The table goes to `stream`. NEGATIVE where a run did not finish and the suite requires it;

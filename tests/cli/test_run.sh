@@ -72,6 +72,26 @@ refuses series_of_two_workloads 2 '--series holds one run and this is 2' run -p 
 refuses series_of_repetitions 2 '--series holds one run and this is 3' run -p bfc -w order_flip --reps 3 --series "$tmp/x"
 refuses two_formats_on_one_stream 2 'only one file can be -' run -p bfc -w order_flip --json - --csv -
 
+# -- the allocator's own statistics: of a replay with recorded frees they are the recorded ones
+"$ALLOCRIG" run -p torch -w "$tape" --frees recorded --stats "$tmp/stats.json" >/dev/null
+jq_like() { # FILE KEY: of a flat object on one or more lines
+    tr -d ' \n' <"$1" | grep -oE "\"$2\":[0-9]+" | head -n 1 | cut -d: -f2
+}
+for key in allocation.all.allocated requested_bytes.all.peak allocated_bytes.all.peak \
+    active_bytes.small_pool.peak inactive_split_bytes.large_pool.current num_alloc_retries num_ooms; do
+    wanted=$(jq_like "${tape%.csv.gz}.json" "$key")
+    check "stats_has_$key" [ -n "$wanted" ]
+    check "stats_are_as_recorded_$key" [ "$(jq_like "$tmp/stats.json" "$key")" = "$wanted" ]
+done
+check stats_holds_torchs_keys [ "$(grep -c '": [0-9]' "$tmp/stats.json")" = 121 ]
+run run -p checked+growth -w order_flip --stats -
+check stats_stand_alone [ "$(head -c 1 "$out")$(grep -c '^1 ' "$out")" = '{0' ]
+check stats_of_others_are_the_contracts grep -qE '"segments_made": [1-9]' "$out"
+refuses stats_of_two_policies 2 '--stats holds one run and this is 2' run -p growth -p bfc -w order_flip --stats "$tmp/x"
+run run -p growth -w order_flip --stats "$tmp/t.json" --time --output "$tmp/stats"
+check stats_beside_an_output_folder [ -s "$tmp/t.json" ]
+check stats_leave_the_figures [ -s "$tmp/stats/data/series-order_flip.csv" ]
+
 # -- frees, repetitions, draws
 run run -p growth -w "$streams"
 check two_ways_to_free grep -qE 'frees at-once' "$out"
