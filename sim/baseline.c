@@ -68,6 +68,7 @@ enum status baseline_run(const struct spec *device, struct trace_source *source,
     steps_begin(&timeline.steps, timeline.device);
     status = pass_all(&timeline, source, error);
     const struct steps *steps = &timeline.steps;
+    steps_settle(&timeline.steps, timeline.device);
     *out = (struct baseline){
         .time_ns = steps_now_ns(timeline.device) - steps->begun_ns,
         .steady_ns = steps_steady_ns(steps->end_ns, steps->count, steps->begun_ns),

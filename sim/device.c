@@ -1,9 +1,10 @@
 /* Devices by name: what a spec names is opened here. */
 #include "sim/device.h"
 
+#include <stdio.h>
 #include <string.h>
 
-#include "sim/sim_device/sim_device.h"
+#define KINDS_MOST 16
 
 const char *device_call_name(enum device_call call)
 {
@@ -15,23 +16,50 @@ const char *device_call_name(enum device_call call)
     return (unsigned)call < DEVICE_CALL_COUNT ? names[call] : "unknown";
 }
 
+void device_count(struct device *self, enum device_call call, uint64_t bytes, uint64_t ns,
+                  uint64_t waited_ns, bool refused)
+{
+    struct device_counters *counters = &self->counters;
+    counters->calls[call]++;
+    counters->call_ns[call] += ns;
+    counters->call_bytes[call] += refused ? 0 : bytes;
+    counters->driver_ns += ns;
+    counters->stall_ns += waited_ns;
+    counters->refused += refused;
+    if (self->listener.call)
+        self->listener.call(self->listener.argument, call, bytes, ns, waited_ns, refused);
+}
+
+static enum status unknown(const char *name, struct error *error)
+{
+    const char *names[KINDS_MOST];
+    char all[160] = "";
+    size_t count = 0;
+    for (; count < KINDS_MOST && device_kinds[count]; count++) {
+        names[count] = device_kinds[count]->name;
+        size_t used = strlen(all);
+        snprintf(all + used, sizeof all - used, "%s%s",
+                 !count                    ? ""
+                 : device_kinds[count + 1] ? ", "
+                                           : " and ",
+                 names[count]);
+    }
+    const char *near = nearest_name(name, names, count);
+    return error_set(error, STATUS_INVALID, "there is no device \"%s\"%s%s%s. There are %s", name,
+                     near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "", all);
+}
+
 enum status device_open(const struct spec *spec, struct device **out, struct error *error)
 {
-    static const char *const kinds[] = {"sim", "cuda"};
     if (spec->link_count != 1)
         return error_set(error, STATUS_INVALID,
                          "device \"%s\": a device takes no decorators; write one name, as in sim",
                          spec->text);
     const struct spec_link *link = &spec->links[0];
-    if (strcmp(link->name, "sim") == 0)
-        return sim_device_open(link, out, error);
-    if (strcmp(link->name, "cuda") == 0)
-        return error_set(error, STATUS_MISSING,
-                         "this build has no CUDA device; use the simulated one, sim");
-    const char *near = nearest_name(link->name, kinds, sizeof kinds / sizeof kinds[0]);
-    return error_set(error, STATUS_INVALID,
-                     "there is no device \"%s\"%s%s%s. There are sim and cuda", link->name,
-                     near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
+    for (size_t i = 0; device_kinds[i]; i++)
+        if (strcmp(link->name, device_kinds[i]->name) == 0)
+            return device_kinds[i]->open(link, out, error);
+    return unknown(link->name, error);
 }
 
 enum status device_open_text(const char *text, struct device **out, struct error *error)

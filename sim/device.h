@@ -67,6 +67,49 @@ struct device_counters {
 
 struct device;
 
+/* Real work of a kernel on blocks, for devices that have memory (keys of k events, FORMAT.md).
+ * name, what it does with output `out` and inputs `in` */
+#define DEVICE_WORKS(X)                                                                            \
+    X(matmul, "out (m x n) = in[0] (m x k) * in[1] (k x n)")                                       \
+    X(elementwise, "out = f(in...), as long as the shortest of them")                              \
+    X(reduce, "out = sums over rows of in[0] (m x n)")                                             \
+    X(gather, "out (m rows of n) = rows of the table in[0] named by in[1]")                        \
+    X(scatter_add, "rows of the table out named by in[1] += in[0] (m rows of n)")                  \
+    X(copy, "out = in[0]")                                                                         \
+    X(set, "out = a constant")
+
+enum device_work_kind {
+#define X(name, text) DEVICE_WORK_##name,
+    DEVICE_WORKS(X)
+#undef X
+        DEVICE_WORK_COUNT
+};
+
+enum device_type { DEVICE_F32, DEVICE_TF32, DEVICE_F16, DEVICE_BF16, DEVICE_I8, DEVICE_I64 };
+
+#define DEVICE_WORK_INPUTS 4
+
+struct device_operand {
+    uint64_t address, bytes; /* bytes 0: not there (its request failed); the work leaves it out */
+};
+
+/* The work never goes beyond the operands, whatever the shape says: it is cut to what fits. */
+struct device_work {
+    enum device_work_kind kind;
+    enum device_type type;
+    uint32_t stream;
+    uint32_t input_count;
+    uint64_t m, n, k; /* of the shape; 0 where it has fewer */
+    struct device_operand out, in[DEVICE_WORK_INPUTS];
+};
+
+/* The first byte that `verify` found wrong. */
+struct device_wrong {
+    uint64_t count;                  /* of wrong bytes found in all; 0: none */
+    uint64_t address, block, offset; /* offset within the block */
+    uint8_t expected, found;
+};
+
 /* A stretch of memory that the policy obtained. Ordinals count from 0 in the order made. */
 struct device_segment {
     uint64_t ordinal;
@@ -109,14 +152,37 @@ struct device_ops {
     /* The segment that an address lies in. False: none. */
     bool (*segment_of)(struct device *self, uint64_t address, struct device_segment *out);
 
-    /* Real work on memory; NULL on a device that has none (sim). Queued on the stream. */
+    /* Real work on memory; NULL on a device that has none (sim). Queued on the stream, the host
+     * does not wait. `fill` writes a pattern of block and offset, `verify` reads it again and
+     * keeps what it finds wrong, `wrong` waits for all of it and tells. REFUSED: a launch failed
+     * for want of memory. */
     enum status (*fill)(struct device *self, uint64_t address, uint64_t bytes, uint64_t block,
                         uint32_t stream);
     enum status (*verify)(struct device *self, uint64_t address, uint64_t bytes, uint64_t block,
-                          uint32_t stream, uint64_t *first_wrong); /* UINT64_MAX: none */
+                          uint32_t stream);
+    enum status (*wrong)(struct device *self, struct device_wrong *out);
     enum status (*touch)(struct device *self, uint64_t address, uint64_t bytes, uint32_t stream);
+    enum status (*work)(struct device *self, const struct device_work *work);
 
     const char *(*problem)(struct device *self);
+
+    /* A moment: the host is here and all work is queued that it has asked for so far. Its time is
+     * asked for later, so that the host need not wait now. `mark_ns`: when the host had come
+     * there and that work was done, nanoseconds since open; waits for it where needed. */
+    uint64_t (*mark)(struct device *self);
+    uint64_t (*mark_ns)(struct device *self, uint64_t mark);
+
+    /* Bytes that the card says it holds for this process, context and libraries with them; NULL:
+     * it cannot be asked. Slow: a driver call of its own, not counted. */
+    uint64_t (*card_bytes)(struct device *self);
+};
+
+/* Told of each counted call right after it. `ns` is its own time, without `waited_ns`, for
+ * which it waited for the device. */
+struct device_listener {
+    void (*call)(void *argument, enum device_call call, uint64_t bytes, uint64_t ns,
+                 uint64_t waited_ns, bool refused);
+    void *argument;
 };
 
 /* The base of every device: the first member of its own struct. */
@@ -128,10 +194,24 @@ struct device {
     /* The INVALID that `problem` tells of lies in what the user gave, as an address list that
      * is of another run, and not in what the policy did. */
     bool bad_input;
+    struct device_listener listener; /* call NULL: nobody listens */
 };
 
-/* The options of the simulated device, for help and for those who make one in code. */
-extern const struct option sim_device_options[];
+/* A kind of device, by the name that specs have. The table ends with NULL and belongs to the
+ * program (bench/device_kinds.c): what stands here cannot know the kinds to its right. */
+struct device_kind {
+    const char *name, *summary;
+    const struct option *options;
+    enum status (*open)(const struct spec_link *link, struct device **out, struct error *error);
+    /* Why it cannot be opened on this machine, a sentence in `text`; true: it can. */
+    bool (*available)(char *text, size_t text_bytes);
+};
+
+extern const struct device_kind *const device_kinds[];
+
+/* Enters one call in the counters and tells the listener. For the devices themselves. */
+void device_count(struct device *self, enum device_call call, uint64_t bytes, uint64_t ns,
+                  uint64_t waited_ns, bool refused);
 
 /* Opens what a spec names: `sim:profile=h100,capacity=24GiB,addresses=FILE`, or `cuda`.
  * INVALID for bad options, MISSING where there is no such device. The caller closes it. */

@@ -210,11 +210,22 @@ static enum status list_workloads(const char *name, struct error *error)
 
 static enum status list_devices(const char *name, struct error *error)
 {
-    static const char *const names[] = {"sim"};
-    if (name && strcmp(name, names[0]) != 0)
-        return cli_unknown("device", name, names, 1, error);
-    puts("sim: a simulated GPU with a virtual clock; what a card's profile says, exactly\n");
-    return print_options(sim_device_options, error);
+    const char *names[NAMES_MOST];
+    char why[512];
+    size_t count = 0;
+    for (; device_kinds[count]; count++) {
+        const struct device_kind *kind = device_kinds[count];
+        names[count] = kind->name;
+        if (name && strcmp(name, kind->name) != 0)
+            continue;
+        bool there = kind->available(why, sizeof why);
+        printf("%s%s: %s\n%s: %s\n\n", !name && count ? "\n" : "", kind->name, kind->summary,
+               there ? "Available" : "Not available", why);
+        enum status status = print_options(kind->options, error);
+        if (status || name)
+            return status;
+    }
+    return name ? cli_unknown("device", name, names, count, error) : STATUS_OK;
 }
 
 static const char *better_name(enum metric_better better)

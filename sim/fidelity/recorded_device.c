@@ -399,6 +399,12 @@ static uint64_t device_no_time(struct device *device)
     return 0;
 }
 
+static uint64_t device_no_mark(struct device *device, uint64_t mark)
+{
+    (void)device, (void)mark;
+    return 0;
+}
+
 static void device_on_stream(struct device *device, uint32_t stream, uint64_t number)
 {
     (void)device, (void)stream, (void)number;
@@ -469,6 +475,8 @@ static const struct device_ops recorded_ops = {
     .advance = device_number,
     .now = device_no_time,
     .idle_at = device_no_time,
+    .mark = device_no_time,
+    .mark_ns = device_no_mark,
     .kernel = device_on_stream,
     .event_record = device_event,
     .stream_wait = device_on_stream,

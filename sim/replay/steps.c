@@ -13,18 +13,17 @@ uint64_t steps_driver_calls(const struct device *device)
 
 uint64_t steps_now_ns(struct device *device)
 {
-    uint64_t host_ns = device->ops->now(device);
-    uint64_t idle_ns = device->ops->idle_at(device);
-    return idle_ns > host_ns ? idle_ns : host_ns;
+    return device->ops->mark_ns(device, device->ops->mark(device));
 }
 
 void steps_begin(struct steps *steps, struct device *device)
 {
-    *steps = (struct steps){.begun_ns = steps_now_ns(device)};
+    *steps = (struct steps){.begun_mark = device->ops->mark(device)};
 }
 
 void steps_close(struct steps *steps)
 {
+    free(steps->end_marks);
     free(steps->end_ns);
     free(steps->driver_calls);
     *steps = (struct steps){0};
@@ -42,15 +41,23 @@ enum status steps_end_one(struct steps *steps, struct device *device, struct err
 {
     if (steps->count == steps->room) {
         uint64_t room = steps->room ? steps->room * 2 : 64;
-        if (!grow(&steps->end_ns, room) || !grow(&steps->driver_calls, room))
+        if (!grow(&steps->end_marks, room) || !grow(&steps->end_ns, room) ||
+            !grow(&steps->driver_calls, room))
             return error_set(error, STATUS_HOST_MEMORY, "no host memory for %llu steps",
                              (unsigned long long)room);
         steps->room = room;
     }
-    steps->end_ns[steps->count] = steps_now_ns(device);
+    steps->end_marks[steps->count] = device->ops->mark(device);
     steps->driver_calls[steps->count] = steps_driver_calls(device);
     steps->count++;
     return STATUS_OK;
+}
+
+void steps_settle(struct steps *steps, struct device *device)
+{
+    steps->begun_ns = device->ops->mark_ns(device, steps->begun_mark);
+    for (uint64_t i = 0; i < steps->count; i++)
+        steps->end_ns[i] = device->ops->mark_ns(device, steps->end_marks[i]);
 }
 
 uint64_t steps_steady_ns(const uint64_t *end_ns, uint64_t count, uint64_t begun_ns)
@@ -84,9 +91,10 @@ static enum status report_steady(const struct steps *steps, struct metric_values
     return STATUS_OK;
 }
 
-enum status steps_report(const struct steps *steps, struct device *device,
-                         struct metric_values *metrics, struct error *error)
+enum status steps_report(struct steps *steps, struct device *device, struct metric_values *metrics,
+                         struct error *error)
 {
+    steps_settle(steps, device);
     uint64_t time_ns = steps_now_ns(device) - steps->begun_ns;
     metric_set(metrics, METRIC_device_time_ns, time_ns);
     if (!steps->count)

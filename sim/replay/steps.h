@@ -8,23 +8,27 @@
 #include "sim/metrics/metrics.h"
 
 struct steps {
-    uint64_t begun_ns; /* device time before the first event */
-    uint64_t *end_ns;  /* device idle time at each step's end */
+    uint64_t begun_mark; /* before the first event */
+    uint64_t *end_marks; /* at each step's end */
+    uint64_t begun_ns;   /* these two are known after steps_settle */
+    uint64_t *end_ns;
     uint64_t *driver_calls;
     uint64_t count, room;
 };
 
 /* Calls to the driver's memory functions: all kinds but events. */
 uint64_t steps_driver_calls(const struct device *device);
-/* When all that was asked for so far is done, the host's own time among it. */
+/* Waits for what was asked for so far and returns when it was done, the host's own time among it. */
 uint64_t steps_now_ns(struct device *device);
 
 void steps_begin(struct steps *steps, struct device *device);
 enum status steps_end_one(struct steps *steps, struct device *device,
                           struct error *error) STATUS_CHECKED;
-/* Writes the figures of time and driver calls; those that need a baseline are not here. */
-enum status steps_report(const struct steps *steps, struct device *device,
-                         struct metric_values *metrics, struct error *error) STATUS_CHECKED;
+/* Waits for the work of all steps and finds out when each ended. */
+void steps_settle(struct steps *steps, struct device *device);
+/* Settles. Writes the figures of time and driver calls; those that need a baseline are not here. */
+enum status steps_report(struct steps *steps, struct device *device, struct metric_values *metrics,
+                         struct error *error) STATUS_CHECKED;
 /* Time of the second half of `count` steps; 0 where there are none. */
 uint64_t steps_steady_ns(const uint64_t *end_ns, uint64_t count, uint64_t begun_ns);
 void steps_close(struct steps *steps);

@@ -190,7 +190,7 @@ enum status sim_segment_free(struct backing *backing, uint64_t address)
     struct sim_segment *segment = (struct sim_segment *)ranges_find(&self->segments, address);
     if (!segment || segment->reserved || segment->pool || segment->range.start != address)
         return free_misuse(self, address);
-    self->base.counters.stall_ns += sim_clock_sync(&self->clock, SIM_ALL_STREAMS);
+    self->waited_ns += sim_clock_sync(&self->clock, SIM_ALL_STREAMS);
     uint64_t bytes = segment->bytes;
     uint64_t back_bytes = segment->range.end - segment->range.start;
     uint64_t cost_bytes = back_bytes;

@@ -18,7 +18,7 @@ struct sim_options {
     uint64_t seed, launch_queue;
 };
 
-const struct option sim_device_options[] = {
+static const struct option sim_options[] = {
     {"profile", OPTION_TEXT, offsetof(struct sim_options, profile), "h100", 0, 0, NULL,
      "the card: h100, bump, or a profile's file"},
     {"capacity", OPTION_BYTES, offsetof(struct sim_options, capacity_bytes), NULL, 0, 0, NULL,
@@ -63,20 +63,22 @@ uint64_t sim_cost_now(struct sim_device *self, enum sim_cost cost, uint64_t byte
     return sim_profile_cost(&self->profile, cost, bytes, sim_clock_busy(&self->clock));
 }
 
+static void count(struct sim_device *self, enum device_call call, uint64_t bytes, uint64_t ns,
+                  bool refused)
+{
+    self->clock.now_ns += ns;
+    device_count(&self->base, call, bytes, ns, self->waited_ns, refused);
+    self->waited_ns = 0;
+}
+
 void sim_call(struct sim_device *self, enum device_call call, uint64_t bytes, uint64_t ns)
 {
-    struct device_counters *counters = &self->base.counters;
-    counters->calls[call]++;
-    counters->call_ns[call] += ns;
-    counters->call_bytes[call] += bytes;
-    counters->driver_ns += ns;
-    self->clock.now_ns += ns;
+    count(self, call, bytes, ns, false);
 }
 
 enum status sim_refuse(struct sim_device *self, enum device_call call, enum sim_cost cost)
 {
-    self->base.counters.refused++;
-    sim_call(self, call, 0, sim_profile_least(&self->profile, cost));
+    count(self, call, 0, sim_profile_least(&self->profile, cost), true);
     return STATUS_REFUSED;
 }
 
@@ -85,7 +87,7 @@ void sim_await_cleaning(struct sim_device *self, uint64_t unit_bytes, enum sim_c
     uint64_t wait_ns = sim_ledger_cleaning_ns(
         &self->ledger, unit_bytes, self->profile.cleaning_wait_bytes[cost], self->clock.now_ns);
     self->clock.now_ns += wait_ns;
-    self->base.counters.stall_ns += wait_ns;
+    self->waited_ns += wait_ns;
 }
 
 void sim_show_memory(struct sim_device *self)
@@ -143,6 +145,19 @@ static uint64_t sim_now(struct device *device)
 static uint64_t sim_idle_at(struct device *device)
 {
     return sim_clock_idle_at(&sim_of(device)->clock);
+}
+
+/* A mark is its own time: what is queued has an end already. */
+static uint64_t sim_mark(struct device *device)
+{
+    uint64_t host_ns = sim_now(device), idle_ns = sim_idle_at(device);
+    return idle_ns > host_ns ? idle_ns : host_ns;
+}
+
+static uint64_t sim_mark_ns(struct device *device, uint64_t mark)
+{
+    (void)device;
+    return mark;
 }
 
 static void sim_kernel(struct device *device, uint32_t stream, uint64_t nanoseconds)
@@ -237,6 +252,8 @@ static const struct device_ops sim_ops = {
     .race_text = sim_race_text,
     .segment_of = sim_segment_of,
     .problem = sim_problem,
+    .mark = sim_mark,
+    .mark_ns = sim_mark_ns,
 };
 
 #define SIM_BACKING_COMMON                                                                         \
@@ -360,10 +377,10 @@ static void sim_describe(struct sim_device *self)
     sim_show_memory(self);
 }
 
-enum status sim_device_open(const struct spec_link *link, struct device **out, struct error *error)
+static enum status sim_open(const struct spec_link *link, struct device **out, struct error *error)
 {
     struct sim_options options = {0};
-    enum status status = options_read(sim_device_options, link, "device sim", &options, error);
+    enum status status = options_read(sim_options, link, "device sim", &options, error);
     if (status != STATUS_OK)
         return status;
     struct sim_device *self = calloc(1, sizeof *self);
@@ -385,3 +402,17 @@ enum status sim_device_open(const struct spec_link *link, struct device **out, s
     *out = &self->base;
     return STATUS_OK;
 }
+
+static bool sim_available(char *text, size_t text_bytes)
+{
+    snprintf(text, text_bytes, "on every machine");
+    return true;
+}
+
+const struct device_kind sim_device_kind = {
+    .name = "sim",
+    .summary = "a simulated GPU with a virtual clock; what a card's profile says, exactly",
+    .options = sim_options,
+    .open = sim_open,
+    .available = sim_available,
+};

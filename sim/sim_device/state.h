@@ -60,6 +60,7 @@ struct sim_device {
     uint64_t next_handle, next_mapping, next_physical_address;
     uint64_t cached_bytes; /* freed last and not taken since: what the driver caches; 0: none */
     uint64_t last_made;    /* ordinal of the segment made last + 1; 0: it is gone */
+    uint64_t waited_ns;    /* by the call that is being made */
     bool out_of_host_memory;
     char problem[512];
     char race[512];

@@ -33,6 +33,18 @@ static uint64_t fake_idle_at(struct device *base)
     return fake(base)->idle_ns;
 }
 
+static uint64_t fake_mark(struct device *base)
+{
+    struct fake_device *self = fake(base);
+    return self->idle_ns > self->host_ns ? self->idle_ns : self->host_ns;
+}
+
+static uint64_t fake_mark_ns(struct device *base, uint64_t mark)
+{
+    (void)base;
+    return mark;
+}
+
 static void fake_kernel(struct device *base, uint32_t stream, uint64_t nanoseconds)
 {
     struct fake_device *self = fake(base);
@@ -129,6 +141,8 @@ struct fake_device *fake_device_open(uint64_t cap_bytes)
         .race_text = fake_race_text,
         .segment_of = fake_segment_of,
         .problem = fake_device_problem,
+        .mark = fake_mark,
+        .mark_ns = fake_mark_ns,
     };
     struct fake_device *self = calloc(1, sizeof *self);
     if (!self)
