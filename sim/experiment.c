@@ -52,6 +52,7 @@ static void configure(const struct passes *passes, struct session *session, enum
     config->row = experiment->row;
     config->sample = experiment->sample;
     config->argument = experiment->argument;
+    config->event_now = experiment->event_now;
 }
 
 /* One replay with everything fresh. `*took_ns` is host time, for CLOCK_ALL only. */
@@ -62,7 +63,8 @@ static enum status replay_once(const struct passes *passes, enum purpose purpose
     struct session session;
     struct replay_config config;
     enum status status =
-        session_open(&session, experiment->policy, experiment->device, experiment->seed, error);
+        session_open_heard(&session, experiment->policy, experiment->device, experiment->seed,
+                           purpose == MEASURE ? &experiment->listener : NULL, error);
     if (status != STATUS_OK)
         return status;
     if (purpose == MEASURE && passes->props)
@@ -78,6 +80,7 @@ static enum status replay_once(const struct passes *passes, enum purpose purpose
         if (status == STATUS_OK && purpose == MEASURE && experiment->finished)
             status = experiment->finished(experiment->finished_argument, session.policy, error);
     }
+    session.device->listener = (struct device_listener){0}; /* what closes it is not of the run */
     session_close(&session);
     return status;
 }

@@ -76,6 +76,9 @@ struct replay_config {
     enum status (*sample)(void *argument, const struct replay_sample *sample, struct error *error);
     void *argument;
     uint64_t limit_bytes; /* of the policy, for the cause of a failure; 0: none */
+    /* Optional: kept at the number of the event that is being replayed, for who listens to the
+     * device's calls. */
+    uint64_t *event_now;
 };
 
 struct replay_result {
@@ -113,6 +116,10 @@ struct experiment {
     /* Optional: the policy as it stands when the run itself has come to its end. */
     enum status (*finished)(void *argument, const struct policy *policy, struct error *error);
     void *finished_argument;
+    /* Optional: hears each driver call of the run itself, those that make the policy too; and
+     * where the number of the event is kept in which they are made (0 before the first). */
+    struct device_listener listener;
+    uint64_t *event_now;
 };
 
 enum status experiment_run(const struct experiment *experiment, struct replay_result *result,

@@ -24,10 +24,19 @@ static uint64_t limit_of(const struct spec *policy)
 enum status session_open(struct session *session, const struct spec *policy,
                          const struct spec *device, uint64_t seed, struct error *error)
 {
+    return session_open_heard(session, policy, device, seed, NULL, error);
+}
+
+enum status session_open_heard(struct session *session, const struct spec *policy,
+                               const struct spec *device, uint64_t seed,
+                               const struct device_listener *listener, struct error *error)
+{
     memset(session, 0, sizeof *session);
     enum status status = device_open(device, &session->device, error);
     if (status != STATUS_OK)
         return status;
+    if (listener)
+        session->device->listener = *listener;
     session->context = (struct policy_context){
         .backing = session->device->backing, .host = &session->host, .seed = seed};
     status = registry_create(policy, &session->context, &session->policy, error);

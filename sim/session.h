@@ -17,6 +17,11 @@ struct session {
 enum status session_open(struct session *session, const struct spec *policy,
                          const struct spec *device, uint64_t seed,
                          struct error *error) STATUS_CHECKED;
+/* The same; `listener` (may be NULL) hears the device's calls from its opening on. */
+enum status session_open_heard(struct session *session, const struct spec *policy,
+                               const struct spec *device, uint64_t seed,
+                               const struct device_listener *listener,
+                               struct error *error) STATUS_CHECKED;
 void session_close(struct session *session);
 
 /* Shows an offline policy (POLICY_OFFLINE) every lifetime of the trace, once, before the first

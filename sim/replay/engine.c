@@ -176,6 +176,8 @@ static enum status span_watched(struct replay *run, size_t count, size_t *done, 
     enum status status = STATUS_OK;
     while (event != end && !run->stop) {
         run->weight = 0;
+        if (run->config->event_now)
+            *run->config->event_now = replay_number(run, event);
         status = replay_event(run, event, error);
         if (status == STATUS_OK && run->config->sample)
             status = replay_sample_take(run, event, error);
@@ -239,7 +241,7 @@ static enum status begin(struct replay *run, const struct replay_config *config,
     if (config->measure_time && !(run->latency = latency_open(config->device)))
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for histograms");
     run->watched = config->row || config->sample || config->source->ops->served || run->hazards ||
-                   run->latency;
+                   run->latency || config->event_now;
     run->is_exact = config->measure == REPLAY_METRICS_EXACT;
     run->counts = run->is_exact || run->watched;
     return STATUS_OK;
