@@ -51,6 +51,9 @@ HAVE_ZLIB      := $(call header,zlib.h)
 HAVE_CMOCKA    := $(call header,cmocka.h)
 HAVE_BENCHMARK := $(if $(wildcard /usr/include/benchmark/benchmark.h /usr/local/include/benchmark/benchmark.h),1,0)
 HAVE_GNUPLOT   := $(call program,gnuplot)
+CUDA_INCLUDE   := $(firstword $(wildcard $(addsuffix /cuda.h,$(CUDA_HOME:%=%/include) /usr/local/cuda/include)))
+CUDA_FLAGS     := $(if $(CUDA_INCLUDE),-isystem $(patsubst %/,%,$(dir $(CUDA_INCLUDE))))
+HAVE_CUDA      := $(if $(CUDA_INCLUDE),1,$(call header,cuda.h))
 NVCC           := $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
 
 LIBS := $(if $(filter 1,$(HAVE_JANSSON)),$(call archive,jansson)) \
@@ -61,16 +64,22 @@ FOUND = $(call found,jansson,$(HAVE_JANSSON)), $(call found,zstd,$(HAVE_ZSTD)), 
         $(call found,zlib,$(HAVE_ZLIB)), $(call found,cmocka (unit tests),$(HAVE_CMOCKA)), \
         $(call found,Google Benchmark (make micro),$(HAVE_BENCHMARK)), \
         $(call found,gnuplot (figures),$(HAVE_GNUPLOT)), \
+        $(if $(filter 1,$(HAVE_CUDA)),found cuda.h,without cuda.h (device cuda)), \
         $(if $(NVCC),found a CUDA toolkit ($(NVCC)),without a CUDA toolkit (not needed))
 
-DEFINES    := -D_GNU_SOURCE -DHAVE_JANSSON=$(HAVE_JANSSON) -DHAVE_ZSTD=$(HAVE_ZSTD) -DHAVE_ZLIB=$(HAVE_ZLIB)
-ALL_CFLAGS := -std=c11 $(DEFINES) $(WARN) $(CFLAGS_$(VARIANT)) $(CFLAGS) -I.
+DEFINES    := -D_GNU_SOURCE -DHAVE_JANSSON=$(HAVE_JANSSON) -DHAVE_ZSTD=$(HAVE_ZSTD) -DHAVE_ZLIB=$(HAVE_ZLIB) \
+              -DHAVE_CUDA=$(HAVE_CUDA)
+ALL_CFLAGS := -std=c11 $(DEFINES) $(WARN) $(CFLAGS_$(VARIANT)) $(CFLAGS) -I. $(CUDA_FLAGS)
 CXX_FLAGS  := -std=c++17 -Wall -Wextra -Wshadow $(CFLAGS_$(VARIANT)) -I.
 
 # ---- what there is to build ---------------------------------------------------------------------
 
 LIB_SRC   := $(shell find allocators workloads sim bench -name '*.c' -not -path 'bench/cli/*' \
                -not -path 'bench/micro/*' -not -path 'bench/plugin/*' -not -path '*/skeleton/*' | sort)
+# Without cuda.h only the name of the device is there.
+ifneq ($(HAVE_CUDA),1)
+LIB_SRC   := $(filter-out $(filter-out bench/cuda/kind.c,$(wildcard bench/cuda/*.c)),$(LIB_SRC))
+endif
 CLI_SRC   := $(wildcard bench/cli/*.c)
 MICRO_SRC := $(filter-out bench/micro/instructions.c,$(wildcard bench/micro/*.c)) $(wildcard bench/micro/*.cc)
 SUP_SRC   := $(wildcard tests/support/*.c)

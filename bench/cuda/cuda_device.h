@@ -6,4 +6,16 @@
 
 extern const struct device_kind cuda_device_kind;
 
+struct cuda_options {
+    uint64_t ordinal;
+    uint64_t capacity_bytes; /* 0: all that the card has free */
+    const char *record_addresses;
+};
+
+/* What the kind's hooks call in a build that has cuda.h. Statuses: MISSING where there is no
+ * driver or no such card, INVALID for options that the card cannot meet. */
+enum status cuda_device_open(const struct cuda_options *options, struct device **out,
+                             struct error *error) STATUS_CHECKED;
+bool cuda_device_available(char *text, size_t text_bytes);
+
 #endif

@@ -16,6 +16,14 @@ lint_files() {
         -o -type f \( "${names[@]:1}" \) -print | sed 's,^\./,,' | sort
 }
 
+# Where CUDA's headers are: flags to compile with them, and, where they are not, a pattern of the
+# files that need them.
+lint_cuda=$(find "${CUDA_HOME:-/usr/local/cuda}/include" -maxdepth 1 -name cuda.h 2>/dev/null)
+lint_cuda_flags=${lint_cuda:+-DHAVE_CUDA=1 -isystem ${lint_cuda%/cuda.h}}
+lint_cuda_files='^$'
+[ -n "$lint_cuda" ] || lint_cuda_files='^bench/cuda/.*\.c$|^bench/cuda/api\.h$|^bench/cuda/state\.h$'
+export lint_cuda_flags lint_cuda_files
+
 # lint_verdict NAME FILES_SEEN FINDINGS
 lint_verdict() {
     if [ "$2" -eq 0 ]; then

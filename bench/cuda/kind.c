@@ -1,0 +1,62 @@
+/* The kind `cuda` as the table of devices knows it. It is there in every build: one without
+ * CUDA's headers says so. */
+#include <stddef.h>
+#include <stdio.h>
+
+#include "bench/cuda/cuda_device.h"
+
+static const struct option cuda_options[] = {
+    {"ordinal", OPTION_COUNT, offsetof(struct cuda_options, ordinal), "0", 0, 1023, NULL,
+     "which of the visible cards, from 0"},
+    {"capacity", OPTION_BYTES, offsetof(struct cuda_options, capacity_bytes), "0", 0, 0, NULL,
+     "bytes that the process may have; 0: all that the card has free"},
+    {"record_addresses", OPTION_TEXT, offsetof(struct cuda_options, record_addresses), NULL, 0, 0,
+     NULL, "a file for the segments' addresses (CSV ordinal,bytes,address), as sim's addresses"},
+    {NULL, OPTION_BOOL, 0, NULL, 0, 0, NULL, NULL},
+};
+
+#if HAVE_CUDA
+
+static bool kind_available(char *text, size_t text_bytes)
+{
+    return cuda_device_available(text, text_bytes);
+}
+
+static enum status kind_open(const struct spec_link *link, struct device **out, struct error *error)
+{
+    struct cuda_options options = {0};
+    enum status status = options_read(cuda_options, link, "device cuda", &options, error);
+    return status == STATUS_OK ? cuda_device_open(&options, out, error) : status;
+}
+
+#else
+
+static bool kind_available(char *text, size_t text_bytes)
+{
+    snprintf(text, text_bytes,
+             "this build was made without CUDA's headers (cuda.h); install a CUDA toolkit and "
+             "build again, or use the simulated device, sim");
+    return false;
+}
+
+static enum status kind_open(const struct spec_link *link, struct device **out, struct error *error)
+{
+    struct cuda_options options = {0};
+    enum status status = options_read(cuda_options, link, "device cuda", &options, error);
+    if (status != STATUS_OK)
+        return status;
+    char why[256];
+    *out = NULL;
+    (void)kind_available(why, sizeof why);
+    return error_set(error, STATUS_MISSING, "%s", why);
+}
+
+#endif
+
+const struct device_kind cuda_device_kind = {
+    .name = "cuda",
+    .summary = "a real card through the CUDA driver",
+    .options = cuda_options,
+    .open = kind_open,
+    .available = kind_available,
+};
