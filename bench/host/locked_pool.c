@@ -1,0 +1,160 @@
+#include "bench/host/locked_pool.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bench/host/address_map.h"
+
+#define BYTES_LIMIT (UINT64_C(1) << 60)
+
+_Static_assert(LOCKED_POOL_NO_BLOCK == ADDRESS_MAP_NONE, "no block starts there");
+
+struct locked_pool {
+    pthread_mutex_t lock; /* for all below */
+    struct policy *policy;
+    struct address_map map;
+    struct locked_pool_counts counts; /* `blocks` is the map's own count */
+};
+
+struct locked_pool *locked_pool_open(struct policy *policy, struct host *host)
+{
+    struct locked_pool *pool = calloc(1, sizeof *pool);
+    if (!pool)
+        return NULL;
+    if (pthread_mutex_init(&pool->lock, NULL) != 0) {
+        free(pool);
+        return NULL;
+    }
+    pool->policy = policy;
+    address_map_open(&pool->map, host);
+    return pool;
+}
+
+void locked_pool_close(struct locked_pool *pool)
+{
+    if (!pool)
+        return;
+    for (size_t i = 0; i < pool->map.room; i++)
+        if (pool->map.entries[i].address != ADDRESS_MAP_NONE)
+            policy_free(pool->policy, &pool->map.entries[i], 0);
+    address_map_close(&pool->map);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool);
+}
+
+/* Whether the lock was taken is told by trying first, which costs no more than taking it. */
+static void enter(struct locked_pool *pool)
+{
+    bool waited = pthread_mutex_trylock(&pool->lock) != 0;
+    if (waited)
+        pthread_mutex_lock(&pool->lock);
+    pool->counts.calls++;
+    pool->counts.waits += waited;
+}
+
+static void leave(struct locked_pool *pool)
+{
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static enum status serve(struct locked_pool *pool, const struct policy_request *request,
+                         uint64_t *address)
+{
+    struct policy_block block;
+    /* Room first: a block that the map cannot keep would be lost. */
+    enum status status = address_map_reserve(&pool->map);
+    if (status == STATUS_OK)
+        status = policy_alloc(pool->policy, request, &block);
+    if (status == STATUS_OK)
+        status = address_map_insert(&pool->map, &block);
+    if (status == STATUS_OK)
+        *address = block.address;
+    return status;
+}
+
+enum status locked_pool_alloc(struct locked_pool *pool, const struct policy_request *request,
+                              uint64_t *address)
+{
+    if (request->bytes >= BYTES_LIMIT)
+        return STATUS_INVALID;
+    if (!request->bytes) {
+        *address = LOCKED_POOL_NO_BLOCK;
+        return STATUS_OK;
+    }
+    enter(pool);
+    enum status status = serve(pool, request, address);
+    leave(pool);
+    return status;
+}
+
+enum status locked_pool_free(struct locked_pool *pool, uint64_t address, uint32_t stream)
+{
+    struct policy_block block;
+    if (address == LOCKED_POOL_NO_BLOCK)
+        return STATUS_OK;
+    enter(pool);
+    enum status status = STATUS_INVALID;
+    if (address_map_remove(&pool->map, address, &block))
+        status = policy_free(pool->policy, &block, stream);
+    else
+        pool->counts.unknown++;
+    leave(pool);
+    return status;
+}
+
+enum status locked_pool_use(struct locked_pool *pool, uint64_t address, uint32_t stream)
+{
+    if (address == LOCKED_POOL_NO_BLOCK)
+        return STATUS_OK;
+    enter(pool);
+    enum status status = STATUS_INVALID;
+    const struct policy_block *block = address_map_find(&pool->map, address);
+    if (block)
+        status = policy_use(pool->policy, block, stream);
+    else
+        pool->counts.unknown++;
+    leave(pool);
+    return status;
+}
+
+bool locked_pool_find(struct locked_pool *pool, uint64_t address, struct policy_block *out)
+{
+    pthread_mutex_lock(&pool->lock);
+    const struct policy_block *block = address_map_find(&pool->map, address);
+    if (block)
+        *out = *block;
+    pthread_mutex_unlock(&pool->lock);
+    return block;
+}
+
+enum status locked_pool_trim(struct locked_pool *pool, uint64_t keep_bytes)
+{
+    pthread_mutex_lock(&pool->lock);
+    enum status status = policy_trim(pool->policy, keep_bytes);
+    pthread_mutex_unlock(&pool->lock);
+    return status;
+}
+
+void locked_pool_stats(struct locked_pool *pool, struct policy_stats *out)
+{
+    pthread_mutex_lock(&pool->lock);
+    policy_stats(pool->policy, out);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void locked_pool_counts(struct locked_pool *pool, struct locked_pool_counts *out)
+{
+    pthread_mutex_lock(&pool->lock);
+    *out = pool->counts;
+    out->blocks = pool->map.count;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+const char *locked_pool_problem(struct locked_pool *pool, char *text, size_t text_bytes)
+{
+    pthread_mutex_lock(&pool->lock);
+    snprintf(text, text_bytes, "%s", policy_problem(pool->policy));
+    pthread_mutex_unlock(&pool->lock);
+    return text;
+}

@@ -1,0 +1,53 @@
+/* A policy as a program with threads uses an allocator: any thread may call, and a free names
+ * nothing but the address. One lock around the policy and a map from addresses to blocks
+ * (address_map.h), as the caching allocators of the frameworks have.
+ *
+ * The policy, and through it the device, is entered by one thread at a time; nobody else may call
+ * either while the pool is open. */
+#ifndef BENCH_HOST_LOCKED_POOL_H
+#define BENCH_HOST_LOCKED_POOL_H
+
+#include "allocators/policy.h"
+
+/* The address of an empty request, which has no block. */
+#define LOCKED_POOL_NO_BLOCK UINT64_MAX
+
+struct locked_pool;
+
+struct locked_pool_counts {
+    uint64_t blocks;  /* live now */
+    uint64_t calls;   /* allocs, frees and uses so far */
+    uint64_t waits;   /* of them: the lock was held by another thread */
+    uint64_t unknown; /* frees and uses of an address where no block starts */
+};
+
+/* Around `policy`, which stays the caller's and outlives the pool, as does `host`, from which the
+ * map takes its memory; no one else may use `host` meanwhile but the policy. NULL: no host memory. */
+struct locked_pool *locked_pool_open(struct policy *policy, struct host *host);
+/* Frees every block that is still live, on stream 0. No other thread may be inside. */
+void locked_pool_close(struct locked_pool *pool);
+
+/* Sets `*address` on OK. Zero bytes are OK with LOCKED_POOL_NO_BLOCK. NO_MEMORY: cannot be served;
+ * INVALID: 2^60 bytes or more; HOST_MEMORY, CORRUPT: see locked_pool_problem. */
+enum status locked_pool_alloc(struct locked_pool *pool, const struct policy_request *request,
+                              uint64_t *address);
+
+/* The program lets the block at `address` go on `stream`. INVALID where none starts there. */
+enum status locked_pool_free(struct locked_pool *pool, uint64_t address, uint32_t stream);
+
+/* The block is used on another stream too. INVALID as above. */
+enum status locked_pool_use(struct locked_pool *pool, uint64_t address, uint32_t stream);
+
+/* The block that starts at `address`. False: none. */
+bool locked_pool_find(struct locked_pool *pool, uint64_t address, struct policy_block *out);
+
+/* As the policy's hooks. */
+enum status locked_pool_trim(struct locked_pool *pool, uint64_t keep_bytes);
+void locked_pool_stats(struct locked_pool *pool, struct policy_stats *out);
+
+void locked_pool_counts(struct locked_pool *pool, struct locked_pool_counts *out);
+
+/* Writes the sentence behind the policy's last CORRUPT, "" where there was none. Returns `text`. */
+const char *locked_pool_problem(struct locked_pool *pool, char *text, size_t text_bytes);
+
+#endif

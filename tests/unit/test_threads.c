@@ -1,0 +1,266 @@
+/* Pools that threads share: the map of addresses against a list, the pool's answers, and threads on
+ * real policies with nothing lost, which `make tsan` runs under the thread sanitizer. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/rng.h"
+#include "bench/host/address_map.h"
+#include "bench/host/threads.h"
+#include "tests/support/policy_rig.h"
+#include "tests/support/sim.h"
+
+#define KEYS 512u
+
+/* ---- the map --------------------------------------------------------------------------------- */
+
+static void the_map_holds_what_a_table_holds(void **state)
+{
+    (void)state;
+    struct host host = {0};
+    struct address_map map;
+    struct rng rng;
+    uint64_t held[KEYS] = {0}; /* cookie + 1 of what lies at key * 512 */
+    size_t count = 0;
+    rng_seed(&rng, 7);
+    address_map_open(&map, &host);
+    for (uint64_t turn = 0; turn < 40000; turn++) {
+        uint64_t key = rng_below(&rng, KEYS), address = key * 512;
+        struct policy_block block = {.address = address, .cookie = turn};
+        const struct policy_block *found = address_map_find(&map, address);
+        assert_int_equal(found ? found->cookie + 1 : 0, held[key]);
+        if (held[key]) {
+            assert_true(address_map_remove(&map, address, &block));
+            assert_int_equal(block.cookie + 1, held[key]);
+            held[key] = 0;
+            count--;
+        } else {
+            assert_int_equal(address_map_reserve(&map), STATUS_OK);
+            assert_int_equal(address_map_insert(&map, &block), STATUS_OK);
+            held[key] = turn + 1;
+            count++;
+        }
+        assert_int_equal(map.count, count);
+        assert_true(2 * map.count <= map.room);
+    }
+    address_map_close(&map);
+    assert_int_equal(host.now_bytes, 0);
+}
+
+static void the_map_refuses_doubles_and_strangers(void **state)
+{
+    (void)state;
+    struct host host = {.fail_at = 2};
+    struct address_map map;
+    struct policy_block block = {.address = 4096}, out;
+    address_map_open(&map, &host);
+    assert_null(address_map_find(&map, 4096));
+    assert_false(address_map_remove(&map, 4096, &out));
+    assert_int_equal(address_map_reserve(&map), STATUS_OK);
+    assert_int_equal(address_map_insert(&map, &block), STATUS_OK);
+    assert_int_equal(address_map_insert(&map, &block), STATUS_CORRUPT);
+    assert_null(address_map_find(&map, ADDRESS_MAP_NONE));
+    while (map.count < 32) {
+        block.address += 512;
+        assert_int_equal(address_map_reserve(&map), STATUS_OK);
+        assert_int_equal(address_map_insert(&map, &block), STATUS_OK);
+    }
+    /* The map would grow, and there is no memory for it: it stays as it was. */
+    assert_int_equal(address_map_reserve(&map), STATUS_HOST_MEMORY);
+    assert_int_equal(map.count, 32);
+    assert_non_null(address_map_find(&map, 4096));
+    address_map_close(&map);
+}
+
+/* ---- the pool -------------------------------------------------------------------------------- */
+
+static void a_pool_takes_addresses_back(void **state)
+{
+    (void)state;
+    struct device *device = sim_test_open("sim:profile=bump");
+    struct policy_rig rig;
+    assert_int_equal(policy_rig_open(&rig, "growth", device->backing, 0), STATUS_OK);
+    struct locked_pool *pool = locked_pool_open(rig.policy, &rig.host);
+    struct policy_request request = {.bytes = 1000};
+    struct policy_block block;
+    struct locked_pool_counts counts;
+    struct policy_stats stats;
+    uint64_t first, second, none;
+    assert_int_equal(locked_pool_alloc(pool, &request, &first), STATUS_OK);
+    assert_int_equal(locked_pool_alloc(pool, &request, &second), STATUS_OK);
+    assert_true(locked_pool_find(pool, second, &block));
+    assert_int_equal(block.requested_bytes, 1000);
+    assert_int_equal(locked_pool_free(pool, first, 0), STATUS_OK);
+    assert_int_equal(locked_pool_free(pool, first, 0), STATUS_INVALID);
+    assert_int_equal(locked_pool_use(pool, second + 1, 0), STATUS_INVALID);
+    assert_int_equal(locked_pool_use(pool, second, 1), STATUS_OK);
+    request.bytes = 0;
+    assert_int_equal(locked_pool_alloc(pool, &request, &none), STATUS_OK);
+    assert_true(none == LOCKED_POOL_NO_BLOCK);
+    assert_int_equal(locked_pool_free(pool, none, 0), STATUS_OK);
+    request.bytes = UINT64_C(1) << 60;
+    assert_int_equal(locked_pool_alloc(pool, &request, &none), STATUS_INVALID);
+    locked_pool_counts(pool, &counts);
+    assert_int_equal(counts.blocks, 1);
+    assert_int_equal(counts.unknown, 2);
+    assert_int_equal(counts.waits, 0);
+    locked_pool_stats(pool, &stats);
+    assert_int_equal(stats.totals.live_bytes, 1000);
+    /* What is live is freed with the pool. */
+    locked_pool_close(pool);
+    assert_int_equal(rig.policy->totals.live_blocks, 0);
+    assert_int_equal(policy_rig_close(&rig), 0);
+    device_close(device);
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+#define MOST 8u
+
+struct crowd {
+    struct device *devices[MOST];
+    struct policy_rig rigs[MOST];
+    struct locked_pool *own[MOST], *pools[MOST];
+    unsigned count;
+};
+
+static void crowd_open(struct crowd *crowd, const char *spec, unsigned threads, bool shared)
+{
+    memset(crowd, 0, sizeof *crowd);
+    crowd->count = shared ? 1 : threads;
+    for (unsigned i = 0; i < crowd->count; i++) {
+        crowd->devices[i] = sim_test_open("sim:profile=h100");
+        assert_int_equal(policy_rig_open(&crowd->rigs[i], spec, crowd->devices[i]->backing, 0),
+                         STATUS_OK);
+        crowd->own[i] = locked_pool_open(crowd->rigs[i].policy, &crowd->rigs[i].host);
+        assert_non_null(crowd->own[i]);
+    }
+    for (unsigned i = 0; i < threads; i++)
+        crowd->pools[i] = crowd->own[shared ? 0 : i];
+}
+
+/* Nothing is live any more, and every invariant holds. */
+static void crowd_close(struct crowd *crowd)
+{
+    for (unsigned i = 0; i < crowd->count; i++) {
+        struct locked_pool_counts counts;
+        struct error error;
+        locked_pool_counts(crowd->own[i], &counts);
+        assert_int_equal(counts.blocks, 0);
+        assert_int_equal(counts.unknown, 0);
+        assert_int_equal(policy_validate(crowd->rigs[i].policy, &error), STATUS_OK);
+        assert_int_equal(crowd->rigs[i].policy->totals.live_blocks, 0);
+        locked_pool_close(crowd->own[i]);
+        assert_int_equal(policy_rig_close(&crowd->rigs[i]), 0);
+        device_close(crowd->devices[i]);
+    }
+}
+
+static void run_crowd(const char *spec, unsigned threads, bool shared, bool latency)
+{
+    struct crowd crowd;
+    struct error error;
+    struct threads_result *result = malloc(sizeof *result);
+    crowd_open(&crowd, spec, threads, shared);
+    struct threads_config config = {.threads = threads,
+                                    .pools = crowd.pools,
+                                    .turns = 2000,
+                                    .live = 32,
+                                    .least_bytes = 256,
+                                    .most_bytes = 4 << 20,
+                                    .think = shared ? 0 : 50,
+                                    .seed = 3,
+                                    .latency = latency};
+    assert_int_equal(threads_run(&config, result, &error), STATUS_OK);
+    assert_int_equal(result->failed, 0);
+    assert_int_equal(result->allocs, result->frees);
+    assert_true(result->allocs + result->frees >= threads * 2000u);
+    assert_true(result->wall_ns > 0);
+    assert_int_equal(result->alloc_ns.total, latency ? result->allocs : 0);
+    assert_int_equal(result->free_ns.total, latency ? result->frees : 0);
+    free(result);
+    crowd_close(&crowd);
+}
+
+static void threads_share_a_policy(void **state)
+{
+    (void)state;
+    run_crowd("growth", 4, true, false);
+    run_crowd("torch", 4, true, true);
+    run_crowd("vmm", 4, true, false);
+}
+
+static void threads_have_policies_of_their_own(void **state)
+{
+    (void)state;
+    run_crowd("torch", 4, false, true);
+    run_crowd("tlsf:limit=4GiB", 4, false, false);
+}
+
+/* One thread's calls do not depend on the others, so the counts are those of any run. */
+static void the_calls_of_a_thread_are_the_same_on_every_run(void **state)
+{
+    (void)state;
+    uint64_t allocs[2];
+    struct error error;
+    struct threads_result *result = malloc(sizeof *result);
+    for (unsigned i = 0; i < 2; i++) {
+        struct crowd crowd;
+        crowd_open(&crowd, "growth", MOST, i == 0);
+        struct threads_config config = {.threads = MOST,
+                                        .pools = crowd.pools,
+                                        .turns = 501,
+                                        .live = 7,
+                                        .least_bytes = 1,
+                                        .most_bytes = 1 << 20,
+                                        .seed = 1};
+        assert_int_equal(threads_run(&config, result, &error), STATUS_OK);
+        allocs[i] = result->allocs;
+        crowd_close(&crowd);
+    }
+    assert_int_equal(allocs[0], allocs[1]);
+    free(result);
+}
+
+static void failed_requests_are_counted_and_bad_configurations_refused(void **state)
+{
+    (void)state;
+    struct crowd crowd;
+    struct error error;
+    struct threads_result *result = malloc(sizeof *result);
+    crowd_open(&crowd, "growth:limit=8MiB", 2, true);
+    struct threads_config config = {.threads = 2,
+                                    .pools = crowd.pools,
+                                    .turns = 500,
+                                    .live = 8,
+                                    .least_bytes = 1 << 20,
+                                    .most_bytes = 4 << 20,
+                                    .seed = 1};
+    assert_int_equal(threads_run(&config, result, &error), STATUS_OK);
+    assert_true(result->failed > 0);
+    assert_int_equal(result->allocs, result->frees);
+    config.threads = THREADS_MOST + 1;
+    assert_int_equal(threads_run(&config, result, &error), STATUS_INVALID);
+    config.threads = 2;
+    config.live = 0;
+    assert_int_equal(threads_run(&config, result, &error), STATUS_INVALID);
+    free(result);
+    crowd_close(&crowd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_map_holds_what_a_table_holds),
+        cmocka_unit_test(the_map_refuses_doubles_and_strangers),
+        cmocka_unit_test(a_pool_takes_addresses_back),
+        cmocka_unit_test(threads_share_a_policy),
+        cmocka_unit_test(threads_have_policies_of_their_own),
+        cmocka_unit_test(the_calls_of_a_thread_are_the_same_on_every_run),
+        cmocka_unit_test(failed_requests_are_counted_and_bad_configurations_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
