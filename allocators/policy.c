@@ -49,6 +49,11 @@ bool policy_would_release(struct policy *self, const struct policy_request *requ
     return self->ops->would_release && self->ops->would_release(self, request);
 }
 
+bool policy_would_fit(struct policy *self, const struct policy_request *request)
+{
+    return self->ops->would_fit && self->ops->would_fit(self, request);
+}
+
 void policy_end_pool(struct policy *self, uint32_t pool)
 {
     if (self->ops->end_pool)

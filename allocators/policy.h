@@ -230,6 +230,10 @@ struct policy_ops {
     /* The program has given a private pool up: what is free in it, now or later, may go back to
      * the backing when cached memory does. */
     void (*end_pool)(struct policy *self, uint32_t pool);
+
+    /* Whether the request would now be served from what the policy holds, with no call to the
+     * backing for memory. A dry run, as would_release. */
+    bool (*would_fit)(struct policy *self, const struct policy_request *request);
 };
 
 /* Kept by policies with POLICY_WATCHES_HOLES: how many bytes could serve requests of
@@ -294,7 +298,7 @@ static inline void policy_destroy(struct policy *self)
 }
 
 /* As the hook; the default where there is none: servable answers with the largest hole, problem
- * with "", would_release and report with false, the others do nothing and return OK. Servable is never more than the free bytes for
+ * with "", would_release, would_fit and report with false, the others do nothing and return OK. Servable is never more than the free bytes for
  * NONE. */
 uint64_t policy_servable(const struct policy *self, enum policy_price price);
 enum status policy_use(struct policy *self, const struct policy_block *block, uint32_t stream);
@@ -303,6 +307,7 @@ void policy_progress(struct policy *self);
 enum status policy_trim(struct policy *self, uint64_t keep_bytes);
 const char *policy_problem(const struct policy *self);
 bool policy_would_release(struct policy *self, const struct policy_request *request);
+bool policy_would_fit(struct policy *self, const struct policy_request *request);
 void policy_end_pool(struct policy *self, uint32_t pool);
 bool policy_report(const struct policy *self, size_t index, char *name, size_t name_bytes,
                    uint64_t *value);

@@ -118,6 +118,13 @@ static bool forward_would_release(struct policy *base, const struct policy_reque
     return would;
 }
 
+static bool forward_would_fit(struct policy *base, const struct policy_request *request)
+{
+    bool would = policy_would_fit(forward_enter(base), request);
+    forward_settle(base);
+    return would;
+}
+
 static void forward_end_pool(struct policy *base, uint32_t pool)
 {
     policy_end_pool(forward_enter(base), pool);
@@ -164,6 +171,7 @@ void *forward_create(struct host *host, size_t own_bytes, const char *prefix, st
     self->ops.setting = inner->ops->setting ? forward_setting : NULL;
     self->ops.problem = inner->ops->problem ? forward_problem : NULL;
     self->ops.would_release = inner->ops->would_release ? forward_would_release : NULL;
+    self->ops.would_fit = inner->ops->would_fit ? forward_would_fit : NULL;
     self->ops.report = inner->ops->report ? forward_report : NULL;
     self->ops.end_pool = inner->ops->end_pool ? forward_end_pool : NULL;
     self->inner = inner;

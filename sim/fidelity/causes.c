@@ -4,18 +4,20 @@
  * 2. After a difference the other explanations of what was recorded for that request are tried, one by
  *    one: that it waited for the completions before it, and each cause of what was given back.
  *    At most four replays a request. If none fits, the first difference is reported.
- * 3. Some causes leave the same events and differ in the number of retries only: whether the
- *    program released its cache right before a request, or the request was retried, after the
- *    limit was met or the device had refused. Where the recorded number is known and another one,
- *    as many requests as are missing are explained the other way: those first that the device
- *    is likeliest to have refused, where the most memory would have been held. */
+ * 3. Some causes leave the same events and differ in what is counted only: whether the program
+ *    released its cache right before a request, or the request was retried, after the limit was
+ *    met or the device had refused. Where the recorded number of retries is known and another
+ *    one, as many requests as are missing are explained the other way: those first that the
+ *    device is likeliest to have refused, where the most memory would have been held. The same
+ *    for releases, where fewer were recorded. */
 #include "sim/fidelity/causes.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define RETRIES      "num_alloc_retries"
-#define REPLAYS_MOST 100 /* to meet the number of retries */
+#define RELEASES     "num_sync_all_streams"
+#define REPLAYS_MOST 100 /* to meet these */
 
 /* The request that was being served at an event, or for which memory was given back there. */
 static size_t request_of(const struct recording *recording, uint64_t event)
@@ -51,6 +53,21 @@ static void forget_causes(struct recording *recording, size_t request)
         }
 }
 
+/* How many completions a request waits for, if memory went back for that cause. Where ranges
+ * grow by pages it may as well have waited for all, which never leads to other pages: what it saw
+ * before was not enough. */
+static size_t waited_under(const struct recording *recording,
+                           const struct recorded_request *request, enum recorded_cause cause)
+{
+    size_t waited = request->waited_least;
+    if (cause == CAUSE_REFUSED && recording->has_pages)
+        return request->completions;
+    if (cause == CAUSE_REFUSED && request->fits_from != RECORDED_NONE &&
+        request->completions - request->fits_from > waited)
+        waited = request->completions - request->fits_from;
+    return waited;
+}
+
 /* Another explanation for what the recording does for the request around an event. False: none
  * is left. */
 static bool try_other(struct recording *recording, uint64_t event)
@@ -61,9 +78,9 @@ static bool try_other(struct recording *recording, uint64_t event)
         return false;
     struct recorded_request *request = &recording->requests[at];
     struct recorded_group *group = group_of(recording, at, event);
-    if (request->completions_event != UINT64_MAX && !request->holds_tried &&
-        (group || request->failed)) {
-        request->holds = request->holds_tried = true;
+    if (request->completions && !request->waited_tried && (group || request->failed)) {
+        request->waited_tried = true;
+        request->waited = request->completions;
         forget_causes(recording, at);
         return true;
     }
@@ -71,7 +88,7 @@ static bool try_other(struct recording *recording, uint64_t event)
         if (!(group->tried & CAUSE_BIT(causes[i]))) {
             group->cause = causes[i];
             group->tried |= CAUSE_BIT(causes[i]);
-            request->holds = false;
+            request->waited = waited_under(recording, request, causes[i]);
             return true;
         }
     return false;
@@ -83,7 +100,7 @@ static void prepare_again(struct recording *recording)
     recording->again = false;
     for (size_t i = 0; i < recording->group_count; i++) {
         size_t request = recording->groups[i].request;
-        if (request != RECORDED_NONE && recording->requests[request].holds)
+        if (request != RECORDED_NONE && recording->requests[request].waited)
             forget_causes(recording, request);
     }
 }
@@ -119,20 +136,29 @@ static enum status find(const struct causes *self, uint64_t *replays, struct err
     return STATUS_OK;
 }
 
-/* How many retries the recording has beyond those replayed; 0 where it does not say. */
-static int64_t missing_retries(const struct fidelity_result *result)
+/* How much more of a figure was recorded than replayed; 0 where it is not known. */
+static int64_t missing_of(const struct fidelity_result *result, const char *name)
 {
     for (size_t i = 0; i < result->figure_count; i++)
-        if (strcmp(result->figures[i].name, RETRIES) == 0)
+        if (strcmp(result->figures[i].name, name) == 0)
             return (int64_t)(result->figures[i].recorded - result->figures[i].replayed);
     return 0;
 }
 
-/* A group that may be explained in the other way. */
+/* What is missing where a figure is to be met: of releases only those that are too many count,
+ * since one may have left no event. */
+static int64_t missing(const struct fidelity_result *result, const char *name)
+{
+    int64_t number = missing_of(result, name);
+    return strcmp(name, RELEASES) == 0 && number > 0 ? 0 : number;
+}
+
+/* A request that may be explained in the other way. */
 struct candidate {
-    struct recorded_group *group;
-    uint64_t held_bytes; /* that the request would have led to, without giving back */
-    enum recorded_cause before;
+    struct recorded_request *request;
+    struct recorded_group *group; /* NULL: nothing went back for it */
+    uint64_t held_bytes;          /* that the request would have led to, without giving back */
+    enum recorded_cause before;   /* of the group */
 };
 
 static int by_held_bytes(const void *left, const void *right)
@@ -140,7 +166,32 @@ static int by_held_bytes(const void *left, const void *right)
     const struct candidate *a = left, *b = right;
     if (a->held_bytes != b->held_bytes)
         return a->held_bytes < b->held_bytes ? 1 : -1;
-    return (a->group > b->group) - (a->group < b->group);
+    return (a->request > b->request) - (a->request < b->request);
+}
+
+/* Can the group of a request have another cause, one with a retry more, or less? */
+static bool can_turn(const struct recording *recording, const struct recorded_group *group,
+                     const struct recorded_request *request, bool more)
+{
+    bool waits = request->completions && !request->waited;
+    if (request->failed || !(group->served_anew || recording->has_pages))
+        return false;
+    return more ? group->cause == CAUSE_RELEASE || (group->cause == CAUSE_OWN && waits)
+                : group->cause == CAUSE_OWN;
+}
+
+/* Of requests for which nothing went back, those that may have waited: a range that grows by
+ * pages can need less then. */
+static size_t find_waiting(struct recording *recording, struct candidate *candidates)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < recording->request_count; i++) {
+        struct recorded_request *request = &recording->requests[i];
+        if (request->missed && !request->failed && !request->refused && !request->has_group &&
+            request->completions > request->waited)
+            candidates[count++] = (struct candidate){.request = request};
+    }
+    return count;
 }
 
 static size_t find_candidates(struct recording *recording, bool more, struct candidate *candidates)
@@ -154,31 +205,38 @@ static size_t find_candidates(struct recording *recording, bool more, struct can
             bool made = done->kind == RECORDED_MADE || done->kind == RECORDED_MAPPED;
             held_bytes += made ? done->bytes : -done->bytes;
         }
-        if (group->request == RECORDED_NONE || !group->served_anew)
+        if (group->request == RECORDED_NONE)
             continue;
-        const struct recorded_request *request = &recording->requests[group->request];
-        bool waits = request->completions_event != UINT64_MAX && !request->holds;
-        bool other = more ? group->cause == CAUSE_RELEASE || (group->cause == CAUSE_OWN && waits)
-                          : group->cause == CAUSE_OWN;
-        if (request->failed || !other)
-            continue;
-        candidates[count++] =
-            (struct candidate){group, held_bytes + request->request.bytes, group->cause};
+        struct recorded_request *request = &recording->requests[group->request];
+        if (can_turn(recording, group, request, more))
+            candidates[count++] = (struct candidate){
+                request, group, held_bytes + request->request.bytes, group->cause};
     }
     if (count)
         qsort(candidates, count, sizeof *candidates, by_held_bytes);
+    if (more && recording->has_pages)
+        count += find_waiting(recording, candidates + count);
     return count;
 }
 
-/* Explains a group in the other way, or as before. */
-static void turn(struct recording *recording, const struct candidate *candidate, bool more,
+/* Explains a request in the other way, or as before. */
+static void turn(const struct recording *recording, const struct candidate *candidate, bool more,
                  bool back)
 {
+    struct recorded_request *request = candidate->request;
     struct recorded_group *group = candidate->group;
-    if (more && candidate->before == CAUSE_OWN)
-        recording->requests[group->request].holds = !back;
-    else
-        group->cause = back ? candidate->before : more ? CAUSE_REFUSED : CAUSE_RELEASE;
+    if (!group) {
+        request->refused = !back;
+        request->waited =
+            back ? request->waited_least : waited_under(recording, request, CAUSE_REFUSED);
+        return;
+    }
+    if (more && candidate->before == CAUSE_OWN) {
+        request->waited = back ? request->waited_least : request->completions;
+        return;
+    }
+    group->cause = back ? candidate->before : more ? CAUSE_REFUSED : CAUSE_RELEASE;
+    request->waited = waited_under(recording, request, group->cause);
 }
 
 static uint64_t size_of(int64_t number)
@@ -186,47 +244,80 @@ static uint64_t size_of(int64_t number)
     return number < 0 ? (uint64_t)-number : (uint64_t)number;
 }
 
-/* Turns candidates [first, last); turns them back where that makes it no better. */
-static enum status turn_some(const struct causes *self, const struct candidate *candidates,
-                             size_t count, int64_t *missing, uint64_t *replays, struct error *error)
+/* How far the figures are from those recorded, and what may bring them nearer. */
+struct meeting {
+    const struct causes *causes;
+    uint64_t retries, releases; /* that are missing, or too many */
+    bool more;                  /* candidates are turned to causes with a retry more */
+    bool stale;                 /* the last replay was of what was turned back */
+    struct candidate *candidates;
+    uint64_t *replays;
+};
+
+/* Turns candidates [first, first + count); turns them back where that makes it no better. */
+static enum status turn_some(struct meeting *self, size_t first, size_t count, struct error *error)
 {
-    bool more = *missing > 0;
-    for (size_t i = 0; i < count; i++)
-        turn(self->recording, &candidates[i], more, false);
-    enum status status = self->replay(self->argument, error);
-    ++*replays;
-    int64_t now = missing_retries(self->result);
-    if (!status && !self->result->difference.found && size_of(now) < size_of(*missing)) {
-        *missing = now;
+    const struct causes *causes = self->causes;
+    for (size_t i = first; i < first + count; i++)
+        turn(causes->recording, &self->candidates[i], self->more, false);
+    enum status status = causes->replay(causes->argument, error);
+    ++*self->replays;
+    uint64_t retries = size_of(missing(causes->result, RETRIES));
+    uint64_t releases = size_of(missing(causes->result, RELEASES));
+    if (!status && !causes->result->difference.found && retries <= self->retries &&
+        releases <= self->releases && retries + releases < self->retries + self->releases) {
+        self->retries = retries;
+        self->releases = releases;
+        self->stale = false;
         return STATUS_OK;
     }
-    for (size_t i = 0; i < count; i++)
-        turn(self->recording, &candidates[i], more, true);
+    for (size_t i = first; i < first + count; i++)
+        turn(causes->recording, &self->candidates[i], self->more, true);
+    self->stale = true;
     return status;
 }
 
 /* Rule 3: all that are missing at once, else one by one. */
-static enum status meet_retries(const struct causes *self, struct candidate *candidates,
-                                uint64_t *replays, struct error *error)
+static enum status meet(struct meeting *self, const char *name, struct error *error)
 {
-    int64_t missing = missing_retries(self->result);
-    bool more = missing > 0;
-    size_t count = find_candidates(self->recording, more, candidates);
-    size_t wanted = size_of(missing) < count ? (size_t)size_of(missing) : count;
+    struct recording *recording = self->causes->recording;
+    const uint64_t *left = strcmp(name, RETRIES) == 0 ? &self->retries : &self->releases;
+    size_t count = find_candidates(recording, self->more, self->candidates);
+    size_t wanted = *left < count ? (size_t)*left : count;
     if (!wanted)
         return STATUS_OK;
-    enum status status = turn_some(self, candidates, wanted, &missing, replays, error);
-    if (!status && missing && (missing > 0) == more)
-        count = find_candidates(self->recording, more, candidates);
-    for (size_t i = 0; !status && i < count && missing && (missing > 0) == more; i++) {
-        if (*replays >= REPLAYS_MOST)
-            break;
-        status = turn_some(self, &candidates[i], 1, &missing, replays, error);
+    enum status status = turn_some(self, 0, wanted, error);
+    if (!status && *left)
+        count = find_candidates(recording, self->more, self->candidates);
+    for (size_t i = 0; !status && i < count && *left && *self->replays < REPLAYS_MOST; i++)
+        status = turn_some(self, i, 1, error);
+    if (!status && self->stale) { /* the last one tried is not the one that stands */
+        status = self->causes->replay(self->causes->argument, error);
+        ++*self->replays;
     }
-    if (!status) { /* the last one tried may not be the one that stands */
-        status = self->replay(self->argument, error);
-        ++*replays;
-    }
+    return status;
+}
+
+static enum status meet_figure(const struct causes *self, const char *name, uint64_t *replays,
+                               struct error *error)
+{
+    struct recording *recording = self->recording;
+    int64_t number = missing(self->result, name);
+    struct meeting meeting = {
+        .causes = self,
+        .more = number > 0 || strcmp(name, RELEASES) == 0,
+        .retries = size_of(missing(self->result, RETRIES)),
+        .releases = size_of(missing(self->result, RELEASES)),
+        .replays = replays,
+    };
+    if (self->result->difference.found || !number)
+        return STATUS_OK;
+    meeting.candidates =
+        calloc(recording->group_count + recording->request_count + 1, sizeof *meeting.candidates);
+    if (!meeting.candidates)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory to find causes");
+    enum status status = meet(&meeting, name, error);
+    free(meeting.candidates);
     return status;
 }
 
@@ -234,13 +325,10 @@ enum status causes_find(const struct causes *self, struct error *error)
 {
     uint64_t replays = 0;
     enum status status = find(self, &replays, error);
-    if (!status && !self->result->difference.found && missing_retries(self->result)) {
-        struct candidate *candidates = calloc(self->recording->group_count + 1, sizeof *candidates);
-        if (!candidates)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory to find causes");
-        status = meet_retries(self, candidates, &replays, error);
-        free(candidates);
-    }
+    if (!status)
+        status = meet_figure(self, RETRIES, &replays, error);
+    if (!status)
+        status = meet_figure(self, RELEASES, &replays, error);
     self->result->replays = replays;
     return status;
 }

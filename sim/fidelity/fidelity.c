@@ -107,6 +107,8 @@ static enum status collect_causes(struct attempt *self, struct error *error)
             result->releases[result->release_count++] = group->event;
         result->refusals += group->cause == CAUSE_REFUSED;
     }
+    for (size_t i = 0; i < self->source.request; i++)
+        result->refusals += recording->requests[i].refused;
     return STATUS_OK;
 }
 

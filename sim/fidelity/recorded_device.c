@@ -5,8 +5,9 @@
  *    through pools and streams in the order of pointers, which is not recorded.
  * 2. Memory is granted where the recording made some here: of the same size, at its address.
  * 3. Where the recording gives back more before it makes memory, the device had refused it,
- *    if the group's cause says so; and where the request failed, when nothing is left. The
- *    policy then does what it does when memory is short.
+ *    if the group's cause says so; where the request waited for completions and nothing was
+ *    given back; and where the request failed, when nothing is left. The policy then does what
+ *    it does when memory is short.
  * 4. Pages are made one by one and become usable as a run, which is what is recorded. A range
  *    is reserved at the address where the recording maps the first page outside of all ranges.
  * 5. After the first difference everything is granted, at addresses of its own: the replay
@@ -116,6 +117,17 @@ static uint64_t own_address(struct recorded_device *self, uint64_t bytes)
 
 enum answer { GRANT, REFUSE, DIVERGE };
 
+/* Was the request refused memory, so that it waited, before the recording makes this? */
+static bool is_refused_here(const struct recorded_device *self,
+                            const struct recorded_action *action)
+{
+    const struct recorded_request *request = self->request;
+    if (!request || !request->refused || !request->waited || self->refused_once)
+        return false;
+    size_t first = request->first_completion + request->completions - request->waited;
+    return action->event > self->recording->completions[first];
+}
+
 /* The policy asks for memory. GRANT: `*action` is what the recording made here. */
 static enum answer ask(struct recorded_device *self, enum recorded_kind kind, uint64_t bytes,
                        const struct recorded_action **action)
@@ -132,6 +144,10 @@ static enum answer ask(struct recorded_device *self, enum recorded_kind kind, ui
         return DIVERGE;
     }
     *action = recorded_next_action(self);
+    if (*action && is_refused_here(self, *action)) {
+        self->refused_once = true;
+        return REFUSE;
+    }
     if (*action && (*action)->kind == kind)
         return GRANT;
     if (!*action && self->request && self->request->known && self->request->failed)
@@ -234,14 +250,20 @@ static enum status device_create(struct backing *backing, uint64_t bytes, backin
     const struct recorded_action *action = NULL;
     if (!self->created_bytes && ask(self, RECORDED_MAPPED, bytes, &action) == REFUSE)
         return STATUS_REFUSED;
+    if (!self->created_bytes)
+        self->run_handle = self->next_handle + 1;
     self->created_bytes += bytes;
+    self->handle_bytes = bytes;
     *handle = ++self->next_handle;
     return STATUS_OK;
 }
 
+/* A handle of a run that never became usable is one less to wait for. */
 static enum status device_destroy(struct backing *backing, backing_handle handle)
 {
-    (void)backing, (void)handle;
+    struct recorded_device *self = of(backing);
+    if (self->created_bytes && handle >= self->run_handle)
+        self->created_bytes -= self->handle_bytes;
     return STATUS_OK;
 }
 
@@ -284,10 +306,8 @@ static enum status device_unmap(struct backing *backing, uint64_t address, uint6
     struct recorded_place *place = recorded_place_at(self, address);
     if (!place || !place->range)
         return STATUS_INVALID;
-    if (self->created_bytes) { /* of a run that never became usable */
-        self->created_bytes -= bytes < self->created_bytes ? bytes : self->created_bytes;
+    if (self->created_bytes) /* of a run that never became usable */
         return STATUS_OK;
-    }
     recorded_give_back(self, address, bytes);
     place->mapped_bytes -= bytes;
     return STATUS_OK;

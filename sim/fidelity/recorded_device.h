@@ -44,6 +44,7 @@ struct recorded_device {
     uint64_t until_event;                   /* actions before it belong to this step */
     const struct recorded_request *request; /* of a STEP_REQUEST */
     const struct recorded_group *group;     /* that comes next; NULL: none is left */
+    bool refused_once;                      /* the request was, by itself */
     uint64_t event;                         /* where the replay is, for differences */
 
     struct recorded_place *places; /* ascending by address */
@@ -54,6 +55,8 @@ struct recorded_device {
     size_t expected_room;
     uint64_t unused_address; /* for what the recording has no address for */
     uint64_t created_bytes;  /* made and not yet usable: a run that is being mapped */
+    uint64_t run_handle;     /* the first of that run */
+    uint64_t handle_bytes;   /* each of its handles stands for */
     uint64_t next_handle;
     struct recorded_pending *pending;
     size_t pending_count;

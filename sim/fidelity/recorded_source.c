@@ -4,7 +4,9 @@
  *
  * 1. The trace has a release right before it: that.
  * 2. No request follows, or one that was served from what was cached: the program released its
- *    cache. An allocator that gives memory back to serve a request then asks the device for it.
+ *    cache. An allocator that gives memory back to serve a request then asks the device for it;
+ *    unless it grows ranges by pages and has waited, which may join free pages to enough: the
+ *    device had refused is what is tried next.
  * 3. The policy, asked in a dry run, would give memory back to serve the request that follows:
  *    it will do so by itself.
  * 4. Else the program released its cache; or, where the request failed, the device refused.
@@ -13,9 +15,12 @@
  *
  * Completions that come right before a request, or a group of it, are either seen by the
  * allocator when it begins to serve the request, or complete because it waits for them when it is
- * short of memory, after it has looked for a free block. They are taken for the former, unless the
- * policy would then not give memory back and otherwise would, or unless this leads to a
- * difference: then the recording is replayed again with the latter.
+ * short of memory, after it has looked for a free block. Those that come after memory was made for
+ * the request are of the latter kind, and so are they from the one on with which a block would have
+ * been found, where memory was made for the request all the same and the program did not release its
+ * cache. The others are taken for the former, unless this leads to a difference: then the recording
+ * is replayed again with the latter. Where it waited and nothing went back, the device had refused
+ * it memory, too.
  *
  * Where the replay comes to a difference inside of a group by 3 or 4, fidelity.c tries the other
  * causes in turn. */
@@ -48,33 +53,61 @@ static void decide(const struct recorded_source *self, struct recorded_group *gr
         return;
     if (!ambiguous) {
         group->cause = CAUSE_RELEASE;
-        group->tried = ~0u;
+        group->tried = self->recording->has_pages ? CAUSE_BIT(CAUSE_RELEASE) : ~0u;
         return;
     }
     group->cause = CAUSE_RELEASE;
     struct recorded_request *request = &self->recording->requests[group->request];
     if (would_release(self, group->request)) {
         group->cause = CAUSE_OWN;
-    } else if (request->missed_before && !request->holds_tried) {
-        request->holds = request->holds_tried = self->recording->again = true;
+    } else if (request->missed_before && !request->waited_tried) {
+        request->waited_tried = true;
+        (void)recorded_request_waits(self->recording, request);
         return; /* as if the cache were released, up to the next replay */
     } else if (group->begun || request->failed) {
         group->cause = CAUSE_REFUSED;
+        if (request->fits_from != RECORDED_NONE)
+            (void)recorded_request_waits(self->recording, request);
     }
     group->tried |= CAUSE_BIT(group->cause);
 }
 
-/* Before a completion: is it one that the next request waits for? */
-static void look_ahead(const struct recorded_source *self)
+static struct recorded_request *next_request(const struct recorded_source *self)
 {
-    if (self->request == self->recording->request_count || self->result->difference.found)
+    return self->request < self->recording->request_count && !self->result->difference.found
+               ? &self->recording->requests[self->request]
+               : NULL;
+}
+
+/* Before a completion: is it one that the next request waits for? */
+static void look_ahead(struct recorded_source *self)
+{
+    struct recorded_request *request = next_request(self);
+    size_t at = self->completion++;
+    if (!request || at < request->first_completion)
         return;
-    struct recorded_request *request = &self->recording->requests[self->request];
-    if (request->completions_event != self->next_event)
+    size_t seen = request->completions - request->waited;
+    if (at == request->first_completion)
+        request->missed_before =
+            request->missed && !request->waited && would_release(self, self->request);
+    self->device->holds = at - request->first_completion >= seen;
+    self->completed = (request->missed || request->has_group) && !self->device->holds;
+}
+
+/* After a completion that the next request has seen: does it fit now, although it was not found? */
+static void look_behind(struct recorded_source *self)
+{
+    struct recorded_request *request = next_request(self);
+    if (!self->completed || !request)
         return;
-    self->device->holds = request->holds;
-    request->missed_before =
-        request->made_anew && !request->holds && would_release(self, self->request);
+    self->completed = false;
+    if (request->fits_from != RECORDED_NONE || !policy_would_fit(self->policy, &request->request))
+        return;
+    request->fits_from = self->completion - 1 - request->first_completion;
+    if (request->has_group)
+        return; /* what comes of it, is decided there */
+    request->refused = !request->failed;
+    (void)recorded_request_waits(self->recording, request);
 }
 
 static bool pull(struct recorded_source *self, enum status *status, struct error *error)
@@ -93,6 +126,7 @@ static void step(struct recorded_source *self, enum recorded_step kind, uint64_t
     device->until_event = until_event;
     device->event = self->next_event;
     device->request = NULL;
+    device->refused_once = false;
     device->group = next_group(self);
 }
 
@@ -122,11 +156,9 @@ static void end_pools(struct recorded_source *self, const struct recorded_group 
 }
 
 /* Whether a release is to be given before the event in hand. */
-static bool is_release(struct recorded_source *self, const struct trace_event *event)
+static bool is_release(struct recorded_source *self)
 {
     struct recorded_group *group = next_group(self);
-    if (event->kind == TRACE_FREE && !(event->flags & TRACE_WHOLE))
-        look_ahead(self);
     if (!group || group->event != self->next_event || self->result->difference.found)
         return false;
     end_pools(self, group);
@@ -208,13 +240,16 @@ static enum status recorded_next(struct trace_source *base, const struct trace_e
     *count = 0;
     while (pull(self, &status, error)) {
         const struct trace_event *event = &self->span[self->span_at];
-        if (is_release(self, event)) {
+        look_behind(self);
+        if (is_release(self)) {
             *events = &release;
             *count = 1;
             return STATUS_OK;
         }
         if (self->device->step == STEP_TRIM)
             end_release(self);
+        if (event->kind == TRACE_FREE && !(event->flags & TRACE_WHOLE))
+            look_ahead(self);
         self->span_at++;
         bool left_out = is_left_out(self, event);
         if (!left_out)

@@ -18,6 +18,8 @@ struct recorded_source {
     uint64_t next_event; /* number of the next event of the inner source */
     size_t group;        /* the next one */
     size_t request;      /* the next one */
+    size_t completion;   /* into the recording's, the next one */
+    bool completed;      /* the event in hand was one that the next request may have seen */
     bool released;       /* the release before the next group was given */
 };
 

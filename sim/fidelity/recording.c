@@ -19,12 +19,13 @@ struct reading {
     struct trace_source *source;
     struct recording *out;
     uint64_t event;
-    size_t open;          /* groups from here on wait for their request */
-    bool joins;           /* the next action joins the last group */
-    bool memory_made;     /* since the last event of a block, completions aside */
-    bool released;        /* a release since then */
-    uint64_t completions; /* the first completion since then; UINT64_MAX: none */
-    bool state_given;     /* notes before the first event tell of a state */
+    size_t open;                    /* groups from here on wait for their request */
+    bool joins;                     /* the next action joins the last group */
+    bool memory_made;               /* since the last event of a block, completions aside */
+    bool released;                  /* a release since then */
+    size_t completions;             /* the first completion since then */
+    size_t completions_before_made; /* those of them before memory was made */
+    bool state_given;               /* notes before the first event tell of a state */
     uint64_t held_bytes;
     uint64_t *initial; /* requests of blocks that are there at the start */
     size_t initial_count, initial_room;
@@ -117,6 +118,8 @@ static enum status on_action(struct reading *reading, enum recorded_kind kind, u
     for (size_t i = reading->open; i < out->group_count; i++)
         out->groups[i].served_anew = true;
     reading->joins = false;
+    if (!reading->memory_made)
+        reading->completions_before_made = out->completion_count - reading->completions;
     reading->memory_made = true;
     return STATUS_OK;
 }
@@ -130,6 +133,7 @@ static void on_answer(struct reading *reading, bool failed, uint64_t address)
         return;
     last->known = true;
     last->failed = failed;
+    last->missed |= failed;
     last->address = address;
     for (size_t i = out->group_count; failed && i > 0; i--)
         if (out->groups[i - 1].request == out->request_count - 1)
@@ -169,7 +173,8 @@ static void settle(struct reading *reading, size_t request)
     reading->joins = false;
     reading->memory_made = false;
     reading->released = false;
-    reading->completions = UINT64_MAX;
+    reading->completions = out->completion_count;
+    reading->completions_before_made = 0;
 }
 
 static bool is_initial(const struct reading *reading, const struct trace_event *event)
@@ -186,8 +191,11 @@ static enum status on_request(struct reading *reading, const struct trace_event 
     struct recording *out = reading->out;
     const struct trace_attributes *keys =
         event->attributes ? trace_attributes_of(reading->source, event->attributes) : &none;
-    uint64_t completions = reading->completions;
-    bool made_anew = reading->open < out->group_count && reading->memory_made;
+    size_t completions = reading->completions;
+    size_t completion_count = out->completion_count - completions;
+    bool made = reading->memory_made;
+    size_t waited = made ? completion_count - reading->completions_before_made : 0;
+    bool has_group = reading->open < out->group_count;
     settle(reading, out->request_count);
     struct recorded_request *requests =
         grow(out->requests, &out->request_room, out->request_count, sizeof *requests, error);
@@ -205,8 +213,14 @@ static enum status on_request(struct reading *reading, const struct trace_event 
     out->requests[out->request_count++] = (struct recorded_request){
         .event = reading->event,
         .id = event->id,
-        .made_anew = made_anew,
-        .completions_event = completions,
+        .missed = made,
+        .first_completion = completions,
+        .completions = completion_count,
+        .waited_least = waited,
+        .waited = waited,
+        .fits_from = RECORDED_NONE,
+        .has_group = has_group,
+        .refused = waited && !has_group,
         .request = {.bytes = event->value,
                     .alignment = keys->align,
                     .stream = event->stream,
@@ -224,6 +238,19 @@ static bool tells_of_start(const struct reading *reading, const struct trace_eve
            (event->kind == TRACE_ALLOC && is_initial(reading, event));
 }
 
+static enum status on_completion(struct reading *reading, struct error *error)
+{
+    struct recording *out = reading->out;
+    uint64_t *completions = grow(out->completions, &out->completion_room, out->completion_count,
+                                 sizeof *completions, error);
+    if (!completions)
+        return STATUS_HOST_MEMORY;
+    out->completions = completions;
+    out->completions[out->completion_count++] = reading->event;
+    reading->joins = false;
+    return STATUS_OK;
+}
+
 static enum status on_event(struct reading *reading, const struct trace_event *event,
                             struct error *error)
 {
@@ -238,10 +265,7 @@ static enum status on_event(struct reading *reading, const struct trace_event *e
             settle(reading, RECORDED_NONE);
             return STATUS_OK;
         }
-        reading->joins = false;
-        if (reading->completions == UINT64_MAX)
-            reading->completions = reading->event;
-        return STATUS_OK;
+        return on_completion(reading, error);
     case TRACE_LET_GO:
     case TRACE_USE:
         settle(reading, RECORDED_NONE);
@@ -310,7 +334,7 @@ static enum status check(const struct reading *reading, struct error *error)
 
 enum status recording_read(struct trace_source *source, struct recording *out, struct error *error)
 {
-    struct reading reading = {.source = source, .out = out, .completions = UINT64_MAX};
+    struct reading reading = {.source = source, .out = out};
     const struct trace_event *events;
     size_t count = 1;
     *out = (struct recording){0};
@@ -334,8 +358,20 @@ void recording_close(struct recording *recording)
     free(recording->actions);
     free(recording->requests);
     free(recording->groups);
+    free(recording->completions);
     free(recording->unmade);
     *recording = (struct recording){0};
+}
+
+bool recorded_request_waits(struct recording *recording, struct recorded_request *request)
+{
+    size_t seen = request->fits_from == RECORDED_NONE ? 0 : request->fits_from;
+    size_t waited = request->completions - seen;
+    if (waited <= request->waited)
+        return false;
+    request->waited = waited;
+    recording->again = true;
+    return true;
 }
 
 bool recording_is_unmade(const struct recording *recording, uint64_t id)

@@ -25,10 +25,17 @@ struct recorded_request {
     uint64_t address; /* where the block was placed */
     bool known;       /* the recording tells what became of it */
     bool failed;
-    bool made_anew;             /* memory was made for it after some was given back */
-    bool missed_before;         /* had these not been seen, memory would have been given back */
-    bool holds, holds_tried;    /* the completions before it are ones that it waited for */
-    uint64_t completions_event; /* of the first completion right before; UINT64_MAX: none */
+    bool missed; /* memory was made for it, or it failed: nothing cached was large enough */
+    /* Completions right before it: those that it saw when it began, then those that it waited
+     * for when memory was short. */
+    size_t first_completion, completions; /* into the recording's */
+    size_t waited_least;                  /* of them that came after memory was made for it */
+    size_t waited;                        /* as explained at present */
+    size_t fits_from;   /* seeing so many and one more it would have fitted; RECORDED_NONE */
+    bool has_group;     /* memory went back right before it */
+    bool waited_tried;  /* all of them were */
+    bool missed_before; /* seeing none, it would have had memory given back */
+    bool refused;       /* and that gave nothing back, but it was refused memory before it waited */
     struct policy_request request;
 };
 
@@ -61,6 +68,8 @@ struct recording {
     size_t request_count, request_room;
     struct recorded_group *groups;
     size_t group_count, group_room;
+    uint64_t *completions; /* events of those right before requests */
+    size_t completion_count, completion_room;
     uint64_t *unmade; /* ids of blocks that are freed and never made, in segments that are */
     size_t unmade_count, unmade_room;
     uint64_t first_event; /* before it only blocks that are there at the start are told of */
@@ -75,6 +84,10 @@ struct recording {
 enum status recording_read(struct trace_source *source, struct recording *out,
                            struct error *error) STATUS_CHECKED;
 void recording_close(struct recording *recording);
+
+/* From the next replay on the request waits for its completions, from the one on with which it
+ * would have fitted, or for all. False: that is so already. */
+bool recorded_request_waits(struct recording *recording, struct recorded_request *request);
 
 /* Is it one of the ids in `unmade`? */
 bool recording_is_unmade(const struct recording *recording, uint64_t id);

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -15,7 +16,26 @@
 
 #define SEEDS 6
 
-static void check(const struct recorder_program *program, bool only_releases)
+/* What is asked of a recording. */
+enum expected {
+    ALL_MET,
+    ONLY_RELEASES, /* and the releases are found as they were, in one replay */
+    PLACES_MET,    /* all but peaks: two explanations may leave the same events and counts */
+};
+
+static void check_figures(const struct recorder_program *program,
+                          const struct fidelity_result *result, enum expected expected)
+{
+    for (size_t i = 0; i < result->figure_count; i++) {
+        const struct fidelity_figure *figure = &result->figures[i];
+        if (!figure->agrees && !(expected == PLACES_MET && strstr(figure->name, ".peak")))
+            fail_msg("%s seed %" PRIu64 ": %s %" PRIu64 ", recorded %" PRIu64, program->policy,
+                     program->seed, figure->name, figure->replayed, figure->recorded);
+    }
+}
+
+/* Returns whether everything was met. */
+static bool check(const struct recorder_program *program, enum expected expected)
 {
     struct recorder_result recorded;
     struct fidelity_result result;
@@ -35,33 +55,33 @@ static void check(const struct recorder_program *program, bool only_releases)
                  ": the policy %s, the recording %s",
                  program->policy, program->seed, program->streams, result.difference.event,
                  result.difference.policy, result.difference.recording);
-    for (size_t i = 0; i < result.figure_count; i++)
-        if (!result.figures[i].agrees)
-            fail_msg("%s seed %" PRIu64 ": %s %" PRIu64 ", recorded %" PRIu64, program->policy,
-                     program->seed, result.figures[i].name, result.figures[i].replayed,
-                     result.figures[i].recorded);
-    assert_true(result.agrees && result.figure_count == recorded.stat_count);
-    if (only_releases) {
+    check_figures(program, &result, expected);
+    assert_int_equal(result.figure_count, recorded.stat_count);
+    if (expected == ONLY_RELEASES) {
         assert_int_equal(result.release_count, recorded.releases);
         assert_int_equal(result.unseen_releases, recorded.unseen_releases);
         assert_int_equal(result.replays, 1);
     }
+    bool agrees = result.agrees;
     fidelity_result_close(&result);
     spec_close(&spec);
     recorder_close(&recorded);
+    return agrees;
 }
 
-static void each(const char *policy, bool only_releases)
+/* Returns how many recordings were not met in everything. */
+static unsigned each_on(const char *policy, uint64_t capacity_bytes, enum expected expected)
 {
     static const struct {
         unsigned streams, uses, releases;
     } modes[] = {{1, 0, 0}, {1, 0, 20}, {3, 0, 20}, {3, 30, 0}, {3, 30, 20}};
+    unsigned differ = 0;
     for (size_t mode = 0; mode < sizeof modes / sizeof modes[0]; mode++)
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
             const struct recorder_program program = {
                 .policy = policy,
                 .seed = seed,
-                .capacity_bytes = 70 * GIB,
+                .capacity_bytes = capacity_bytes,
                 .ops = 1500,
                 .most_live_bytes = 700 * MIB,
                 .streams = modes[mode].streams,
@@ -69,8 +89,14 @@ static void each(const char *policy, bool only_releases)
                 .release_permille = modes[mode].releases,
                 .large_percent = 40,
             };
-            check(&program, only_releases);
+            differ += !check(&program, expected);
         }
+    return differ;
+}
+
+static void each(const char *policy, bool only_releases)
+{
+    assert_int_equal(each_on(policy, 70 * GIB, only_releases ? ONLY_RELEASES : ALL_MET), 0);
 }
 
 static void test_releases(void **state)
@@ -102,13 +128,27 @@ static void test_collection(void **state)
     each("torch:garbage_collection_threshold=0.8,max_split_size_mb=40,limit=1100M", false);
 }
 
+/* No limit: it is the device that refuses, also in the middle of a request that grows by pages. */
+static void test_device_is_full(void **state)
+{
+    unsigned differ = 0;
+    (void)state;
+    for (uint64_t capacity = 800 * MIB; capacity <= 1100 * MIB; capacity += 100 * MIB) {
+        assert_int_equal(each_on("torch:expandable_segments=true", capacity, ALL_MET), 0);
+        differ += each_on("torch", capacity, PLACES_MET);
+    }
+    assert_int_equal(
+        each_on("torch:expandable_segments=true,max_split_size_mb=64", 1000 * MIB, ALL_MET), 0);
+    differ += each_on("torch:max_split_size_mb=64", 1000 * MIB, PLACES_MET);
+    assert_true(differ <= 1); /* of 150 */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_releases),
-        cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_large_blocks),
-        cmocka_unit_test(test_collection),
+        cmocka_unit_test(test_releases),       cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_large_blocks),   cmocka_unit_test(test_collection),
+        cmocka_unit_test(test_device_is_full),
     };
     return cmocka_run_group_tests_name("fidelity_causes", tests, NULL, NULL);
 }

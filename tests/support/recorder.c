@@ -46,7 +46,6 @@ struct recorder {
     uint64_t freeing;                /* the block in a policy_free */
     uint64_t frees;                  /* of segments and runs, so far */
     uint64_t run_address, run_bytes; /* being unmapped */
-    bool mapping;                    /* pages were made that are not usable yet */
     bool refused;
 };
 
@@ -126,7 +125,6 @@ static enum status record_create(struct backing *backing, uint64_t bytes, backin
     struct recorder *self = of(backing);
     end_run(self);
     enum status status = backing_create(self->device->backing, bytes, handle);
-    self->mapping = status == STATUS_OK || self->mapping;
     self->refused |= status == STATUS_REFUSED;
     return status;
 }
@@ -144,7 +142,6 @@ static enum status record_map(struct backing *backing, uint64_t address, backing
 static enum status record_access(struct backing *backing, uint64_t address, uint64_t bytes)
 {
     struct recorder *self = of(backing);
-    self->mapping = false;
     note(self, "segment_map", address, bytes);
     return backing_access(self->device->backing, address, bytes);
 }
@@ -152,13 +149,11 @@ static enum status record_access(struct backing *backing, uint64_t address, uint
 static enum status record_unmap(struct backing *backing, uint64_t address, uint64_t bytes)
 {
     struct recorder *self = of(backing);
-    if (!self->refused || !self->mapping) {
-        if (self->run_bytes && self->run_address + self->run_bytes != address)
-            end_run(self);
-        if (!self->run_bytes)
-            self->run_address = address;
-        self->run_bytes += bytes;
-    }
+    if (self->run_bytes && self->run_address + self->run_bytes != address)
+        end_run(self);
+    if (!self->run_bytes)
+        self->run_address = address;
+    self->run_bytes += bytes;
     return backing_unmap(self->device->backing, address, bytes);
 }
 
@@ -213,13 +208,12 @@ static void request(struct recorder *self)
         .stream = (uint32_t)rng_below(&self->rng, self->program->streams),
     };
     uint64_t frees = self->frees;
-    self->refused = self->mapping = false;
+    self->refused = false;
     enum status status = policy_alloc(self->policy, &wanted, &block);
     assert_true(status == STATUS_OK || status == STATUS_NO_MEMORY);
     end_run(self);
     self->result->own_releases += self->frees > frees;
     self->result->refusals += self->refused && status == STATUS_OK;
-    self->mapping = false;
     struct trace_event event = {.kind = status ? TRACE_PROBE : TRACE_ALLOC,
                                 .id = self->next_id++,
                                 .value = wanted.bytes,

@@ -128,9 +128,9 @@ static bool grow_pages(struct torch *self, struct torch_segment *segment, uint32
     return true;
 }
 
-/* Takes back the pages [first, last) of a map call that did not come to its end. */
-static void undo_pages(struct torch *self, struct torch_segment *segment, uint64_t page,
-                       uint64_t first, uint64_t last)
+/* Unmaps the pages [first, last). */
+static void unmap_pages(struct torch *self, struct torch_segment *segment, uint64_t page,
+                        uint64_t first, uint64_t last)
 {
     for (uint64_t i = first; i < last; i++) {
         enum status status = backing_unmap(self->backing, segment->address + i * page, page);
@@ -142,30 +142,55 @@ static void undo_pages(struct torch *self, struct torch_segment *segment, uint64
     }
 }
 
-/* One handle for each page of [first, last), then access for the run. */
-static enum status map_pages(struct torch *self, struct torch_segment *segment, uint64_t page,
-                             uint64_t first, uint64_t last)
+/* Lets the handles [first, last) go, which are mapped nowhere. */
+static void destroy_pages(struct torch *self, struct torch_segment *segment, uint64_t first,
+                          uint64_t last)
+{
+    for (uint64_t i = first; i < last; i++) {
+        enum status status = backing_destroy(self->backing, segment->pages[i] - 1);
+        if (status != STATUS_OK)
+            self->fault = status;
+        segment->pages[i] = 0;
+    }
+}
+
+/* One handle for each page of [first, last): all of them, or none where one is refused. */
+static enum status create_pages(struct torch *self, struct torch_segment *segment, uint64_t page,
+                                uint64_t first, uint64_t last)
 {
     if (!grow_pages(self, segment, (uint32_t)last))
         return STATUS_REFUSED;
     for (uint64_t i = first; i < last; i++) {
         backing_handle handle;
         enum status status = backing_create(self->backing, page, &handle);
-        if (status == STATUS_OK) {
-            status = backing_map(self->backing, segment->address + i * page, handle);
-            if (status != STATUS_OK)
-                (void)backing_destroy(self->backing, handle);
-        }
         if (status != STATUS_OK) {
-            undo_pages(self, segment, page, first, i);
+            destroy_pages(self, segment, first, i);
             return status;
         }
         segment->pages[i] = handle + 1;
     }
-    enum status status =
-        backing_access(self->backing, segment->address + first * page, (last - first) * page);
+    return STATUS_OK;
+}
+
+/* All memory first, so that a refusal leaves nothing mapped; then the pages [first, last) one
+ * by one, and access for the run. */
+static enum status map_pages(struct torch *self, struct torch_segment *segment, uint64_t page,
+                             uint64_t first, uint64_t last)
+{
+    enum status status = create_pages(self, segment, page, first, last);
     if (status != STATUS_OK)
-        undo_pages(self, segment, page, first, last);
+        return status;
+    for (uint64_t i = first; i < last; i++) {
+        status = backing_map(self->backing, segment->address + i * page, segment->pages[i] - 1);
+        if (status != STATUS_OK) {
+            unmap_pages(self, segment, page, first, i);
+            destroy_pages(self, segment, i, last);
+            return status;
+        }
+    }
+    status = backing_access(self->backing, segment->address + first * page, (last - first) * page);
+    if (status != STATUS_OK)
+        unmap_pages(self, segment, page, first, last);
     return status;
 }
 
@@ -294,7 +319,7 @@ void torch_unmap_free(struct torch *self, uint32_t block)
     /* The work of the stream may still use the pages; others were waited for by their events. */
     uint32_t stream = self->arenas[at[block].owner]->stream;
     backing_wait(self->backing, backing_fence(self->backing, stream));
-    undo_pages(self, segment, page, first, first + bytes / page);
+    unmap_pages(self, segment, page, first, first + bytes / page);
     if (start > at[block].address)
         cut_sliver(self, block, at[block].address, start - at[block].address, true);
     if (end > start + bytes)

@@ -363,8 +363,8 @@ static enum status torch_trim(struct policy *base, uint64_t keep_bytes)
     return self->fault;
 }
 
-/* Steps 1 to 5 as a dry run: would something go back to the device before it is asked? */
-static bool torch_would_release(struct policy *base, const struct policy_request *request)
+/* Steps 1 to 3 as a dry run. */
+static bool torch_would_fit(struct policy *base, const struct policy_request *request)
 {
     struct torch *self = torch_of(base);
     deferred_poll(&self->deferred);
@@ -373,9 +373,19 @@ static bool torch_would_release(struct policy *base, const struct policy_request
     for (uint32_t i = 0; i < self->arena_count; i++) {
         const struct torch_arena *arena = self->arenas[i];
         if (arena->stream == request->stream && arena->small == small &&
-            self->pools[arena->pool].id == request->pool && torch_fitting(self, i, rounded_bytes))
-            return false;
+            self->pools[arena->pool].id == request->pool)
+            return torch_fitting(self, i, rounded_bytes) != 0;
     }
+    return false;
+}
+
+/* And steps 4 and 5: would something go back to the device before it is asked? */
+static bool torch_would_release(struct policy *base, const struct policy_request *request)
+{
+    struct torch *self = torch_of(base);
+    if (torch_would_fit(base, request))
+        return false;
+    uint64_t rounded_bytes = torch_round(&self->settings, request->bytes);
     uint64_t bytes = torch_device_request(&self->settings, rounded_bytes);
     return torch_would_collect(self) ||
            (self->limited && self->base.totals.reserved_bytes + bytes > self->allowed_bytes);
@@ -509,4 +519,5 @@ const struct policy_ops torch_policy = {
     .would_release = torch_would_release,
     .report = torch_report,
     .end_pool = torch_end_pool,
+    .would_fit = torch_would_fit,
 };

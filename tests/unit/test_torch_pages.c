@@ -1,0 +1,105 @@
+/* `torch` with expandable segments where the device refuses in the middle of a request. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/size.h"
+#include "tests/support/policy_rig.h"
+#include "tests/support/sim.h"
+
+#define PAGE (20 * MIB)
+
+struct pages_rig {
+    struct device *device;
+    struct policy_rig policy;
+};
+
+static void open_rig(struct pages_rig *rig, const char *device)
+{
+    rig->device = sim_test_open(device);
+    if (policy_rig_open(&rig->policy, "torch:expandable_segments=true", rig->device->backing, 0))
+        fail_msg("%s", rig->policy.error.text);
+}
+
+static void close_rig(struct pages_rig *rig)
+{
+    assert_int_equal(policy_rig_close(&rig->policy), 0);
+    assert_string_equal(rig->device->ops->problem(rig->device), "");
+    assert_int_equal(rig->device->counters.physical_bytes, 0);
+    device_close(rig->device);
+}
+
+static uint64_t calls(const struct pages_rig *rig, enum device_call call)
+{
+    return rig->device->counters.calls[call];
+}
+
+static void check(struct pages_rig *rig, uint64_t reserved_bytes)
+{
+    struct error error;
+    if (policy_validate(rig->policy.policy, &error))
+        fail_msg("%s", error.text);
+    assert_int_equal(rig->policy.policy->totals.reserved_bytes, reserved_bytes);
+    assert_int_equal(rig->device->counters.physical_bytes, reserved_bytes);
+}
+
+/* All memory of a run is made before any of it is mapped: what was made goes back, and no page
+ * was ever mapped. */
+static void test_refused_in_the_middle_of_a_run(void **state)
+{
+    struct pages_rig rig;
+    struct policy_block kept, refused;
+    (void)state;
+    open_rig(&rig, "sim:capacity=70MiB");
+    assert_int_equal(policy_rig_alloc(&rig.policy, 15 * MIB, &kept), STATUS_OK);
+    check(&rig, PAGE);
+    /* 5 MiB are free before it, 3 pages are missing, 2 can be had: tried twice. */
+    assert_int_equal(policy_rig_alloc(&rig.policy, 60 * MIB, &refused), STATUS_NO_MEMORY);
+    check(&rig, PAGE);
+    assert_int_equal(calls(&rig, DEVICE_CALL_create), 1 + 3 + 3);
+    assert_int_equal(calls(&rig, DEVICE_CALL_destroy), 2 + 2);
+    assert_int_equal(calls(&rig, DEVICE_CALL_map), 1);
+    assert_int_equal(calls(&rig, DEVICE_CALL_unmap), 0);
+    /* The range is as it was: a smaller request grows it from where it ends. */
+    assert_int_equal(policy_rig_alloc(&rig.policy, 40 * MIB, &refused), STATUS_OK);
+    assert_int_equal(refused.address, kept.address + 15 * MIB);
+    check(&rig, 3 * PAGE);
+    close_rig(&rig);
+}
+
+/* A range with a free page between unmapped ones grows in two runs. The second is refused: the
+ * first stays mapped, and goes back with everything that is free before the second try. */
+static void test_refused_after_a_run(void **state)
+{
+    struct pages_rig rig;
+    struct policy_block block[3];
+    (void)state;
+    open_rig(&rig, "sim:capacity=100MiB");
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(policy_rig_alloc(&rig.policy, PAGE, &block[i]), STATUS_OK);
+    assert_int_equal(policy_rig_free(&rig.policy, &block[0]), STATUS_OK);
+    assert_int_equal(policy_rig_free(&rig.policy, &block[2]), STATUS_OK);
+    assert_int_equal(policy_trim(rig.policy.policy, 0), STATUS_OK);
+    check(&rig, PAGE);
+    assert_int_equal(policy_rig_free(&rig.policy, &block[1]), STATUS_OK);
+    uint64_t mapped = calls(&rig, DEVICE_CALL_map), unmapped = calls(&rig, DEVICE_CALL_unmap);
+    assert_int_equal(policy_rig_alloc(&rig.policy, 6 * PAGE, &block[0]), STATUS_NO_MEMORY);
+    check(&rig, 0);
+    assert_int_equal(calls(&rig, DEVICE_CALL_map) - mapped, 1);
+    assert_int_equal(calls(&rig, DEVICE_CALL_unmap) - unmapped, 2);
+    assert_int_equal(policy_rig_alloc(&rig.policy, 5 * PAGE, &block[0]), STATUS_OK);
+    check(&rig, 5 * PAGE);
+    close_rig(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refused_in_the_middle_of_a_run),
+        cmocka_unit_test(test_refused_after_a_run),
+    };
+    return cmocka_run_group_tests_name("torch_pages", tests, NULL, NULL);
+}
