@@ -5,7 +5,7 @@
 struct timeline {
     struct device *device;
     enum replay_host host;
-    uint64_t time_ns;
+    uint64_t time_ns, opened_ns;
     struct steps steps;
 };
 
@@ -31,10 +31,12 @@ static enum status pass(struct timeline *timeline, const struct trace_event *eve
             device->ops->advance(device, event->value - timeline->time_ns);
         if (event->value > timeline->time_ns)
             timeline->time_ns = event->value;
+        if (timeline->host == REPLAY_HOST_OPEN)
+            replay_wait_until(device, timeline->opened_ns + timeline->time_ns);
         break;
     case TRACE_MARK:
         if (event->flags & TRACE_STEP)
-            return steps_end_one(&timeline->steps, device, error);
+            return steps_end_one(&timeline->steps, device, 0, error);
         break;
     default:
         break;
@@ -65,6 +67,7 @@ enum status baseline_run(const struct spec *device, struct trace_source *source,
     enum status status = device_open(device, &timeline.device, error);
     if (status != STATUS_OK)
         return status;
+    timeline.opened_ns = timeline.device->ops->now(timeline.device);
     steps_begin(&timeline.steps, timeline.device);
     status = pass_all(&timeline, source, error);
     const struct steps *steps = &timeline.steps;

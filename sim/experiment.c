@@ -44,6 +44,7 @@ static void configure(const struct passes *passes, struct session *session, enum
         .limit_bytes = session->limit_bytes,
         .measure = REPLAY_METRICS_NONE,
         .measure_time = purpose == CLOCK_CALLS,
+        .verify = experiment->verify && purpose == MEASURE,
     };
     if (purpose != MEASURE)
         return;

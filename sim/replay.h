@@ -15,7 +15,11 @@
  * stream-ordered, sees to it that no other stream's use is overtaken. at-once: at the let-go,
  * nothing else is looked at. recorded: when the recording says so. */
 enum replay_frees { REPLAY_ORDERED, REPLAY_AT_ONCE, REPLAY_RECORDED };
-enum replay_host { REPLAY_HOST_NONE, REPLAY_HOST_RECORDED };
+/* none: the host is never late. recorded: the recorded gaps between events pass on the device's
+ * clock, behind whatever the policy took (a closed loop). open: an event comes at its recorded
+ * time, or at once where that has passed, so a policy that stalls is charged with what waits
+ * behind it. */
+enum replay_host { REPLAY_HOST_NONE, REPLAY_HOST_RECORDED, REPLAY_HOST_OPEN };
 enum replay_measure { REPLAY_METRICS_NONE, REPLAY_METRICS_EXACT };
 
 /* Why a request failed: the first of these that would have served it. */
@@ -37,6 +41,9 @@ const char *replay_cause_name(enum replay_cause cause);
  * between them, two (at-once and recorded). Returns how many were written. */
 unsigned replay_frees_choices(const struct trace_info *info, enum replay_frees wanted,
                               enum replay_frees out[2]);
+
+/* Lets host time pass until then on the device's clock; nothing where that has passed. */
+void replay_wait_until(struct device *device, uint64_t time_ns);
 
 /* One row of a placements file: one for each a and p, and one for each free. */
 struct replay_row {
@@ -79,6 +86,9 @@ struct replay_config {
     /* Optional: kept at the number of the event that is being replayed, for who listens to the
      * device's calls. */
     uint64_t *event_now;
+    /* On a device with memory: every block is filled with a pattern when it is given, which is
+     * checked where it is used and when it is let go. A wrong byte is CORRUPT. */
+    bool verify;
 };
 
 struct replay_result {
@@ -93,8 +103,8 @@ struct replay_result {
 };
 
 /* Replays from where the source stands to its end. OK also where requests failed: that is
- * the result. Other statuses: bad input (event named), or CORRUPT where the policy broke its
- * contract. */
+ * the result. Other statuses: bad input (event named), UNSUPPORTED where `verify` is asked of a
+ * device without memory, or CORRUPT where the policy broke its contract. */
 enum status replay_run(const struct replay_config *config, struct replay_result *result,
                        struct error *error) STATUS_CHECKED;
 void replay_result_close(struct replay_result *result);
@@ -120,6 +130,7 @@ struct experiment {
      * where the number of the event is kept in which they are made (0 before the first). */
     struct device_listener listener;
     uint64_t *event_now;
+    bool verify; /* see replay_config */
 };
 
 enum status experiment_run(const struct experiment *experiment, struct replay_result *result,

@@ -40,7 +40,7 @@ static const struct cli_option options[] = {
     {KEY_OUTPUT, "output", "FOLDER", "results, a summary and the data of the figures"},
     {CLI_HEADING, NULL, NULL, "How:"},
     {KEY_FREES, "frees", "MODE", "ordered (default), at-once or recorded"},
-    {KEY_HOST, "host", "MODE", "none (default) or recorded: do host times pass"},
+    {KEY_HOST, "host", "MODE", "none (default), recorded or open: do host times pass"},
     {KEY_METRICS, "metrics", "MODE", "exact (default): all; none: what costs nothing"},
     {KEY_REPS, "reps", "N", "repetitions of each run"},
     {KEY_SEED, "seed", "N", "of policies that draw, and of the first draw"},

@@ -103,11 +103,13 @@ static enum status set_frees(struct suite *self, const char *value, struct error
 
 static enum status set_host(struct suite *self, const char *value, struct error *error)
 {
-    static const char *const names[] = {"none", "recorded"};
-    int index = choose("host", value, names, 2, error);
+    static const char *const names[] = {"none", "recorded", "open"};
+    static const enum replay_host values[] = {REPLAY_HOST_NONE, REPLAY_HOST_RECORDED,
+                                              REPLAY_HOST_OPEN};
+    int index = choose("host", value, names, 3, error);
     if (index < 0)
         return STATUS_INVALID;
-    self->host = index ? REPLAY_HOST_RECORDED : REPLAY_HOST_NONE;
+    self->host = values[index];
     return STATUS_OK;
 }
 

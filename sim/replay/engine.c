@@ -18,7 +18,9 @@
  *    can be overtaken. `recorded` and `at-once` say themselves when a block is free: nothing is
  *    ordered there and no races are looked for.
  * 5. Host time `recorded`: a gap between two recorded times passes whole; the time that the
- *    recorded allocator took is part of it. */
+ *    recorded allocator took is part of it. `open`: an event comes at its own time, counted from
+ *    the start of the replay, or at once where that has passed: what the policy takes is made up
+ *    for in the next gap that is long enough, and no later event is moved by it. */
 #include "sim/replay.h"
 
 #include <stdlib.h>
@@ -64,6 +66,18 @@ INLINE uint64_t slot_life(const struct replay_slot *slot)
     return life;
 }
 
+/* A call that moved the clock, as seen by the driver's counters. */
+static __attribute__((noinline, cold)) void paused(struct replay *run)
+{
+    (void)pauses_end(&run->pauses, run->device);
+}
+
+INLINE void look_for_pause(struct replay *run)
+{
+    if (UNLIKELY(pauses_spent_ns(run->device) != run->pauses.seen_ns))
+        paused(run);
+}
+
 /* What a shortcut did. OTHER: nothing, the event is not plain after all. */
 enum plain { PLAIN_DONE, PLAIN_OTHER, PLAIN_FAILED, PLAIN_BROKEN };
 
@@ -82,6 +96,8 @@ INLINE enum plain plain_alloc(struct replay *run, const struct trace_event *even
     run->allocs++;
     slot->block.requested_bytes = bytes;
     *status = run->policy_alloc(run->policy, &run->request, &slot->block);
+    if (counts)
+        look_for_pause(run);
     if (UNLIKELY(*status != STATUS_OK))
         return PLAIN_FAILED;
     if (counts && UNLIKELY(slot->block.granted_bytes < bytes))
@@ -105,6 +121,8 @@ INLINE enum plain plain_free(struct replay *run, const struct trace_event *event
         exact_let_go(&run->exact, &slot->block);
     slot->state = SLOT_UNUSED;
     *status = run->policy_free(run->policy, &slot->block, 0);
+    if (counts)
+        look_for_pause(run);
     if (UNLIKELY(*status != STATUS_OK))
         return PLAIN_BROKEN;
     return PLAIN_DONE;
@@ -145,8 +163,11 @@ INLINE enum status span(struct replay *run, size_t count, size_t *done, const bo
             status = replay_event(run, event, error);
             others_allocs += run->allocs - allocs;
             others++;
+            if (counts)
+                pauses_begin(&run->pauses, run->device);
         } else {
             status = plain_end(run, event, what, status, error);
+            pauses_begin(&run->pauses, run->device);
         }
         if (status != STATUS_OK)
             break;
@@ -209,6 +230,30 @@ static enum status all_spans(struct replay *run, struct error *error)
     return STATUS_OK;
 }
 
+void replay_wait_until(struct device *device, uint64_t time_ns)
+{
+    uint64_t now_ns = device->ops->now(device);
+    if (now_ns < time_ns)
+        device->ops->advance(device, time_ns - now_ns);
+}
+
+/* What the run is asked for and this trace or device cannot give. */
+static enum status check_config(const struct replay_config *config, struct error *error)
+{
+    const struct trace_info *info = &config->source->info;
+    if (config->host == REPLAY_HOST_OPEN && !info->has_times)
+        return error_set(error, STATUS_INVALID,
+                         "%s: host open wants a trace with recorded times (t events), and this one "
+                         "has none; use host none",
+                         info->name);
+    const struct device_ops *ops = config->device->ops;
+    if (config->verify && (!ops->fill || !ops->verify || !ops->wrong))
+        return error_set(error, STATUS_UNSUPPORTED,
+                         "verify wants a device with memory to fill and read, and %s has none",
+                         config->device->props.kind);
+    return STATUS_OK;
+}
+
 static enum status begin(struct replay *run, const struct replay_config *config,
                          struct error *error)
 {
@@ -221,6 +266,8 @@ static enum status begin(struct replay *run, const struct replay_config *config,
         .device = config->device,
         .at_completion = config->frees == REPLAY_RECORDED && info->has_split_frees,
         .by_time = info->has_times,
+        .steps_expected = info->counted ? info->steps : 0,
+        .opened_ns = config->device->ops->now(config->device),
         .stream_ordered = config->policy->ops->capabilities & POLICY_STREAM_ORDERED,
         .let_go_ends = info->counted && !info->has_split_frees,
         .hazards = config->frees == REPLAY_ORDERED && info->streams > 1 &&
@@ -228,9 +275,14 @@ static enum status begin(struct replay *run, const struct replay_config *config,
                    !(config->policy->ops->capabilities & POLICY_OVERLAPS), /* no real memory */
     };
     exact_begin(&run->exact, config->policy, config->unit_bytes);
+    enum status status = check_config(config, error);
+    if (status != STATUS_OK)
+        return status;
+    if (pauses_open(&run->pauses, config->device, config->host == REPLAY_HOST_OPEN) != STATUS_OK)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for histograms");
     if (info->slots) {
         const struct trace_event last = {.slot = info->slots - 1};
-        enum status status = replay_slots_grow(run, &last, error);
+        status = replay_slots_grow(run, &last, error);
         if (status != STATUS_OK)
             return status;
     }
@@ -241,7 +293,7 @@ static enum status begin(struct replay *run, const struct replay_config *config,
     if (config->measure_time && !(run->latency = latency_open(config->device)))
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for histograms");
     run->watched = config->row || config->sample || config->source->ops->served || run->hazards ||
-                   run->latency || config->event_now;
+                   run->latency || run->pauses.responses || config->event_now;
     run->is_exact = config->measure == REPLAY_METRICS_EXACT;
     run->counts = run->is_exact || run->watched;
     return STATUS_OK;
@@ -254,6 +306,7 @@ static void end(struct replay *run)
         steps_close(run->steps);
     free(run->steps);
     latency_close(run->latency);
+    pauses_close(&run->pauses);
     free(run->slots);
     free(run->uses);
 }

@@ -15,13 +15,48 @@ static void placed(struct replay *run, const struct trace_event *event, struct r
                                      slot->stream, !run->stream_ordered, replay_number(run, event));
 }
 
+static struct latency_place place_of(const struct replay *run)
+{
+    uint64_t step = run->steps->count;
+    return (struct latency_place){
+        .first = run->steps_expected && step == 0,
+        .steady = step >= run->steps_expected / 2 && step < run->steps_expected,
+    };
+}
+
 static enum status policy_asked(struct replay *run, struct replay_slot *slot)
 {
-    if (!run->latency)
-        return policy_alloc(run->policy, &run->request, &slot->block);
-    latency_begin(run->latency, run->device);
-    enum status status = policy_alloc(run->policy, &run->request, &slot->block);
-    latency_end_alloc(run->latency, run->device);
+    enum status status;
+    pauses_begin(&run->pauses, run->device);
+    if (!run->latency) {
+        status = policy_alloc(run->policy, &run->request, &slot->block);
+        (void)pauses_end(&run->pauses, run->device);
+    } else {
+        latency_begin(run->latency, run->device);
+        status = policy_alloc(run->policy, &run->request, &slot->block);
+        latency_end(run->latency);
+        uint64_t pause_ns = pauses_end(&run->pauses, run->device);
+        latency_add_alloc(run->latency, run->device, pause_ns, place_of(run));
+    }
+    if (run->pauses.responses)
+        pauses_respond(&run->pauses, run->device, run->opened_ns + run->time_ns);
+    return status;
+}
+
+static enum status policy_told(struct replay *run, struct replay_slot *slot, uint32_t stream)
+{
+    enum status status;
+    pauses_begin(&run->pauses, run->device);
+    if (!run->latency) {
+        status = policy_free(run->policy, &slot->block, stream);
+        (void)pauses_end(&run->pauses, run->device);
+    } else {
+        latency_begin(run->latency, run->device);
+        status = policy_free(run->policy, &slot->block, stream);
+        latency_end(run->latency);
+        uint64_t pause_ns = pauses_end(&run->pauses, run->device);
+        latency_add_free(run->latency, run->device, pause_ns);
+    }
     return status;
 }
 
@@ -120,13 +155,7 @@ static enum status give_back(struct replay *run, const struct trace_event *event
         status = policy_use(run->policy, &slot->block, stream);
     if (UNLIKELY(status != STATUS_OK))
         return replay_broken(run, event, status, REPLAY_FREE_FAILED, error);
-    if (run->latency) {
-        latency_begin(run->latency, run->device);
-        status = policy_free(run->policy, &slot->block, stream);
-        latency_end_free(run->latency);
-    } else {
-        status = policy_free(run->policy, &slot->block, stream);
-    }
+    status = policy_told(run, slot, stream);
     if (UNLIKELY(status != STATUS_OK))
         return replay_broken(run, event, status, REPLAY_FREE_FAILED, error);
     return STATUS_OK;
@@ -230,6 +259,8 @@ static void on_time(struct replay *run, const struct trace_event *event)
     run->time_ns += gap_ns;
     if (run->config->host == REPLAY_HOST_RECORDED && gap_ns)
         run->device->ops->advance(run->device, gap_ns);
+    if (run->config->host == REPLAY_HOST_OPEN)
+        replay_wait_until(run->device, run->opened_ns + run->time_ns);
 }
 
 static enum status on_outside(struct replay *run, const struct trace_event *event,
@@ -285,7 +316,8 @@ static enum status on_other(struct replay *run, const struct trace_event *event,
         if (!(event->flags & TRACE_STEP))
             return STATUS_OK;
         policy_progress(run->policy);
-        return steps_end_one(run->steps, device, error);
+        card_end_step(&run->card, device);
+        return steps_end_one(run->steps, device, pauses_end_step(&run->pauses), error);
     case TRACE_TIME:
         on_time(run, event);
         return STATUS_OK;

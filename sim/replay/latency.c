@@ -1,5 +1,7 @@
 #include "sim/replay/latency.h"
 
+#include "sim/replay/pauses.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -43,28 +45,47 @@ void latency_close(struct latency *latency)
 
 void latency_begin(struct latency *latency, const struct device *device)
 {
-    latency->begun_driver_ns = device->counters.driver_ns;
+    latency->begun_spent_ns = pauses_spent_ns(device);
     latency->begun_ns = latency_clock_ns();
 }
 
-static uint64_t elapsed(const struct latency *latency)
+void latency_end(struct latency *latency)
 {
     uint64_t passed_ns = latency_clock_ns() - latency->begun_ns;
-    return passed_ns > latency->clock_ns ? passed_ns - latency->clock_ns : 0;
+    latency->passed_ns = passed_ns > latency->clock_ns ? passed_ns - latency->clock_ns : 0;
 }
 
-void latency_end_alloc(struct latency *latency, const struct device *device)
+/* The policy's own part of the call, and all of it. */
+static void add(const struct latency *latency, const struct device *device, uint64_t pause_ns,
+                struct hist *own, struct hist *total, uint64_t *total_ns)
 {
-    uint64_t passed_ns = elapsed(latency);
-    uint64_t driver_ns = device->counters.driver_ns - latency->begun_driver_ns;
-    hist_add(&latency->alloc, passed_ns, 1);
-    /* On a real card the host clock has seen the driver's time already. */
-    hist_add(&latency->alloc_total, passed_ns + (latency->modelled ? driver_ns : 0), 1);
+    uint64_t own_ns = latency->passed_ns;
+    *total_ns = own_ns;
+    if (latency->modelled) {
+        *total_ns += pause_ns;
+    } else {
+        uint64_t spent_ns = pauses_spent_ns(device) - latency->begun_spent_ns;
+        own_ns = own_ns > spent_ns ? own_ns - spent_ns : 0;
+    }
+    hist_add(own, own_ns, 1);
+    hist_add(total, *total_ns, 1);
 }
 
-void latency_end_free(struct latency *latency)
+void latency_add_alloc(struct latency *latency, const struct device *device, uint64_t pause_ns,
+                       struct latency_place place)
 {
-    hist_add(&latency->free, elapsed(latency), 1);
+    uint64_t total_ns;
+    add(latency, device, pause_ns, &latency->alloc, &latency->alloc_total, &total_ns);
+    if (place.first)
+        hist_add(&latency->first_total, total_ns, 1);
+    if (place.steady)
+        hist_add(&latency->steady_total, total_ns, 1);
+}
+
+void latency_add_free(struct latency *latency, const struct device *device, uint64_t pause_ns)
+{
+    uint64_t total_ns;
+    add(latency, device, pause_ns, &latency->free, &latency->free_total, &total_ns);
 }
 
 static void report(struct metric_values *metrics, const struct hist *hist, enum metric first)
@@ -76,11 +97,25 @@ static void report(struct metric_values *metrics, const struct hist *hist, enum 
         metric_set(metrics, (enum metric)(first + i), hist_quantile(hist, fractions[i]));
 }
 
+static void report_steps(struct metric_values *metrics, const struct hist *hist, enum metric p50,
+                         enum metric p999)
+{
+    if (!hist->total)
+        return;
+    metric_set(metrics, p50, hist_quantile(hist, 0.5));
+    metric_set(metrics, p999, hist_quantile(hist, 0.999));
+}
+
 void latency_report(const struct latency *latency, struct metric_values *metrics)
 {
     /* The five figures of each stand side by side in metrics.def. */
     report(metrics, &latency->alloc, METRIC_alloc_ns_p50);
     report(metrics, &latency->free, METRIC_free_ns_p50);
     report(metrics, &latency->alloc_total, METRIC_alloc_total_ns_p50);
+    report(metrics, &latency->free_total, METRIC_free_total_ns_p50);
+    report_steps(metrics, &latency->first_total, METRIC_first_alloc_total_ns_p50,
+                 METRIC_first_alloc_total_ns_p999);
+    report_steps(metrics, &latency->steady_total, METRIC_steady_alloc_total_ns_p50,
+                 METRIC_steady_alloc_total_ns_p999);
     metric_set(metrics, METRIC_clock_ns, latency->clock_ns);
 }

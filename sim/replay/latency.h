@@ -1,5 +1,8 @@
 /* Host time of single calls: a mode of its own, because reading the clock twice costs more
- * than some policies take. What the two readings cost is measured first and subtracted. */
+ * than some policies take. What the two readings cost is measured first and subtracted. The
+ * policy's own time stands apart from the driver's and from waits: where the driver is modelled
+ * the host's clock has only seen the first, on a card it has seen all and the device's counters
+ * say what to subtract. */
 #ifndef SIM_REPLAY_LATENCY_H
 #define SIM_REPLAY_LATENCY_H
 
@@ -8,10 +11,17 @@
 #include "sim/metrics/metrics.h"
 
 struct latency {
-    struct hist alloc, free, alloc_total;
-    uint64_t clock_ns; /* of reading the clock twice */
-    bool modelled;     /* driver time passes on the device's clock only */
-    uint64_t begun_ns, begun_driver_ns;
+    struct hist alloc, free, alloc_total, free_total;
+    struct hist first_total, steady_total; /* of allocs in the first and in the steady steps */
+    uint64_t clock_ns;                     /* of reading the clock twice */
+    bool modelled;                         /* driver time passes on the device's clock only */
+    uint64_t begun_ns, begun_spent_ns;
+    uint64_t passed_ns; /* of the call that ended */
+};
+
+/* Where in the run a call comes; a run of one step is both. */
+struct latency_place {
+    bool first, steady;
 };
 
 /* Monotonic host time, nanoseconds. */
@@ -21,9 +31,13 @@ uint64_t latency_clock_ns(void);
 struct latency *latency_open(const struct device *device);
 void latency_close(struct latency *latency);
 
+/* Around a call; `end` right behind it. */
 void latency_begin(struct latency *latency, const struct device *device);
-void latency_end_alloc(struct latency *latency, const struct device *device);
-void latency_end_free(struct latency *latency);
+void latency_end(struct latency *latency);
+/* Enters the call that ended. `pause_ns`: by how much it moved the device's clock. */
+void latency_add_alloc(struct latency *latency, const struct device *device, uint64_t pause_ns,
+                       struct latency_place place);
+void latency_add_free(struct latency *latency, const struct device *device, uint64_t pause_ns);
 
 void latency_report(const struct latency *latency, struct metric_values *metrics);
 

@@ -14,7 +14,12 @@ const char *replay_frees_name(enum replay_frees frees)
 
 const char *replay_host_name(enum replay_host host)
 {
-    return host == REPLAY_HOST_RECORDED ? "recorded" : "none";
+    static const char *const names[] = {
+        [REPLAY_HOST_NONE] = "none",
+        [REPLAY_HOST_RECORDED] = "recorded",
+        [REPLAY_HOST_OPEN] = "open",
+    };
+    return names[host];
 }
 
 const char *replay_cause_name(enum replay_cause cause)

@@ -103,9 +103,12 @@ enum status replay_report(struct replay *run, struct replay_result *result, stru
     }
     if (run->latency)
         latency_report(run->latency, metrics);
-    enum status status = steps_report(run->steps, run->device, metrics, error);
+    if (run->counts)
+        pauses_report(&run->pauses, metrics);
+    enum status status = steps_report(run->steps, run->device, run->counts, metrics, error);
     if (status != STATUS_OK)
         return status;
+    card_report(&run->card, run->device, metrics);
     result->begun_ns = run->steps->begun_ns;
     result->steps = run->steps->count;
     result->step_end_ns = run->steps->end_ns;

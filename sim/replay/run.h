@@ -3,7 +3,9 @@
 #define SIM_REPLAY_RUN_H
 
 #include "sim/replay.h"
+#include "sim/replay/card.h"
 #include "sim/replay/exact.h"
+#include "sim/replay/pauses.h"
 
 struct latency;
 struct steps;
@@ -68,7 +70,11 @@ struct replay {
     enum replay_cause cause;
 
     struct steps *steps;
+    uint64_t steps_expected; /* 0: not known */
     struct latency *latency; /* NULL: the host clock is not read */
+    struct pauses pauses;
+    struct card card;
+    uint64_t opened_ns; /* device time when the replay began: times of the trace count from it */
 };
 
 #define LIKELY(condition)   __builtin_expect(!!(condition), 1)

@@ -1,6 +1,7 @@
 #include "sim/replay/steps.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 uint64_t steps_driver_calls(const struct device *device)
 {
@@ -26,6 +27,7 @@ void steps_close(struct steps *steps)
     free(steps->end_marks);
     free(steps->end_ns);
     free(steps->driver_calls);
+    free(steps->pause_ns);
     *steps = (struct steps){0};
 }
 
@@ -37,18 +39,20 @@ static bool grow(uint64_t **array, uint64_t room)
     return grown;
 }
 
-enum status steps_end_one(struct steps *steps, struct device *device, struct error *error)
+enum status steps_end_one(struct steps *steps, struct device *device, uint64_t pause_ns,
+                          struct error *error)
 {
     if (steps->count == steps->room) {
         uint64_t room = steps->room ? steps->room * 2 : 64;
         if (!grow(&steps->end_marks, room) || !grow(&steps->end_ns, room) ||
-            !grow(&steps->driver_calls, room))
+            !grow(&steps->driver_calls, room) || !grow(&steps->pause_ns, room))
             return error_set(error, STATUS_HOST_MEMORY, "no host memory for %llu steps",
                              (unsigned long long)room);
         steps->room = room;
     }
     steps->end_marks[steps->count] = device->ops->mark(device);
     steps->driver_calls[steps->count] = steps_driver_calls(device);
+    steps->pause_ns[steps->count] = pause_ns;
     steps->count++;
     return STATUS_OK;
 }
@@ -73,26 +77,36 @@ static int by_size(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* The median time of the steady steps, of an even number of them the lower one. */
-static enum status report_steady(const struct steps *steps, struct metric_values *metrics,
-                                 struct error *error)
+/* The median of the steady steps' values, of an even number of them the lower one. */
+static void report_median(uint64_t *values, uint64_t count, struct metric_values *metrics,
+                          enum metric metric)
+{
+    qsort(values, count, sizeof *values, by_size);
+    metric_set(metrics, metric, values[(count - 1) / 2]);
+}
+
+static enum status report_steady(const struct steps *steps, bool with_pauses,
+                                 struct metric_values *metrics, struct error *error)
 {
     uint64_t first = steps->count / 2, count = steps->count - first;
-    uint64_t *times_ns = malloc(count * sizeof *times_ns);
-    if (!times_ns)
+    uint64_t *values = malloc(count * sizeof *values);
+    if (!values)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for the times of steps");
     for (uint64_t i = 0; i < count; i++) {
         uint64_t step = first + i;
-        times_ns[i] = steps->end_ns[step] - (step ? steps->end_ns[step - 1] : steps->begun_ns);
+        values[i] = steps->end_ns[step] - (step ? steps->end_ns[step - 1] : steps->begun_ns);
     }
-    qsort(times_ns, count, sizeof *times_ns, by_size);
-    metric_set(metrics, METRIC_steady_step_ns, times_ns[(count - 1) / 2]);
-    free(times_ns);
+    report_median(values, count, metrics, METRIC_steady_step_ns);
+    if (with_pauses) {
+        memcpy(values, steps->pause_ns + first, count * sizeof *values);
+        report_median(values, count, metrics, METRIC_steady_pause_ns);
+    }
+    free(values);
     return STATUS_OK;
 }
 
-enum status steps_report(struct steps *steps, struct device *device, struct metric_values *metrics,
-                         struct error *error)
+enum status steps_report(struct steps *steps, struct device *device, bool with_pauses,
+                         struct metric_values *metrics, struct error *error)
 {
     steps_settle(steps, device);
     uint64_t time_ns = steps_now_ns(device) - steps->begun_ns;
@@ -105,5 +119,5 @@ enum status steps_report(struct steps *steps, struct device *device, struct metr
     metric_set(metrics, METRIC_first_driver_calls, steps->driver_calls[0]);
     metric_set(metrics, METRIC_steady_driver_calls,
                steps->driver_calls[last] - (half ? steps->driver_calls[half - 1] : 0));
-    return report_steady(steps, metrics, error);
+    return report_steady(steps, with_pauses, metrics, error);
 }

@@ -13,6 +13,7 @@ struct steps {
     uint64_t begun_ns;   /* these two are known after steps_settle */
     uint64_t *end_ns;
     uint64_t *driver_calls;
+    uint64_t *pause_ns; /* the longest alloc or free of each step */
     uint64_t count, room;
 };
 
@@ -22,13 +23,14 @@ uint64_t steps_driver_calls(const struct device *device);
 uint64_t steps_now_ns(struct device *device);
 
 void steps_begin(struct steps *steps, struct device *device);
-enum status steps_end_one(struct steps *steps, struct device *device,
+enum status steps_end_one(struct steps *steps, struct device *device, uint64_t pause_ns,
                           struct error *error) STATUS_CHECKED;
 /* Waits for the work of all steps and finds out when each ended. */
 void steps_settle(struct steps *steps, struct device *device);
-/* Settles. Writes the figures of time and driver calls; those that need a baseline are not here. */
-enum status steps_report(struct steps *steps, struct device *device, struct metric_values *metrics,
-                         struct error *error) STATUS_CHECKED;
+/* Settles. Writes the figures of time and driver calls, and, `with_pauses`, of pauses; those that
+ * need a baseline are not here. */
+enum status steps_report(struct steps *steps, struct device *device, bool with_pauses,
+                         struct metric_values *metrics, struct error *error) STATUS_CHECKED;
 /* Time of the second half of `count` steps; 0 where there are none. */
 uint64_t steps_steady_ns(const uint64_t *end_ns, uint64_t count, uint64_t begun_ns);
 void steps_close(struct steps *steps);

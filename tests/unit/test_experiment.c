@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim/survey.h"
 #include "tests/support/experiment_rig.h"
@@ -165,7 +166,7 @@ static void all_ways_to_run_have_the_same_outcome(void **state)
         for (int way = 0; way < 3; way++) {
             struct experiment_rig rig;
             uint64_t rows = 0;
-            experiment_rig_open(&rig, "growth", "sim:capacity=200MiB",
+            experiment_rig_open(&rig, "growth", "sim:capacity=440MiB",
                                 "random:events=3000,target=256MiB,min=100,max=24MiB,seed=6");
             rig.experiment.stop_on_failure = stop;
             rig.experiment.measure = way ? REPLAY_METRICS_EXACT : REPLAY_METRICS_NONE;
@@ -180,6 +181,11 @@ static void all_ways_to_run_have_the_same_outcome(void **state)
             for (int way = 1; way < 3; way++)
                 assert_true(metric_number(&of[way], outcome[i], -1) ==
                             metric_number(&of[0], outcome[i], -1));
+        /* Two ways to see a pause: by the driver's counters, and by the clock around the call. */
+        double longest = metric_number(&of[1], METRIC_longest_pause_ns, -1);
+        assert_true(longest > 1000);
+        assert_true(longest == metric_number(&of[2], METRIC_longest_pause_ns, -1));
+        assert_true(metric_number(&of[0], METRIC_longest_pause_ns, -1) == -1);
         double events = metric_number(&of[0], METRIC_events, -1);
         double first = metric_number(&of[0], METRIC_first_failed_event, -1);
         assert_true(stop ? events == first + 1 : events > first + 1);
@@ -189,9 +195,9 @@ static void all_ways_to_run_have_the_same_outcome(void **state)
 static void host_times_are_measured_only_if_asked_for(void **state)
 {
     (void)state;
-    static const enum metric timed[] = {METRIC_alloc_ns_p50, METRIC_free_ns_p999,
-                                        METRIC_alloc_total_ns_max, METRIC_clock_ns,
-                                        METRIC_ops_per_s};
+    static const enum metric timed[] = {METRIC_alloc_ns_p50,       METRIC_free_ns_p999,
+                                        METRIC_alloc_total_ns_max, METRIC_free_total_ns_p50,
+                                        METRIC_clock_ns,           METRIC_ops_per_s};
     for (int asked = 0; asked < 2; asked++) {
         struct experiment_rig rig;
         experiment_rig_open(&rig, "growth", "sim:capacity=1GiB",
@@ -212,6 +218,70 @@ static void host_times_are_measured_only_if_asked_for(void **state)
     }
 }
 
+static void first_and_steady_steps_are_timed_apart(void **state)
+{
+    (void)state;
+    struct experiment_rig rig;
+    /* Only the first step asks the driver: of four steps the last two are steady. */
+    experiment_rig_over(&rig, "torch", "sim",
+                        tiny_trace("a,0,4000000 f,0 m,step a,1,4000000 f,1 m,step "
+                                   "a,2,4000000 f,2 m,step a,3,4000000 f,3 m,step"));
+    rig.experiment.measure_time = true;
+    experiment_rig_run(&rig);
+    double longest = figure(&rig, METRIC_longest_pause_ns);
+    assert_true(longest > 10000);
+    assert_true(figure(&rig, METRIC_first_alloc_total_ns_p50) >= 0.99 * longest);
+    assert_true(figure(&rig, METRIC_steady_alloc_total_ns_p999) >= 0);
+    assert_true(figure(&rig, METRIC_steady_pause_ns) == 0);
+    experiment_rig_close(&rig);
+}
+
+static void in_the_open_loop_a_stall_is_charged_to_what_waits_behind_it(void **state)
+{
+    (void)state;
+    struct experiment_rig rig;
+    experiment_rig_over(&rig, "direct", "sim", tiny_trace("t,10 a,0,4000000 a,1,4000000"));
+    rig.experiment.host = REPLAY_HOST_OPEN;
+    experiment_rig_run(&rig);
+    double pause = figure(&rig, METRIC_longest_pause_ns);
+    assert_true(pause > 1000);
+    assert_true(figure(&rig, METRIC_alloc_response_ns_max) == 2 * pause);
+    assert_true(figure(&rig, METRIC_device_time_ns) == 10 + 2 * pause);
+    experiment_rig_close(&rig);
+    /* The first call is done with before the second is wanted. */
+    experiment_rig_over(&rig, "direct", "sim",
+                        tiny_trace("t,10 a,0,4000000 t,9000000 a,1,4000000"));
+    rig.experiment.host = REPLAY_HOST_OPEN;
+    experiment_rig_run(&rig);
+    assert_true(figure(&rig, METRIC_alloc_response_ns_max) == pause);
+    assert_true(figure(&rig, METRIC_device_time_ns) == 9000000 + pause);
+    experiment_rig_close(&rig);
+}
+
+static void the_open_loop_wants_times(void **state)
+{
+    (void)state;
+    struct experiment_rig rig;
+    experiment_rig_over(&rig, "direct", "sim", tiny_trace("a,0,8 f,0"));
+    rig.experiment.host = REPLAY_HOST_OPEN;
+    assert_int_equal(experiment_run(&rig.experiment, &rig.result, &rig.props, &rig.error),
+                     STATUS_INVALID);
+    assert_non_null(strstr(rig.error.text, "recorded times"));
+    experiment_rig_close(&rig);
+}
+
+static void a_device_without_memory_cannot_verify(void **state)
+{
+    (void)state;
+    struct experiment_rig rig;
+    experiment_rig_over(&rig, "direct", "sim", tiny_trace("a,0,8 f,0"));
+    rig.experiment.verify = true;
+    assert_int_equal(experiment_run(&rig.experiment, &rig.result, &rig.props, &rig.error),
+                     STATUS_UNSUPPORTED);
+    assert_non_null(strstr(rig.error.text, "memory"));
+    experiment_rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -224,6 +294,10 @@ int main(void)
         cmocka_unit_test(the_same_run_gives_the_same_figures),
         cmocka_unit_test(all_ways_to_run_have_the_same_outcome),
         cmocka_unit_test(host_times_are_measured_only_if_asked_for),
+        cmocka_unit_test(first_and_steady_steps_are_timed_apart),
+        cmocka_unit_test(in_the_open_loop_a_stall_is_charged_to_what_waits_behind_it),
+        cmocka_unit_test(the_open_loop_wants_times),
+        cmocka_unit_test(a_device_without_memory_cannot_verify),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

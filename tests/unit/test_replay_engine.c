@@ -264,6 +264,7 @@ static void a_recording_without_uses_is_replayed_in_two_modes(void **state)
     assert_int_equal(modes[0], REPLAY_ORDERED);
     assert_string_equal(replay_host_name(REPLAY_HOST_RECORDED), "recorded");
     assert_string_equal(replay_host_name(REPLAY_HOST_NONE), "none");
+    assert_string_equal(replay_host_name(REPLAY_HOST_OPEN), "open");
     assert_string_equal(replay_cause_name(REPLAY_CAUSE_FRAGMENTATION), "fragmentation");
     assert_string_equal(replay_cause_name(REPLAY_CAUSE_CAPACITY), "capacity");
 }
