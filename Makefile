@@ -121,7 +121,18 @@ $(B)/build_info.c: FORCE
 	    '    return &info;' '}' > $@.new; \
 	cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
-$(B)/build_info.o: $(B)/build_info.c $(B)/flags
+# The profiles of sim/profiles as a table in C, one string for each line of a file.
+$(B)/builtin_profiles.c: $(sort $(wildcard sim/profiles/*.profile)) Makefile
+	@mkdir -p $(B); awk 'BEGIN { print "#include <stddef.h>\n#include \"sim/profiles/builtin.h\"" } \
+	    FNR == 1 { if (count) print "    NULL,\n};"; \
+	        name[++count] = FILENAME; gsub(/.*\/|\.profile$$/, "", name[count]); \
+	        printf "static const char *const profile_%d[] = {\n", count } \
+	    { gsub(/[\\"]/, "\\\\&"); printf "    \"%s\",\n", $$0 } \
+	    END { print "    NULL,\n};\nconst struct sim_builtin_profile sim_builtin_profiles[] = {"; \
+	        for (i = 1; i <= count; i++) printf "    {\"%s\", profile_%d},\n", name[i], i; \
+	        print "    {NULL, NULL},\n};" }' $(filter %.profile,$^) > $@
+
+$(B)/build_info.o $(B)/builtin_profiles.o: $(B)/%.o: $(B)/%.c $(B)/flags
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
 $(B)/%.o: %.c $(B)/flags
@@ -136,7 +147,7 @@ $(B)/%.o: %.cc $(B)/flags
 $(B)/objects: FORCE
 	@mkdir -p $(B); echo '$(LIB_SRC)' | cmp -s - $@ || echo '$(LIB_SRC)' > $@
 
-$(LIB): $(call obj,$(LIB_SRC)) $(B)/build_info.o $(B)/objects
+$(LIB): $(call obj,$(LIB_SRC)) $(B)/build_info.o $(B)/builtin_profiles.o $(B)/objects
 	@rm -f $@
 	$(Q)ar rcs $@ $(filter %.o,$^)
 

@@ -15,8 +15,6 @@
 #define PROFILE_LINE_MOST  512
 #define PROFILE_BYTES_MOST (UINT64_C(1) << 60)
 
-const char *const sim_profile_names[] = {"h100", "bump", NULL};
-
 static const char *const cost_names[] = {
 #define X(name, text) #name,
     SIM_COSTS(X)
@@ -38,11 +36,20 @@ static const struct {
 
 const char *const *sim_profile_builtin(const char *name)
 {
-    if (strcmp(name, "h100") == 0)
-        return sim_profile_h100;
-    if (strcmp(name, "bump") == 0)
-        return sim_profile_bump;
+    for (const struct sim_builtin_profile *at = sim_builtin_profiles; at->name; at++)
+        if (strcmp(name, at->name) == 0)
+            return at->lines;
     return NULL;
+}
+
+size_t sim_profile_names(const char **names, size_t most)
+{
+    size_t count = 0;
+    while (count < most && sim_builtin_profiles[count].name) {
+        names[count] = sim_builtin_profiles[count].name;
+        count++;
+    }
+    return count;
 }
 
 static int cost_index(const char *name)

@@ -7,6 +7,7 @@
 #define SIM_SIM_DEVICE_PROFILE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "allocators/base/status.h"
@@ -64,9 +65,11 @@ struct sim_profile {
     struct sim_curve costs[SIM_COST_COUNT];
 };
 
-/* The built-in profile of that name, or NULL; and all the names, NULL-ended. */
+/* The lines of the built-in profile of that name, or NULL; and the names of the first `most` of
+ * all, and how many those are. */
 const char *const *sim_profile_builtin(const char *name);
-extern const char *const sim_profile_names[];
+size_t sim_profile_names(const char **names, size_t most);
+#define SIM_PROFILES_MOST 16
 
 /* Reads a profile from its lines (NULL-ended). `where` names it in errors. FORMAT with the
  * line's number. */

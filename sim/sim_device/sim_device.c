@@ -285,14 +285,21 @@ static enum status profile_open(const char *name, struct sim_profile *out, struc
         return sim_profile_read(lines, name, out, error);
     if (strchr(name, '/') || strchr(name, '.'))
         return sim_profile_load(name, out, error);
-    size_t count = 0;
-    while (sim_profile_names[count])
-        count++;
-    const char *near = nearest_name(name, sim_profile_names, count);
+    const char *names[SIM_PROFILES_MOST];
+    size_t count = sim_profile_names(names, SIM_PROFILES_MOST);
+    char all[256] = "";
+    for (size_t i = 0; i < count; i++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s",
+                 i == 0           ? ""
+                 : i == count - 1 ? " and "
+                                  : ", ",
+                 names[i]);
+    const char *near = nearest_name(name, names, count);
     return error_set(error, STATUS_INVALID,
-                     "device sim has no profile \"%s\"%s%s%s. There are h100 and bump, and a "
-                     "profile's file is given with its path, as in profile=./mine.profile",
-                     name, near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
+                     "device sim has no profile \"%s\"%s%s%s. There are %s, and a profile's file "
+                     "is given with its path, as in profile=./mine.profile",
+                     name, near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "",
+                     all);
 }
 
 static bool option_given(const struct spec_link *link, const char *name)
