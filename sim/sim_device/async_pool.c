@@ -499,6 +499,7 @@ enum status sim_pool_alloc(struct backing *backing, uint64_t bytes, uint32_t str
         ns += sim_cost_now(device, SIM_COST_pool_pending, bytes);
     if (met.got_bytes)
         ns += sim_cost_now(device, SIM_COST_pool_grow, met.got_bytes);
+    sim_await_work(device, SIM_COST_pool_alloc);
     sim_call(device, DEVICE_CALL_pool_alloc, bytes, ns);
     *address = piece_at(self, piece)->address;
     block->range.start = *address;
@@ -545,8 +546,8 @@ enum status sim_pool_free(struct backing *backing, uint64_t address, uint32_t st
     if (!reserve(self, stream))
         return STATUS_HOST_MEMORY;
     self->used_bytes -= block->requested_bytes;
-    sim_call(device, DEVICE_CALL_pool_free, block->requested_bytes,
-             sim_cost_now(device, SIM_COST_pool_free, block->requested_bytes));
+    sim_charge(device, DEVICE_CALL_pool_free, SIM_COST_pool_free, SIM_COST_pool_free,
+               block->requested_bytes, block->requested_bytes);
     ranges_remove(&self->blocks, &block->range);
     put_pending(self, block->piece, stream);
     free(block);

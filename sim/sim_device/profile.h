@@ -9,34 +9,40 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "allocators/base/status.h"
 
-/* Every kind of cost: name, what. `held`: beyond what the driver caches; `shared`: of a
- * small allocation in a page that others hold. */
+/* Every kind of cost: name, the kind that stands in where a profile has no points of it (itself:
+ * none, and it is free), what. `held`: beyond what the driver caches; `shared`: of a small
+ * allocation in a page that others hold; `more`: each further one in the same call. */
 #define SIM_COSTS(X)                                                                               \
-    X(alloc, "driver allocation of a size that was just freed")                                    \
-    X(alloc_held, "driver allocation of new memory")                                               \
-    X(alloc_shared, "small driver allocation in a page that is held already")                      \
-    X(free, "driver free of the segment made last")                                                \
-    X(free_held, "driver free of any other segment")                                               \
-    X(free_shared, "driver free of a small segment whose page stays")                              \
-    X(reserve, "address range reserved")                                                           \
-    X(release, "address range given back")                                                         \
-    X(create, "physical memory made")                                                              \
-    X(destroy, "physical memory given back")                                                       \
-    X(map, "physical memory mapped that is mapped nowhere else")                                   \
-    X(map_again, "physical memory mapped at one more place")                                       \
-    X(access, "one mapping made usable")                                                           \
-    X(unmap, "one mapping unmapped")                                                               \
-    X(event, "event recorded or polled")                                                           \
-    X(pool_alloc, "stream-ordered allocation from what the pool has")                              \
-    X(pool_grow, "memory for the pool, by the bytes that it gets")                                 \
-    X(pool_pending, "stream-ordered allocation that looks at what other streams have freed")       \
-    X(pool_free, "stream-ordered free")
+    X(alloc, alloc, "driver allocation of a size that was just freed")                             \
+    X(alloc_held, alloc_held, "driver allocation of new memory")                                   \
+    X(alloc_shared, alloc_shared, "small driver allocation in a page that is held already")        \
+    X(free, free, "driver free of the segment made last")                                          \
+    X(free_held, free_held, "driver free of any other segment")                                    \
+    X(free_shared, free_shared, "driver free of a small segment whose page stays")                 \
+    X(reserve, reserve, "address range reserved")                                                  \
+    X(release, release, "address range given back")                                                \
+    X(create, create, "physical memory made")                                                      \
+    X(destroy, destroy, "physical memory given back")                                              \
+    X(map, map, "physical memory mapped that is mapped nowhere else")                              \
+    X(map_again, map_again, "physical memory mapped at one more place")                            \
+    X(access, access, "one mapping made usable")                                                   \
+    X(access_more, access, "each further mapping made usable in the same call")                    \
+    X(unmap, unmap, "one mapping unmapped")                                                        \
+    X(unmap_more, unmap, "each further mapping unmapped in the same call")                         \
+    X(event, event, "event recorded")                                                              \
+    X(event_poll, event, "event polled or waited for")                                             \
+    X(launch, launch, "kernel launched: host time, no call of the allocator")                      \
+    X(pool_alloc, pool_alloc, "stream-ordered allocation from what the pool has")                  \
+    X(pool_grow, pool_grow, "memory for the pool, by the bytes that it gets")                      \
+    X(pool_pending, pool_pending, "stream-ordered allocation that looks at other streams' frees")  \
+    X(pool_free, pool_free, "stream-ordered free")
 
 enum sim_cost {
-#define X(name, text) SIM_COST_##name,
+#define X(name, stand_in, text) SIM_COST_##name,
     SIM_COSTS(X)
 #undef X
         SIM_COST_COUNT
@@ -53,17 +59,26 @@ struct sim_curve {
 
 struct sim_profile {
     char name[64];
+    /* Where it was measured, for readers; "" where that is not said. */
+    char card[256], driver[256], hypervisor[256], source[256];
     uint64_t total_bytes;   /* of the card; 0: without limit */
     uint64_t usable_bytes;  /* of it, for one process */
+    uint64_t context_bytes; /* that the process holds before its first allocation; for readers */
     uint64_t page_bytes;    /* of physical memory; 0: charged to the byte, no virtual memory */
     uint64_t granule_bytes; /* driver allocations start at multiples of it */
     uint64_t first_address;
     uint64_t cleaning_bytes_per_us; /* freed memory is cleaned at this rate; 0: at once */
     uint64_t cleaning_wait_bytes[SIM_COST_COUNT]; /* requests from this size on wait for all
                                                      of it; 0: none does */
-    uint64_t busy_percent[SIM_COST_COUNT];        /* cost on a busy card; 0 is taken as 100 */
+    uint64_t waits;                        /* kinds that wait for all work on the device, a bit
+                                              each by enum sim_cost: of the calls, not their forms
+                                              (free stands for free_held and free_shared) */
+    uint64_t busy_percent[SIM_COST_COUNT]; /* cost on a busy card; 0 is taken as 100 */
     struct sim_curve costs[SIM_COST_COUNT];
+    struct sim_curve busy_costs[SIM_COST_COUNT]; /* on a busy card; in place of the percentage */
 };
+
+#define SIM_PROFILE_ROOM(field) sizeof(((struct sim_profile *)0)->field)
 
 /* The lines of the built-in profile of that name, or NULL; and the names of the first `most` of
  * all, and how many those are. */
@@ -79,8 +94,15 @@ enum status sim_profile_read(const char *const *lines, const char *where, struct
 enum status sim_profile_load(const char *path, struct sim_profile *out,
                              struct error *error) STATUS_CHECKED;
 
-/* Nanoseconds of a call of that size. On a busy card what the percentage adds is that of the
- * cost at one page: it was measured there, and is time per call, not per byte. */
+/* Writes it as text that reads as the same profile. */
+void sim_profile_write(const struct sim_profile *self, FILE *file);
+
+/* One more point. Returns what is wrong with it, or NULL. */
+const char *sim_curve_add(struct sim_curve *self, uint64_t bytes, uint64_t ns);
+
+/* Nanoseconds of a call of that size. On a busy card it is the busy curve's; where there is only
+ * a percentage, what that adds is taken of the cost at one page: it was measured there, and is
+ * time per call, not per byte. */
 uint64_t sim_profile_cost(struct sim_profile *self, enum sim_cost cost, uint64_t bytes, bool busy);
 /* Nanoseconds of the cheapest call of the kind: of one that is refused. */
 uint64_t sim_profile_least(const struct sim_profile *self, enum sim_cost cost);

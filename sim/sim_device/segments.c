@@ -5,7 +5,7 @@
  *    and nothing took since: the driver still has them at hand. Else it is `alloc_held`. This
  *    is how the costs were measured: one allocation made and freed over and over, and forty
  *    held at once.
- * 3. A free waits for all work on the device. It costs `free` where it frees the segment made
+ * 3. A free waits for all work on the device, unless the profile says that it does not. It costs `free` where it frees the segment made
  *    last, else `free_held`: the same two measurements.
  * 4. A small one in a page that is held costs `alloc_shared` and `free_shared`; the one that
  *    makes the page, or gives it back, costs as a page does. */
@@ -153,7 +153,7 @@ enum status sim_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t 
     if (kind == SIM_COST_alloc)
         self->cached_bytes = 0;
     uint64_t cost_bytes = place.small ? bytes : place.charge_bytes;
-    sim_call(self, DEVICE_CALL_alloc, bytes, sim_cost_now(self, kind, cost_bytes));
+    sim_charge(self, DEVICE_CALL_alloc, SIM_COST_alloc, kind, bytes, cost_bytes);
     sim_show_memory(self);
     *address = place.address;
     return STATUS_OK;
@@ -190,7 +190,6 @@ enum status sim_segment_free(struct backing *backing, uint64_t address)
     struct sim_segment *segment = (struct sim_segment *)ranges_find(&self->segments, address);
     if (!segment || segment->reserved || segment->pool || segment->range.start != address)
         return free_misuse(self, address);
-    self->waited_ns += sim_clock_sync(&self->clock, SIM_ALL_STREAMS);
     uint64_t bytes = segment->bytes;
     uint64_t back_bytes = segment->range.end - segment->range.start;
     uint64_t cost_bytes = back_bytes;
@@ -208,7 +207,7 @@ enum status sim_segment_free(struct backing *backing, uint64_t address)
     if (!sim_hazards_forget(&self->hazards, address, segment->range.end))
         self->out_of_host_memory = true;
     sim_segment_remove(self, segment);
-    sim_call(self, DEVICE_CALL_free, bytes, sim_cost_now(self, kind, cost_bytes));
+    sim_charge(self, DEVICE_CALL_free, SIM_COST_free, kind, bytes, cost_bytes);
     if (back_bytes) {
         self->cached_bytes = back_bytes;
         sim_ledger_give_back(&self->ledger, back_bytes, self->clock.now_ns);

@@ -82,6 +82,20 @@ enum status sim_refuse(struct sim_device *self, enum device_call call, enum sim_
     return STATUS_REFUSED;
 }
 
+void sim_await_work(struct sim_device *self, enum sim_cost call)
+{
+    if (self->profile.waits >> call & 1)
+        self->waited_ns += sim_clock_sync(&self->clock, SIM_ALL_STREAMS);
+}
+
+void sim_charge(struct sim_device *self, enum device_call call, enum sim_cost waits,
+                enum sim_cost cost, uint64_t bytes, uint64_t cost_bytes)
+{
+    uint64_t ns = sim_cost_now(self, cost, cost_bytes);
+    sim_await_work(self, waits);
+    sim_call(self, call, bytes, ns);
+}
+
 void sim_await_cleaning(struct sim_device *self, uint64_t unit_bytes, enum sim_cost cost)
 {
     uint64_t wait_ns = sim_ledger_cleaning_ns(
@@ -132,9 +146,13 @@ static enum status sim_outside(struct device *device, uint64_t bytes)
     return STATUS_OK;
 }
 
+/* The launches since the last time are part of a recorded gap: they were made in it. */
 static void sim_advance(struct device *device, uint64_t nanoseconds)
 {
-    sim_of(device)->clock.now_ns += nanoseconds;
+    struct sim_device *self = sim_of(device);
+    uint64_t launched_ns = self->launched_ns < nanoseconds ? self->launched_ns : nanoseconds;
+    self->clock.now_ns += nanoseconds - launched_ns;
+    self->launched_ns = 0;
 }
 
 static uint64_t sim_now(struct device *device)
@@ -162,7 +180,11 @@ static uint64_t sim_mark_ns(struct device *device, uint64_t mark)
 
 static void sim_kernel(struct device *device, uint32_t stream, uint64_t nanoseconds)
 {
-    sim_clock_kernel(&sim_of(device)->clock, stream, nanoseconds);
+    struct sim_device *self = sim_of(device);
+    uint64_t ns = sim_clock_busy(&self->clock) ? self->launch_busy_ns : self->launch_ns;
+    self->clock.now_ns += ns;
+    self->launched_ns += ns;
+    sim_clock_kernel(&self->clock, stream, nanoseconds);
 }
 
 static void sim_event_record(struct device *device, uint64_t event, uint32_t stream)
@@ -213,14 +235,14 @@ static struct backing_ticket sim_fence(struct backing *backing, uint32_t stream)
 static bool sim_done(struct backing *backing, struct backing_ticket ticket)
 {
     struct sim_device *self = sim_of_backing(backing);
-    sim_call(self, DEVICE_CALL_event, 0, sim_cost_now(self, SIM_COST_event, 1));
+    sim_call(self, DEVICE_CALL_event, 0, sim_cost_now(self, SIM_COST_event_poll, 1));
     return sim_clock_done(&self->clock, ticket);
 }
 
 static void sim_wait(struct backing *backing, struct backing_ticket ticket)
 {
     struct sim_device *self = sim_of_backing(backing);
-    sim_call(self, DEVICE_CALL_event, 0, sim_cost_now(self, SIM_COST_event, 1));
+    sim_call(self, DEVICE_CALL_event, 0, sim_cost_now(self, SIM_COST_event_poll, 1));
     self->base.counters.stall_ns += sim_clock_wait(&self->clock, ticket);
     sim_pool_settle(self);
 }
@@ -381,6 +403,8 @@ static void sim_describe(struct sim_device *self)
     self->small.granule_bytes = profile->granule_bytes;
     self->small.page_bytes = profile->page_bytes;
     self->next_physical_address = UINT64_C(1) << 61;
+    self->launch_ns = sim_profile_cost(&self->profile, SIM_COST_launch, 1, false);
+    self->launch_busy_ns = sim_profile_cost(&self->profile, SIM_COST_launch, 1, true);
     sim_show_memory(self);
 }
 

@@ -61,6 +61,8 @@ struct sim_device {
     uint64_t cached_bytes; /* freed last and not taken since: what the driver caches; 0: none */
     uint64_t last_made;    /* ordinal of the segment made last + 1; 0: it is gone */
     uint64_t waited_ns;    /* by the call that is being made */
+    uint64_t launch_ns, launch_busy_ns; /* host time of a kernel's launch */
+    uint64_t launched_ns; /* that launches took since the host's time was last moved on */
     bool out_of_host_memory;
     char problem[512];
     char race[512];
@@ -83,6 +85,12 @@ enum status sim_check_books(struct sim_device *self);
 void sim_call(struct sim_device *self, enum device_call call, uint64_t bytes, uint64_t ns);
 /* Its cost at that size and now. */
 uint64_t sim_cost_now(struct sim_device *self, enum sim_cost cost, uint64_t bytes);
+/* The host waits for all work where the profile says that such a call does. Its cost is that of
+ * a busy card then, if the card was: ask for it first. */
+void sim_await_work(struct sim_device *self, enum sim_cost call);
+/* All three: a call of the kind `cost` about `bytes`, charged as one of `cost_bytes`. */
+void sim_charge(struct sim_device *self, enum device_call call, enum sim_cost waits,
+                enum sim_cost cost, uint64_t bytes, uint64_t cost_bytes);
 /* Counts a call that found no memory and returns REFUSED. That is no misuse: `problem` stays
  * as it was. */
 enum status sim_refuse(struct sim_device *self, enum device_call call, enum sim_cost cost);

@@ -5,7 +5,7 @@
  *    mapped nowhere.
  * 2. A mapping is all of a piece, inside one reserved range, over nothing else. Access and
  *    unmap take whole mappings, without gaps, and cost the sum over them (measured: 512 pages
- *    in one call cost 512 times one page).
+ *    in one call cost 512 times one page); a profile may tell the first from the others.
  * 3. An unmap is refused while work that uses the pages may still run: uses that went
  *    through the mapping and that the host has not found to be done. Uses are known where the
  *    engine reports them (`used`); for what is not reported, the policy answers. */
@@ -38,7 +38,7 @@ enum status sim_reserve(struct backing *backing, uint64_t bytes, uint64_t *addre
         return sim_refuse(self, DEVICE_CALL_reserve, SIM_COST_reserve);
     if (!sim_segment_add(self, start, start + bytes, bytes, true))
         return STATUS_HOST_MEMORY;
-    sim_call(self, DEVICE_CALL_reserve, bytes, sim_cost_now(self, SIM_COST_reserve, bytes));
+    sim_charge(self, DEVICE_CALL_reserve, SIM_COST_reserve, SIM_COST_reserve, bytes, bytes);
     *address = start;
     return STATUS_OK;
 }
@@ -59,7 +59,7 @@ enum status sim_release(struct backing *backing, uint64_t address)
                           address, range->mapped_bytes);
     uint64_t bytes = range->bytes;
     sim_segment_remove(self, range);
-    sim_call(self, DEVICE_CALL_release, bytes, sim_cost_now(self, SIM_COST_release, bytes));
+    sim_charge(self, DEVICE_CALL_release, SIM_COST_release, SIM_COST_release, bytes, bytes);
     return STATUS_OK;
 }
 
@@ -84,7 +84,7 @@ enum status sim_create(struct backing *backing, uint64_t bytes, backing_handle *
     self->next_physical_address += bytes;
     ranges_insert(&self->physicals, &physical->handle);
     sim_ledger_charge(&self->ledger, bytes);
-    sim_call(self, DEVICE_CALL_create, bytes, sim_cost_now(self, SIM_COST_create, bytes));
+    sim_charge(self, DEVICE_CALL_create, SIM_COST_create, SIM_COST_create, bytes, bytes);
     sim_show_memory(self);
     *handle = physical->handle.start;
     return STATUS_OK;
@@ -121,7 +121,7 @@ enum status sim_destroy(struct backing *backing, backing_handle handle)
                           handle);
     physical->destroyed = true;
     uint64_t bytes = physical->bytes;
-    sim_call(self, DEVICE_CALL_destroy, bytes, sim_cost_now(self, SIM_COST_destroy, bytes));
+    sim_charge(self, DEVICE_CALL_destroy, SIM_COST_destroy, SIM_COST_destroy, bytes, bytes);
     physical_settle(self, physical);
     return STATUS_OK;
 }
@@ -170,13 +170,15 @@ enum status sim_map(struct backing *backing, uint64_t address, backing_handle ha
     ranges_insert(&self->mappings, &mapping->range);
     physical->mappings++;
     range->mapped_bytes += physical->bytes;
-    sim_call(self, DEVICE_CALL_map, physical->bytes, sim_cost_now(self, kind, physical->bytes));
+    sim_charge(self, DEVICE_CALL_map, SIM_COST_map, kind, physical->bytes, physical->bytes);
     return STATUS_OK;
 }
 
-/* Checks that whole mappings fill the range, and adds up what the call costs. */
+/* Checks that whole mappings fill the range, and adds up what the call costs: `kind` for the
+ * first of them, `more` for the others. */
 static enum status check_run(struct sim_device *self, const char *what, uint64_t address,
-                             uint64_t bytes, enum sim_cost kind, uint64_t *cost_ns)
+                             uint64_t bytes, enum sim_cost kind, enum sim_cost more,
+                             uint64_t *cost_ns)
 {
     enum status status = check_bytes(self, what, bytes);
     if (status != STATUS_OK)
@@ -194,7 +196,7 @@ static enum status check_run(struct sim_device *self, const char *what, uint64_t
                               "%s from %" PRIu64 " to %" PRIu64
                               " takes only a part of what is mapped from %" PRIu64 " to %" PRIu64,
                               what, address, address + bytes, mapping->start, mapping->end);
-        *cost_ns += sim_cost_now(self, kind, mapping->end - mapping->start);
+        *cost_ns += sim_cost_now(self, at == address ? kind : more, mapping->end - mapping->start);
         at = mapping->end;
     }
     return STATUS_OK;
@@ -204,7 +206,8 @@ enum status sim_access(struct backing *backing, uint64_t address, uint64_t bytes
 {
     struct sim_device *self = sim_of_backing(backing);
     uint64_t cost_ns;
-    enum status status = check_run(self, "an access", address, bytes, SIM_COST_access, &cost_ns);
+    enum status status = check_run(self, "an access", address, bytes, SIM_COST_access,
+                                   SIM_COST_access_more, &cost_ns);
     if (status != STATUS_OK)
         return status;
     for (uint64_t at = address; at < address + bytes;) {
@@ -212,6 +215,7 @@ enum status sim_access(struct backing *backing, uint64_t address, uint64_t bytes
         mapping->usable = true;
         at = mapping->range.end;
     }
+    sim_await_work(self, SIM_COST_access);
     sim_call(self, DEVICE_CALL_access, bytes, cost_ns);
     return STATUS_OK;
 }
@@ -253,7 +257,8 @@ enum status sim_unmap(struct backing *backing, uint64_t address, uint64_t bytes)
 {
     struct sim_device *self = sim_of_backing(backing);
     uint64_t cost_ns;
-    enum status status = check_run(self, "an unmap", address, bytes, SIM_COST_unmap, &cost_ns);
+    enum status status =
+        check_run(self, "an unmap", address, bytes, SIM_COST_unmap, SIM_COST_unmap_more, &cost_ns);
     for (uint64_t at = address; status == STATUS_OK && at < address + bytes;) {
         const struct sim_mapping *mapping = (struct sim_mapping *)ranges_find(&self->mappings, at);
         status = check_unused(self, mapping);
@@ -261,6 +266,7 @@ enum status sim_unmap(struct backing *backing, uint64_t address, uint64_t bytes)
     }
     if (status != STATUS_OK)
         return status;
+    sim_await_work(self, SIM_COST_unmap);
     sim_call(self, DEVICE_CALL_unmap, bytes, cost_ns);
     struct sim_segment *range = (struct sim_segment *)ranges_find(&self->segments, address);
     for (uint64_t at = address; at < address + bytes;) {

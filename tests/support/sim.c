@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -12,7 +13,13 @@ struct device *sim_test_open(const char *spec)
 {
     struct device *device = NULL;
     struct error error = {""};
-    enum status status = device_open_text(spec, &device, &error);
+    char text[512];
+    const char *options = strchr(spec, ':');
+    snprintf(text, sizeof text, "sim:profile=tests/support/card.profile%s%s", options ? "," : "",
+             options ? options + 1 : "");
+    if (strstr(spec, "profile="))
+        snprintf(text, sizeof text, "%s", spec);
+    enum status status = device_open_text(text, &device, &error);
     if (status != STATUS_OK)
         print_error("%s: %s\n", spec, error.text);
     assert_int_equal(status, STATUS_OK);

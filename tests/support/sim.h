@@ -4,6 +4,8 @@
 
 #include "sim/device.h"
 
+/* Opens it. Where the spec names no profile it is the tests' own card, whose figures stay:
+ * tests/support/card.profile. */
 struct device *sim_test_open(const char *spec);
 
 /* A driver allocation that must succeed. */

@@ -73,13 +73,14 @@ static void slowdown_is_held_against_an_allocator_that_costs_nothing(void **stat
 {
     (void)state;
     struct experiment_rig rig;
+    const char *card = "sim:profile=tests/support/card.profile"; /* launches take no time there */
     const char *events = "k,0,50000000 m,step a,0,67108864 k,0,50000000 f,0 m,step";
-    experiment_rig_over(&rig, "null", "sim", tiny_trace(events));
+    experiment_rig_over(&rig, "null", card, tiny_trace(events));
     experiment_rig_run(&rig);
     assert_true(figure(&rig, METRIC_slowdown) == 1);
     assert_true(figure(&rig, METRIC_steady_slowdown) == 1);
     experiment_rig_close(&rig);
-    experiment_rig_over(&rig, "direct", "sim", tiny_trace(events));
+    experiment_rig_over(&rig, "direct", card, tiny_trace(events));
     experiment_rig_run(&rig);
     assert_true(figure(&rig, METRIC_device_time_ns) > 100000000);
     assert_true(figure(&rig, METRIC_slowdown) == figure(&rig, METRIC_device_time_ns) / 100000000);

@@ -81,7 +81,7 @@ static void bad_options_have_a_sentence(void **state)
 static void good_options(void **state)
 {
     (void)state;
-    struct device *device = sim_test_open("sim:capacity=85017493504,seed=3");
+    struct device *device = sim_test_open("sim:profile=h100,capacity=85017493504,seed=3");
     assert_int_equal(device->props.capacity_bytes, UINT64_C(85017493504));
     assert_string_equal(device->props.kind, "sim");
     assert_string_equal(device->props.profile, "h100");

@@ -1,0 +1,300 @@
+/* A profile's text, read and written. sim/README.md describes the format: lines `key: value`, and
+ * what is unknown is refused with its line, so that a slip in a file shows. */
+#include "sim/sim_device/profile.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+
+#define PROFILE_FIRST_LINE "# allocrig-profile 1"
+#define PROFILE_LINE_MOST  512
+#define PROFILE_BYTES_MOST (UINT64_C(1) << 60)
+
+static const char *const cost_names[] = {
+#define X(name, stand_in, text) #name,
+    SIM_COSTS(X)
+#undef X
+};
+
+/* Lines that hold a text, up to the room that it has. */
+static const struct {
+    const char *key;
+    size_t offset, room;
+} text_fields[] = {
+#define TEXT(field)                                                                                \
+    {                                                                                              \
+#field, offsetof(struct sim_profile, field), SIM_PROFILE_ROOM(field)                       \
+    }
+    TEXT(name), TEXT(card), TEXT(driver), TEXT(hypervisor), TEXT(source),
+#undef TEXT
+};
+
+/* Lines that hold one number. */
+static const struct {
+    const char *key;
+    size_t offset;
+} number_fields[] = {
+#define NUMBER(field)                                                                              \
+    {                                                                                              \
+#field, offsetof(struct sim_profile, field)                                                \
+    }
+    NUMBER(total_bytes),   NUMBER(usable_bytes),          NUMBER(context_bytes), NUMBER(page_bytes),
+    NUMBER(granule_bytes), NUMBER(cleaning_bytes_per_us), NUMBER(first_address),
+#undef NUMBER
+};
+
+#define COUNT_OF(table) (sizeof(table) / sizeof(table)[0])
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+static int cost_index(const char *name)
+{
+    for (int i = 0; i < SIM_COST_COUNT; i++)
+        if (strcmp(cost_names[i], name) == 0)
+            return i;
+    return -1;
+}
+
+/* Reads the next word of a line as a number below 2^60. */
+static bool read_number(char **rest, uint64_t *out)
+{
+    const char *word = strsep(rest, " ");
+    return word && count_parse(word, out, NULL) == STATUS_OK && *out < PROFILE_BYTES_MOST;
+}
+
+/* A line that holds one text or number. False: the key is none of those. */
+static bool read_field(struct sim_profile *out, const char *key, char *rest, const char **wrong)
+{
+    for (size_t i = 0; i < COUNT_OF(text_fields); i++) {
+        if (strcmp(text_fields[i].key, key) != 0)
+            continue;
+        if (strlen(rest) >= text_fields[i].room || !*rest)
+            *wrong = text_fields[i].room == sizeof out->name ? "it has 1 to 63 letters"
+                                                             : "it has 1 to 255 letters";
+        else
+            memcpy((char *)out + text_fields[i].offset, rest, strlen(rest) + 1);
+        return true;
+    }
+    for (size_t i = 0; i < COUNT_OF(number_fields); i++) {
+        uint64_t value;
+        if (strcmp(number_fields[i].key, key) != 0)
+            continue;
+        if (!read_number(&rest, &value) || rest)
+            *wrong = "it needs one whole number";
+        else
+            memcpy((char *)out + number_fields[i].offset, &value, sizeof value);
+        return true;
+    }
+    return false;
+}
+
+/* `waits: KIND...` or `waits: none`. */
+static const char *read_waits(struct sim_profile *out, char *rest)
+{
+    static const uint64_t can_wait =
+        UINT64_C(1) << SIM_COST_alloc | UINT64_C(1) << SIM_COST_free |
+        UINT64_C(1) << SIM_COST_reserve | UINT64_C(1) << SIM_COST_release |
+        UINT64_C(1) << SIM_COST_create | UINT64_C(1) << SIM_COST_destroy |
+        UINT64_C(1) << SIM_COST_map | UINT64_C(1) << SIM_COST_access |
+        UINT64_C(1) << SIM_COST_unmap | UINT64_C(1) << SIM_COST_pool_alloc |
+        UINT64_C(1) << SIM_COST_pool_free;
+    out->waits = 0;
+    if (strcmp(rest, "none") == 0)
+        return NULL;
+    for (const char *name = strsep(&rest, " "); name; name = strsep(&rest, " ")) {
+        int kind = cost_index(name);
+        if (kind < 0 || !(can_wait >> kind & 1))
+            return "what waits is none, or some of alloc free reserve release create destroy map "
+                   "access unmap pool_alloc pool_free";
+        out->waits |= UINT64_C(1) << kind;
+    }
+    return NULL;
+}
+
+/* One `key: value` line. Returns what is wrong, or NULL. */
+static const char *read_pair(struct sim_profile *out, const char *key, char *rest)
+{
+    const char *wrong = NULL;
+    if (read_field(out, key, rest, &wrong))
+        return wrong;
+    if (strcmp(key, "waits") == 0)
+        return read_waits(out, rest);
+    struct sim_curve *curves = strcmp(key, "cost") == 0        ? out->costs
+                               : strcmp(key, "busy_cost") == 0 ? out->busy_costs
+                                                               : NULL;
+    uint64_t *per_kind = strcmp(key, "busy_percent") == 0          ? out->busy_percent
+                         : strcmp(key, "cleaning_wait_bytes") == 0 ? out->cleaning_wait_bytes
+                                                                   : NULL;
+    if (!per_kind && !curves)
+        return "the key is unknown";
+    const char *name = strsep(&rest, " ");
+    int kind = cost_index(name);
+    if (kind < 0)
+        return "the kind of call is unknown";
+    if (curves) {
+        uint64_t bytes, ns;
+        if (!read_number(&rest, &bytes) || !read_number(&rest, &ns) || rest)
+            return "a cost is KIND BYTES NANOSECONDS";
+        return sim_curve_add(&curves[kind], bytes, ns);
+    }
+    if (!read_number(&rest, &per_kind[kind]) || rest)
+        return "it needs a kind of call and one whole number";
+    return NULL;
+}
+
+/* Reads one line, which it takes apart. Returns what is wrong, or NULL. */
+static const char *read_line(struct sim_profile *out, char *line)
+{
+    size_t length = strlen(line);
+    while (length &&
+           (line[length - 1] == '\n' || line[length - 1] == '\r' || line[length - 1] == ' '))
+        line[--length] = '\0';
+    if (line[0] == '#' || line[0] == '\0')
+        return NULL;
+    char *colon = strchr(line, ':');
+    if (!colon || colon[1] != ' ')
+        return "a line is \"key: value\"";
+    *colon = '\0';
+    return read_pair(out, line, colon + 2);
+}
+
+/* What the whole of it must fulfil. */
+static enum status profile_check(const struct sim_profile *out, const char *where,
+                                 struct error *error)
+{
+    const char *wrong = NULL;
+    uint64_t page_bytes = out->page_bytes;
+    uint64_t granule_bytes = out->granule_bytes;
+    if (!out->name[0])
+        wrong = "it has no name";
+    else if (!granule_bytes || (granule_bytes & (granule_bytes - 1)))
+        wrong = "granule_bytes must be a power of two";
+    else if (page_bytes && ((page_bytes & (page_bytes - 1)) || page_bytes < granule_bytes ||
+                            page_bytes / granule_bytes > 4096))
+        wrong = "page_bytes must be a power of two, 1 to 4096 granules";
+    else if (out->usable_bytes > out->total_bytes)
+        wrong = "usable_bytes is more than total_bytes";
+    else if (out->total_bytes && !out->usable_bytes)
+        wrong = "it has no usable_bytes";
+    else if (out->cleaning_bytes_per_us > UINT64_C(1) << 50)
+        wrong = "cleaning_bytes_per_us is beyond 2^50";
+    else if (out->first_address % (page_bytes ? page_bytes : granule_bytes))
+        wrong = "first_address is not at the start of a page";
+    for (int kind = 0; !wrong && kind < SIM_COST_COUNT; kind++)
+        if (out->busy_costs[kind].count && !out->costs[kind].count)
+            wrong = "a kind that has busy_cost lines needs cost lines too";
+    if (!wrong)
+        return STATUS_OK;
+    return error_set(error, STATUS_FORMAT, "%s is not a usable profile: %s", where, wrong);
+}
+
+static enum status line_wrong(const char *where, size_t number, const char *wrong,
+                              struct error *error)
+{
+    return error_set(error, STATUS_FORMAT, "%s, line %zu: %s", where, number, wrong);
+}
+
+/* Before the first line: a driver free waits where nothing else is said. */
+static void profile_begin(struct sim_profile *out)
+{
+    memset(out, 0, sizeof *out);
+    out->waits = UINT64_C(1) << SIM_COST_free;
+}
+
+enum status sim_profile_read(const char *const *lines, const char *where, struct sim_profile *out,
+                             struct error *error)
+{
+    profile_begin(out);
+    for (size_t i = 0; lines[i]; i++) {
+        char line[PROFILE_LINE_MOST];
+        snprintf(line, sizeof line, "%s", lines[i]);
+        const char *wrong = i == 0 && strcmp(line, PROFILE_FIRST_LINE) != 0
+                                ? "a profile starts with \"" PROFILE_FIRST_LINE "\""
+                                : read_line(out, line);
+        if (wrong)
+            return line_wrong(where, i + 1, wrong, error);
+    }
+    return profile_check(out, where, error);
+}
+
+enum status sim_profile_load(const char *path, struct sim_profile *out, struct error *error)
+{
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return error_set(error, STATUS_IO, "the profile %s cannot be read: %s", path,
+                         strerror(errno));
+    profile_begin(out);
+    char line[PROFILE_LINE_MOST];
+    const char *wrong = NULL;
+    size_t number = 0;
+    while (!wrong && fgets(line, sizeof line, file)) {
+        number++;
+        if (!strchr(line, '\n') && !feof(file))
+            wrong = "the line is too long";
+        else if (number == 1 &&
+                 strncmp(line, PROFILE_FIRST_LINE "\n", sizeof PROFILE_FIRST_LINE) != 0)
+            wrong = "a profile starts with \"" PROFILE_FIRST_LINE "\"";
+        else
+            wrong = read_line(out, line);
+    }
+    bool unreadable = ferror(file) != 0;
+    int cause = errno;
+    fclose(file);
+    if (unreadable)
+        return error_set(error, STATUS_IO, "the profile %s cannot be read: %s", path,
+                         strerror(cause));
+    if (number == 0)
+        return error_set(error, STATUS_FORMAT, "the profile %s is empty", path);
+    return wrong ? line_wrong(path, number, wrong, error) : profile_check(out, path, error);
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+static void write_waits(const struct sim_profile *self, FILE *file)
+{
+    fputs("waits:", file);
+    for (int kind = 0; kind < SIM_COST_COUNT; kind++)
+        if (self->waits >> kind & 1)
+            fprintf(file, " %s", cost_names[kind]);
+    fputs(self->waits ? "\n" : " none\n", file);
+}
+
+static void write_per_kind(const char *key, const uint64_t *values, FILE *file)
+{
+    for (int kind = 0; kind < SIM_COST_COUNT; kind++)
+        if (values[kind])
+            fprintf(file, "%s: %s %" PRIu64 "\n", key, cost_names[kind], values[kind]);
+}
+
+static void write_curve(const char *key, int kind, const struct sim_curve *curve, FILE *file)
+{
+    for (uint32_t i = 0; i < curve->count; i++)
+        fprintf(file, "%s: %s %" PRIu64 " %" PRIu64 "\n", key, cost_names[kind], curve->bytes[i],
+                curve->ns[i]);
+}
+
+void sim_profile_write(const struct sim_profile *self, FILE *file)
+{
+    fputs(PROFILE_FIRST_LINE "\n", file);
+    for (size_t i = 0; i < COUNT_OF(text_fields); i++) {
+        const char *text = (const char *)self + text_fields[i].offset;
+        if (*text)
+            fprintf(file, "%s: %s\n", text_fields[i].key, text);
+    }
+    for (size_t i = 0; i < COUNT_OF(number_fields); i++) {
+        uint64_t value;
+        memcpy(&value, (const char *)self + number_fields[i].offset, sizeof value);
+        fprintf(file, "%s: %" PRIu64 "\n", number_fields[i].key, value);
+    }
+    write_per_kind("cleaning_wait_bytes", self->cleaning_wait_bytes, file);
+    write_waits(self, file);
+    write_per_kind("busy_percent", self->busy_percent, file);
+    for (int kind = 0; kind < SIM_COST_COUNT; kind++) {
+        write_curve("cost", kind, &self->costs[kind], file);
+        write_curve("busy_cost", kind, &self->busy_costs[kind], file);
+    }
+}

@@ -1,0 +1,260 @@
+/* Profiles as data: busy curves, kinds that stand in for others, which calls wait, launches; and
+ * the text that a profile is written as reads as the same profile. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/size.h"
+#include "sim/sim_device/profile.h"
+#include "tests/support/sim.h"
+
+#define PAGE UINT64_C(64)
+#define HEAD                                                                                       \
+    "# allocrig-profile 1\nname: mine\ntotal_bytes: 100000\nusable_bytes: 100000\n"                \
+    "page_bytes: 64\ngranule_bytes: 16\n"
+
+struct file {
+    char path[32];
+};
+
+static struct file write_file(const char *text)
+{
+    struct file file = {"/tmp/allocrig-profile-XXXXXX"};
+    int descriptor = mkstemp(file.path);
+    assert_true(descriptor >= 0);
+    assert_int_equal(write(descriptor, text, strlen(text)), (int)strlen(text));
+    close(descriptor);
+    return file;
+}
+
+static struct device *open_card(const char *text)
+{
+    struct file file = write_file(text);
+    char spec[64];
+    snprintf(spec, sizeof spec, "sim:profile=%s", file.path);
+    struct device *device = sim_test_open(spec);
+    unlink(file.path);
+    return device;
+}
+
+/* Host time that the device's clock has moved since the last time. */
+static uint64_t passed(struct device *device, uint64_t *before_ns)
+{
+    uint64_t ns = device->ops->now(device) - *before_ns;
+    *before_ns += ns;
+    return ns;
+}
+
+static void a_busy_card_has_its_own_curve(void **state)
+{
+    (void)state;
+    struct device *device =
+        open_card(HEAD "cost: create 64 100\ncost: create 1024 100\nbusy_percent: create 900\n"
+                       "busy_cost: create 64 300\nbusy_cost: create 1024 1200\n"
+                       "cost: destroy 64 10\nbusy_percent: destroy 300\n");
+    uint64_t before_ns = 0, handle;
+    assert_int_equal(backing_create(device->backing, 64, &handle), STATUS_OK);
+    assert_int_equal(passed(device, &before_ns), 100);
+    device->ops->kernel(device, 0, 1000000);
+    assert_int_equal(backing_create(device->backing, 64, &handle), STATUS_OK);
+    assert_int_equal(passed(device, &before_ns), 300);
+    assert_int_equal(backing_create(device->backing, 256, &handle), STATUS_OK);
+    assert_int_equal(passed(device, &before_ns), 600); /* half-way in log-log */
+    assert_int_equal(backing_destroy(device->backing, handle), STATUS_OK);
+    assert_int_equal(passed(device, &before_ns), 30);
+    device_close(device);
+}
+
+/* Maps `count` pages in a row; access and unmap at once. */
+static void run_of_pages(struct device *device, uint64_t count, uint64_t *access_ns,
+                         uint64_t *unmap_ns)
+{
+    struct backing *backing = device->backing;
+    uint64_t address, handle, before_ns = 0;
+    assert_int_equal(backing_reserve(backing, count * PAGE, &address), STATUS_OK);
+    for (uint64_t i = 0; i < count; i++) {
+        assert_int_equal(backing_create(backing, PAGE, &handle), STATUS_OK);
+        assert_int_equal(backing_map(backing, address + i * PAGE, handle), STATUS_OK);
+    }
+    (void)passed(device, &before_ns);
+    assert_int_equal(backing_access(backing, address, count * PAGE), STATUS_OK);
+    *access_ns = passed(device, &before_ns);
+    assert_int_equal(backing_unmap(backing, address, count * PAGE), STATUS_OK);
+    *unmap_ns = passed(device, &before_ns);
+}
+
+static void what_is_not_given_is_stood_in_for(void **state)
+{
+    (void)state;
+    uint64_t access_ns, unmap_ns, before_ns = 0;
+    struct device *device = open_card(HEAD "cost: access 64 20\ncost: unmap 64 7\n"
+                                           "cost: access_more 64 3\ncost: event 1 5\n");
+    run_of_pages(device, 1, &access_ns, &unmap_ns);
+    assert_int_equal(access_ns, 20);
+    run_of_pages(device, 4, &access_ns, &unmap_ns);
+    assert_int_equal(access_ns, 20 + 3 * 3);
+    assert_int_equal(unmap_ns, 4 * 7);
+    (void)passed(device, &before_ns);
+    struct backing_ticket ticket = backing_fence(device->backing, 0);
+    assert_true(backing_done(device->backing, ticket));
+    assert_int_equal(passed(device, &before_ns), 10);
+    device_close(device);
+    device = open_card(HEAD "cost: event 1 5\ncost: event_poll 1 2\n");
+    ticket = backing_fence(device->backing, 0);
+    assert_true(backing_done(device->backing, ticket));
+    backing_wait(device->backing, ticket);
+    assert_int_equal(device->counters.call_ns[DEVICE_CALL_event], 5 + 2 + 2);
+    device_close(device);
+}
+
+/* What each of some calls waits for under a kernel of 1 ms. */
+static void calls_under_work(struct device *device, uint64_t waited_ns[3])
+{
+    struct backing *backing = device->backing;
+    uint64_t before_ns = 0, address = sim_test_alloc(device, PAGE), handle;
+    device->ops->kernel(device, 0, 1000000);
+    (void)passed(device, &before_ns);
+    sim_test_free(device, address);
+    waited_ns[0] = passed(device, &before_ns);
+    device->ops->sync(device, UINT32_MAX);
+    device->ops->kernel(device, 0, 1000000);
+    (void)passed(device, &before_ns);
+    assert_int_equal(backing_create(backing, PAGE, &handle), STATUS_OK);
+    waited_ns[1] = passed(device, &before_ns);
+    device->ops->sync(device, UINT32_MAX);
+    device->ops->kernel(device, 0, 1000000);
+    (void)passed(device, &before_ns);
+    assert_int_equal(backing_reserve(backing, PAGE, &address), STATUS_OK);
+    waited_ns[2] = passed(device, &before_ns);
+}
+
+static void the_profile_says_what_waits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *lines;
+        uint64_t waited_ns[3];
+    } rows[] = {
+        {HEAD, {1000000, 0, 0}},
+        {HEAD "waits: none\n", {0, 0, 0}},
+        {HEAD "waits: create reserve\n", {0, 1000000, 1000000}},
+        /* A call that waits costs what it does on the card that it met. */
+        {HEAD "waits: free create\ncost: create 64 5\nbusy_cost: create 64 9\n",
+         {1000000, 1000009, 0}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct device *device = open_card(rows[i].lines);
+        uint64_t waited_ns[3], stall_ns = 0;
+        calls_under_work(device, waited_ns);
+        for (int call = 0; call < 3; call++) {
+            assert_int_equal(waited_ns[call], rows[i].waited_ns[call]);
+            stall_ns += waited_ns[call] >= 1000000 ? 1000000 : 0;
+        }
+        assert_int_equal(device->counters.stall_ns, stall_ns);
+        device_close(device);
+    }
+}
+
+static void launches_take_the_hosts_time(void **state)
+{
+    (void)state;
+    struct device *device = open_card(HEAD "cost: launch 1 30\nbusy_cost: launch 1 20\n");
+    const struct device_ops *ops = device->ops;
+    ops->kernel(device, 0, 5); /* from 30 to 35 */
+    ops->kernel(device, 0, 5); /* launched on a busy card: from 50 to 55 */
+    assert_int_equal(ops->now(device), 50);
+    assert_int_equal(ops->idle_at(device), 55);
+    assert_int_equal(device->counters.driver_ns, 0);
+    ops->advance(device, 120); /* a recorded gap: the launches were made in it */
+    assert_int_equal(ops->now(device), 120);
+    ops->advance(device, 120);
+    assert_int_equal(ops->now(device), 240);
+    ops->kernel(device, 0, 5);
+    ops->advance(device, 10);
+    assert_int_equal(ops->now(device), 270);
+    device_close(device);
+}
+
+static void load(const char *path, struct sim_profile *out)
+{
+    struct error error = {""};
+    enum status status = sim_profile_load(path, out, &error);
+    if (status != STATUS_OK)
+        print_error("%s\n", error.text);
+    assert_int_equal(status, STATUS_OK);
+}
+
+static void a_written_profile_is_the_same(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        HEAD "context_bytes: 500\nwaits: none\ncard: a: b\nhypervisor: one\ndriver: 1.2\n"
+             "source: x\ncost: map 64 5\nbusy_cost: map 64 9\nbusy_cost: map 128 0\n",
+        HEAD "waits: create free\nbusy_percent: free 150\ncleaning_wait_bytes: create 7\n",
+        NULL,
+    };
+    for (int i = 0; i < 3; i++) {
+        struct sim_profile first, second;
+        struct file in = {"tests/support/card.profile"}, out = write_file("");
+        if (texts[i])
+            in = write_file(texts[i]);
+        load(in.path, &first);
+        FILE *file = fopen(out.path, "w");
+        assert_non_null(file);
+        sim_profile_write(&first, file);
+        assert_int_equal(fclose(file), 0);
+        load(out.path, &second);
+        assert_memory_equal(&first, &second, sizeof first);
+        unlink(out.path);
+        if (texts[i])
+            unlink(in.path);
+    }
+}
+
+static void wrong_lines_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *words;
+    } rows[] = {
+        {HEAD "waits: free_held\n", "line 7: what waits is none, or some of alloc free"},
+        {HEAD "waits: frei\n", "line 7: what waits is none"},
+        {HEAD "waits: free  create\n", "line 7: what waits is none"},
+        {HEAD "busy_cost: free 1 1\n", "a kind that has busy_cost lines needs cost lines too"},
+        {HEAD "cost: free 1 1\nbusy_cost: free 2 1\nbusy_cost: free 2 2\n", "line 9: the sizes of"},
+        {HEAD "busy_cost: free 2\n", "line 7: a cost is KIND BYTES NANOSECONDS"},
+        {HEAD "context_bytes: many\n", "line 7: it needs one whole number"},
+        {HEAD "driver: \n", "line 7: a line is"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct file file = write_file(rows[i].text);
+        struct sim_profile profile;
+        struct error error = {""};
+        enum status status = sim_profile_load(file.path, &profile, &error);
+        unlink(file.path);
+        if (status != STATUS_FORMAT || !strstr(error.text, rows[i].words))
+            print_error("%zu: %s \"%s\"\n", i, status_name(status), error.text);
+        assert_int_equal(status, STATUS_FORMAT);
+        assert_non_null(strstr(error.text, rows[i].words));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_busy_card_has_its_own_curve),
+        cmocka_unit_test(what_is_not_given_is_stood_in_for),
+        cmocka_unit_test(the_profile_says_what_waits),
+        cmocka_unit_test(launches_take_the_hosts_time),
+        cmocka_unit_test(a_written_profile_is_the_same),
+        cmocka_unit_test(wrong_lines_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
