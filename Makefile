@@ -55,6 +55,7 @@ CUDA_INCLUDE   := $(firstword $(wildcard $(addsuffix /cuda.h,$(CUDA_HOME:%=%/inc
 CUDA_FLAGS     := $(if $(CUDA_INCLUDE),-isystem $(patsubst %/,%,$(dir $(CUDA_INCLUDE))))
 HAVE_CUDA      := $(if $(CUDA_INCLUDE),1,$(call header,cuda.h))
 NVCC           := $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
+HAVE_NVCC      := $(if $(NVCC),$(HAVE_CUDA),0)
 
 LIBS := $(if $(filter 1,$(HAVE_JANSSON)),$(call archive,jansson)) \
         $(if $(filter 1,$(HAVE_ZSTD)),$(call archive,zstd)) \
@@ -65,10 +66,10 @@ FOUND = $(call found,jansson,$(HAVE_JANSSON)), $(call found,zstd,$(HAVE_ZSTD)), 
         $(call found,Google Benchmark (make micro),$(HAVE_BENCHMARK)), \
         $(call found,gnuplot (figures),$(HAVE_GNUPLOT)), \
         $(if $(filter 1,$(HAVE_CUDA)),found cuda.h,without cuda.h (device cuda)), \
-        $(if $(NVCC),found a CUDA toolkit ($(NVCC)),without a CUDA toolkit (not needed))
+        $(if $(NVCC),found nvcc ($(NVCC)),without nvcc (kernels of device cuda))
 
 DEFINES    := -D_GNU_SOURCE -DHAVE_JANSSON=$(HAVE_JANSSON) -DHAVE_ZSTD=$(HAVE_ZSTD) -DHAVE_ZLIB=$(HAVE_ZLIB) \
-              -DHAVE_CUDA=$(HAVE_CUDA)
+              -DHAVE_CUDA=$(HAVE_CUDA) -DHAVE_NVCC=$(HAVE_NVCC)
 ALL_CFLAGS := -std=c11 $(DEFINES) $(WARN) $(CFLAGS_$(VARIANT)) $(CFLAGS) -I. $(CUDA_FLAGS)
 CXX_FLAGS  := -std=c++17 -Wall -Wextra -Wshadow $(CFLAGS_$(VARIANT)) -I.
 
@@ -143,11 +144,30 @@ $(B)/%.o: %.cc $(B)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(CXX_FLAGS) -MMD -MP -c $< -o $@
 
+# The kernels of device cuda: machine code for the first architecture of each family that the
+# toolkit knows (it runs on the family's later ones), and PTX, which the driver compiles for the
+# others. One image for all variants: it depends on nothing but its sources.
+KERNELS_IMAGE := .build/kernels.fatbin
+KERNELS_OBJ   := $(if $(filter 1,$(HAVE_NVCC)),$(B)/bench/cuda/kernels_image.o)
+
+$(KERNELS_IMAGE): bench/cuda/kernels.cu bench/cuda/kernels_shared.h bench/cuda/pattern.h
+	@mkdir -p $(@D)
+	$(Q)archs=$$($(NVCC) --list-gpu-arch | sed 's/compute_//' | sort -n | \
+	    awk '$$1 >= 70 && int($$1 / 10) != family { print; family = int($$1 / 10) }'); \
+	code=; for arch in $$archs; do code="$$code -gencode arch=compute_$$arch,code=sm_$$arch"; done; \
+	ptx=$${archs%%[!0-9]*}; code="$$code -gencode arch=compute_$$ptx,code=compute_$$ptx"; \
+	$(NVCC) -fatbin -std=c++17 -O3 -I. -Xfatbin -compress-all -Wno-deprecated-gpu-targets --threads 2 \
+	    $$code -o $@ $< || { echo 'nvcc failed; "make NVCC=" builds without the kernels'; exit 1; }
+
+$(B)/bench/cuda/kernels_image.o: bench/cuda/kernels_image.S $(KERNELS_IMAGE) $(B)/flags
+	@mkdir -p $(@D)
+	$(Q)$(CC) -DKERNELS_FATBIN='"$(KERNELS_IMAGE)"' -c $< -o $@
+
 # The list of objects is a prerequisite too: a source that was removed must leave the archive.
 $(B)/objects: FORCE
 	@mkdir -p $(B); echo '$(LIB_SRC)' | cmp -s - $@ || echo '$(LIB_SRC)' > $@
 
-$(LIB): $(call obj,$(LIB_SRC)) $(B)/build_info.o $(B)/builtin_profiles.o $(B)/objects
+$(LIB): $(call obj,$(LIB_SRC)) $(KERNELS_OBJ) $(B)/build_info.o $(B)/builtin_profiles.o $(B)/objects
 	@rm -f $@
 	$(Q)ar rcs $@ $(filter %.o,$^)
 

@@ -63,6 +63,7 @@
     X(module_load_data, cuModuleLoadData, 2000, REQUIRED)                                          \
     X(module_unload, cuModuleUnload, 2000, REQUIRED)                                               \
     X(module_get_function, cuModuleGetFunction, 2000, REQUIRED)                                    \
+    X(module_get_global, cuModuleGetGlobal, 3020, REQUIRED)                                        \
     X(func_get_attribute, cuFuncGetAttribute, 2020, REQUIRED)                                      \
     X(launch_kernel, cuLaunchKernel, 4000, REQUIRED)                                               \
     X(memcpy_htod_async, cuMemcpyHtoDAsync, 3020, REQUIRED)                                        \

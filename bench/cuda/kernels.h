@@ -1,0 +1,77 @@
+/* The kernels of the CUDA device, from C: fill and verify, touch, timed kernels, real work.
+ *
+ * One `struct kernels` belongs to one context, which is current wherever a function is called; a
+ * caller with several threads locks. All work is queued on the stream given and the host does not
+ * wait, except in open, wrong and close. Statuses: REFUSED where a launch failed for want of
+ * memory, INVALID for any other error of the driver, with a sentence in kernels_problem. */
+#ifndef BENCH_CUDA_KERNELS_H
+#define BENCH_CUDA_KERNELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "allocators/base/status.h"
+#include "bench/cuda/api.h"
+#include "sim/device.h"
+
+struct kernels;
+
+/* Facts of an open one, for the environment of a record. */
+struct kernels_facts {
+    const char *clock;       /* what timed kernels wait by: "timer" (%globaltimer) or "cycles" */
+    double timer_step_ns;    /* of the card's timer */
+    double units_per_ns;     /* of that clock */
+    double spin_overhead_ns; /* launch and end of a timed kernel, which its length includes */
+    const char *matmul;      /* who does matrix products: a sentence; "" before the first */
+    uint64_t matmul_bytes;   /* that cuBLAS took of the card: workspace and loaded kernels */
+};
+
+/* False: this build was made without nvcc and holds no kernels; kernels_open says MISSING. */
+bool kernels_built(void);
+
+/* Loads the module, makes the driver load every kernel now rather than in the midst of a run, and
+ * measures the overhead of timed kernels: about 0.1 s, on an idle card. */
+enum status kernels_open(const struct cuda_api *api, CUdevice card, struct kernels **out,
+                         struct error *error) STATUS_CHECKED;
+/* Queued work must be done. NULL does nothing. */
+void kernels_close(struct kernels *self);
+
+void kernels_facts(const struct kernels *self, struct kernels_facts *out);
+const char *kernels_problem(const struct kernels *self);
+
+/* The pattern of pattern.h; any address, any size. */
+enum status kernels_fill(struct kernels *self, uint64_t address, uint64_t bytes, uint64_t block,
+                         CUstream stream);
+enum status kernels_verify(struct kernels *self, uint64_t address, uint64_t bytes, uint64_t block,
+                           CUstream stream);
+/* Waits for all work of the context. What all verifications so far found: the count of wrong
+ * bytes and the first, of the earliest verification (in the order queued) that found any. */
+enum status kernels_wrong(struct kernels *self, struct device_wrong *out);
+
+/* Reads one word of each 4 KiB and writes it back: proves that pages are usable, and contents
+ * stay. */
+enum status kernels_touch(struct kernels *self, uint64_t address, uint64_t bytes, CUstream stream);
+
+/* Keeps the stream busy for so many nanoseconds, launch included, where it is busy already: n
+ * such kernels in a row take the sum of their lengths. What is shorter than a launch itself, and
+ * what the clock's steps leave over, is carried in *owed_ns (0 at first, one for each stream)
+ * into the next. */
+enum status kernels_spin(struct kernels *self, double *owed_ns, uint64_t nanoseconds,
+                         CUstream stream);
+
+/* Work on memory, cut to what its operands hold (sim/device.h). Nothing is done where an operand
+ * that it takes is not there or not aligned to its type.
+ *  matmul       row major; f32, tf32, f16, bf16 by cuBLAS where it is found, products added up in
+ *               32-bit floats; else, and for integers, by a plain kernel
+ *  elementwise  out = sum of the inputs; of a single one: max(in, 0)
+ *  reduce       out (n) = for each column the sum over the m rows
+ *  gather       names of rows are 8 bytes wide, or 4 where in[1] is too small for that; taken
+ *  scatter_add  modulo the rows of the table, so that any contents will do
+ *  copy, set    the constant is 1 */
+enum status kernels_work(struct kernels *self, const struct device_work *work, CUstream stream);
+
+/* Opens cuBLAS now, where the first matrix product would; no cuBLAS is no error. REFUSED: it is
+ * there but finds no memory on the card. */
+enum status kernels_open_matmul(struct kernels *self);
+
+#endif
