@@ -179,6 +179,7 @@ void kernels_facts(const struct kernels *self, struct kernels_facts *out)
         .timer_step_ns = self->spin.timer_step_ns,
         .units_per_ns = self->spin.units_per_ns,
         .spin_overhead_ns = self->spin.overhead_ns,
+        .spin_least_ns = self->spin.least_ns,
         .matmul = self->matmul,
         .matmul_bytes = self->blas ? blas_held_bytes(self->blas) : 0,
     };
@@ -239,6 +240,20 @@ enum status kernels_wrong(struct kernels *self, struct device_wrong *out)
         .found = (uint8_t)record.found,
     };
     return STATUS_OK;
+}
+
+enum status kernels_forget_wrong(struct kernels *self)
+{
+    const struct cuda_api *api = self->api;
+    enum status status = kernels_result(self, api->ctx_synchronize(),
+                                        "waiting for verifications (cuCtxSynchronize)", 0);
+    if (status == STATUS_OK)
+        status = kernels_result(
+            self, api->memset_d8_async(self->wrong, 0, sizeof(struct kernels_wrong), self->stream),
+            "cuMemsetD8Async", sizeof(struct kernels_wrong));
+    return status == STATUS_OK ? kernels_result(self, api->stream_synchronize(self->stream),
+                                                "cuStreamSynchronize", sizeof(struct kernels_wrong))
+                               : status;
 }
 
 enum status kernels_touch(struct kernels *self, uint64_t address, uint64_t bytes, CUstream stream)

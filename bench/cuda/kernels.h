@@ -22,6 +22,7 @@ struct kernels_facts {
     double timer_step_ns;    /* of the card's timer */
     double units_per_ns;     /* of that clock */
     double spin_overhead_ns; /* launch and end of a timed kernel, which its length includes */
+    double spin_least_ns;    /* shorter ones are put together */
     const char *matmul;      /* who does matrix products: a sentence; "" before the first */
     uint64_t matmul_bytes;   /* that cuBLAS took of the card: workspace and loaded kernels */
 };
@@ -47,13 +48,15 @@ enum status kernels_verify(struct kernels *self, uint64_t address, uint64_t byte
 /* Waits for all work of the context. What all verifications so far found: the count of wrong
  * bytes and the first, of the earliest verification (in the order queued) that found any. */
 enum status kernels_wrong(struct kernels *self, struct device_wrong *out);
+/* Waits as well, and forgets it: for another run on the same card. */
+enum status kernels_forget_wrong(struct kernels *self);
 
 /* Reads one word of each 4 KiB and writes it back: proves that pages are usable, and contents
  * stay. */
 enum status kernels_touch(struct kernels *self, uint64_t address, uint64_t bytes, CUstream stream);
 
 /* Keeps the stream busy for so many nanoseconds, launch included, where it is busy already: n
- * such kernels in a row take the sum of their lengths. What is shorter than a launch itself, and
+ * such kernels in a row take the sum of their lengths. What is shorter than the least length, and
  * what the clock's steps leave over, is carried in *owed_ns (0 at first, one for each stream)
  * into the next. */
 enum status kernels_spin(struct kernels *self, double *owed_ns, uint64_t nanoseconds,

@@ -7,8 +7,11 @@
  *     and an end: batches of two lengths, queued behind a kernel that holds the stream so that
  *     the host is ahead, are measured with events. From the two periods follow the overhead of
  *     one kernel and, for cycles, their rate. The median of several rounds counts.
- *  3. A kernel of d ns waits for d - overhead. What is shorter than the overhead, and what whole
- *     steps of the clock leave over, is owed to the next kernel of the stream. */
+ *  3. Kernels that wait for nothing follow each other no faster than the card starts them, which
+ *     may be slower than the overhead seen behind longer ones: a third batch tells the least
+ *     length that can be had.
+ *  4. A kernel of d ns waits for d - overhead. What is shorter than the least length, and what
+ *     whole steps of the clock leave over, is owed to the next kernel of the stream. */
 #include "bench/cuda/kernels_state.h"
 
 #include <math.h>
@@ -16,6 +19,7 @@
 
 enum {
     ROUNDS = 5,
+    EMPTY_COUNT = 512,
     SHORT_COUNT = 128,
     SHORT_UNITS = 10016, /* whole steps of 32 */
     LONG_COUNT = 64,
@@ -26,6 +30,7 @@ enum {
 };
 
 #define TIMER_STEP_MOST_NS 100.0
+#define LEAST_MARGIN       1.1 /* so that the card's own pace is not what counts */
 
 static enum status spin(struct kernels *self, uint64_t units, CUstream stream)
 {
@@ -95,10 +100,12 @@ static double median(double *values)
 
 static enum status measure(struct kernels *self, const CUevent event[2])
 {
-    double shorts[ROUNDS] = {0}, longs[ROUNDS] = {0}; /* ns */
+    double empties[ROUNDS] = {0}, shorts[ROUNDS] = {0}, longs[ROUNDS] = {0}; /* ns */
     enum status status = spin(self, WARM_UNITS, self->stream);
     for (int i = 0; i < ROUNDS && status == STATUS_OK; i++) {
-        status = period(self, event, SHORT_COUNT, SHORT_UNITS, &shorts[i]);
+        status = period(self, event, EMPTY_COUNT, 0, &empties[i]);
+        if (status == STATUS_OK)
+            status = period(self, event, SHORT_COUNT, SHORT_UNITS, &shorts[i]);
         if (status == STATUS_OK)
             status = period(self, event, LONG_COUNT, LONG_UNITS, &longs[i]);
     }
@@ -111,6 +118,7 @@ static enum status measure(struct kernels *self, const CUevent event[2])
     double overhead = brief - ns_per_unit * SHORT_UNITS;
     self->spin.units_per_ns = 1 / ns_per_unit;
     self->spin.overhead_ns = overhead > 0 ? overhead : 0;
+    self->spin.least_ns = fmax(self->spin.overhead_ns, median(empties) * LEAST_MARGIN);
     return STATUS_OK;
 }
 
@@ -135,9 +143,9 @@ enum status kernels_spin(struct kernels *self, double *owed_ns, uint64_t nanosec
 {
     const struct spin *how = &self->spin;
     *owed_ns += (double)nanoseconds;
-    double wait_ns = *owed_ns - how->overhead_ns;
-    if (wait_ns < 0)
+    if (*owed_ns < how->least_ns)
         return STATUS_OK;
+    double wait_ns = *owed_ns - how->overhead_ns;
     double steps = floor(wait_ns * how->units_per_ns / how->step_units + 0.5);
     double units = steps * how->step_units;
     enum status status = spin(self, (uint64_t)units, stream);

@@ -41,6 +41,7 @@ struct spin {
     double step_units; /* waits are whole steps of the clock */
     double units_per_ns;
     double overhead_ns;
+    double least_ns; /* that a kernel can take */
 };
 
 struct kernels {
