@@ -85,11 +85,13 @@ CLI_SRC   := $(wildcard bench/cli/*.c)
 MICRO_SRC := $(filter-out bench/micro/instructions.c,$(wildcard bench/micro/*.c)) $(wildcard bench/micro/*.cc)
 SUP_SRC   := $(wildcard tests/support/*.c)
 TEST_SRC  := $(wildcard tests/unit/test_*.c tests/property/test_*.c tests/golden/test_*.c)
+GPU_SRC   := $(wildcard tests/gpu/test_*.c)
 FUZZ_SRC  := $(wildcard tests/fuzz/fuzz_*.c)
 
 obj       = $(addprefix $(B)/,$(addsuffix .o,$(basename $(1))))
 LIB       := $(B)/liballocrig.a
 TESTS     := $(patsubst tests/%.c,$(B)/tests/%,$(TEST_SRC))
+GPU_TESTS := $(if $(filter 1,$(HAVE_CUDA)),$(patsubst tests/%.c,$(B)/tests/%,$(GPU_SRC)))
 FUZZERS   := $(patsubst tests/%.c,$(B)/tests/%,$(FUZZ_SRC))
 
 # Recursive calls come after `deps`, so that what it installed is seen. -j unless the user gave one.
@@ -188,6 +190,12 @@ ifeq ($(VARIANT),fuzz)
 else
 	$(Q)$(CC) $(ALL_CFLAGS) -rdynamic -o $@ $^ $(LIBS)
 endif
+
+# What runs on a card: no cmocka, which a GPU box may lack.
+gpu-tests: $(GPU_TESTS)
+
+$(B)/tests/gpu/%: $(B)/tests/gpu/%.o $(LIB)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 
 $(B)/tests/%: $(B)/tests/%.o $(call obj,$(SUP_SRC)) $(LIB)
 	$(Q)$(CC) $(ALL_CFLAGS) -rdynamic -o $@ $(filter %.o,$^) $(LIB) -lcmocka $(LIBS)
@@ -291,7 +299,7 @@ help:
 	@sed -n 's/^## \(    .*\)/\t\1/p; s/^## \([a-z]*\): /\1\t/p' Makefile | awk -F '\t' '{sub(/^ */, "", $$2); printf "  %-13s %s\n", $$1, $$2}'
 
 FORCE:
-.PHONY: all program tests fuzzers test check lint san tsan fuzz format bench figures micro instructions deps install clean help FORCE
+.PHONY: all program tests fuzzers gpu-tests test check lint san tsan fuzz format bench figures micro instructions deps install clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
