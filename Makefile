@@ -254,7 +254,8 @@ figures:
 	@if [ '$(HAVE_GNUPLOT)' = 1 ]; then plots/render.sh $(RESULTS)/data $(RESULTS)/figures; \
 	else echo 'skipped: figures, since gnuplot is not installed ("make deps")'; fi
 
-## micro: nanoseconds per operation of each policy (Google Benchmark), beside a reference loop
+## micro: nanoseconds per operation of each policy (Google Benchmark): alone, through a lock, with
+##     threads, and on a card where one is (MICRO_FLAGS=--benchmark_filter=... or --all)
 micro:
 ifeq ($(HAVE_BENCHMARK),1)
 	@+$(SUB) all $(B)/bench/micro/micro

@@ -3,6 +3,9 @@
 
 #include <benchmark/benchmark.h>
 
+#include <string>
+#include <vector>
+
 struct micro_state {
     benchmark::State *state;
 };
@@ -13,6 +16,20 @@ namespace
 benchmark::State &state_of(micro_state *state)
 {
     return *state->state;
+}
+
+// The sentence of a repetition that ended with one, or null. Version 1.8 renamed the members; the
+// int prefers the first.
+template <typename Run>
+auto problem_of(const Run &run, int) -> decltype(run.error_occurred, run.error_message.c_str())
+{
+    return run.error_occurred ? run.error_message.c_str() : nullptr;
+}
+
+template <typename Run>
+auto problem_of(const Run &run, long) -> decltype(run.skipped, run.skip_message.c_str())
+{
+    return static_cast<int>(run.skipped) != 0 ? run.skip_message.c_str() : nullptr;
 }
 
 class Reporter : public benchmark::BenchmarkReporter
@@ -33,12 +50,15 @@ class Reporter : public benchmark::BenchmarkReporter
             if (run.run_type != Run::RT_Iteration)
                 continue;
             const std::string name = run.run_name.function_name;
-            const auto counter = run.counters.find("ns_per_op");
+            std::vector<micro_value> values;
+            for (const auto &counter : run.counters)
+                values.push_back({counter.first.c_str(), counter.second.value});
             micro_report report = {};
             report.name = name.c_str();
-            report.ns_per_op = counter == run.counters.end() ? 0 : counter->second.value;
+            report.values = values.data();
+            report.value_count = values.size();
             report.iterations = static_cast<uint64_t>(run.iterations);
-            report.problem = run.error_occurred ? run.error_message.c_str() : nullptr;
+            report.problem = problem_of(run, 0);
             reporter_(argument_, &report);
         }
     }
@@ -50,12 +70,32 @@ class Reporter : public benchmark::BenchmarkReporter
 
 } // namespace
 
-extern "C" void micro_register(const char *name, micro_function *function, void *argument)
+namespace
 {
-    benchmark::RegisterBenchmark(name, [function, argument](benchmark::State &state) {
+
+auto *add(const char *name, micro_function *function, void *argument)
+{
+    return benchmark::RegisterBenchmark(name, [function, argument](benchmark::State &state) {
         micro_state wrapped = {&state};
         function(&wrapped, argument);
     });
+}
+
+} // namespace
+
+extern "C" void micro_register(const char *name, micro_function *function, void *argument)
+{
+    add(name, function, argument);
+}
+
+extern "C" void micro_register_timed(const char *name, micro_function *function, void *argument)
+{
+    add(name, function, argument)->UseManualTime()->Iterations(1);
+}
+
+extern "C" void micro_time(micro_state *state, double nanoseconds)
+{
+    state_of(state).SetIterationTime(nanoseconds * 1e-9);
 }
 
 extern "C" bool micro_next(micro_state *state)

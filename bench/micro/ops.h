@@ -19,6 +19,7 @@ struct micro_ops {
     struct micro_op *at;
     size_t count;
     uint32_t slots; /* the most that are live at once */
+    char name[32];  /* for tables; the caller's */
 };
 
 /* Reads a trace of any format. Frees stand where the program lets go; zero-byte requests are left

@@ -11,12 +11,32 @@ fi
 
 if printf '#include <benchmark/benchmark.h>\n' | "${CXX:-g++}" -E -x c++ - >/dev/null 2>&1; then
     check micro_builds make -s $build/bench/micro/micro
-    RESULTS=$TEST_TMP MICRO_FLAGS='--benchmark_filter=growth|loop_only --benchmark_min_time=0.001' \
+    RESULTS=$TEST_TMP MICRO_FLAGS='--benchmark_filter=^(pair|replay)/.*(growth|loop_only) --benchmark_min_time=0.001' \
         bench/micro/run.sh $build micro >"$TEST_TMP/micro.txt" 2>&1
     check micro_has_the_reference_loop grep -qE '^\(loop only\) +[0-9]+\.[0-9]' "$TEST_TMP/micro.txt"
     check micro_has_each_column [ "$(awk '$1 == "growth" { print NF }' "$TEST_TMP/micro.txt")" = 7 ]
     check micro_leaves_out_what_was_not_run grep -qE '^null +- +-' "$TEST_TMP/micro.txt"
     check micro_writes_json grep -q '"cpu_time"' "$TEST_TMP/micro.json"
+
+    RESULTS=$TEST_TMP MICRO_FLAGS='--benchmark_filter=^(pool|threads)/.*/growth --benchmark_repetitions=2' \
+        bench/micro/run.sh $build micro >"$TEST_TMP/host.txt" 2>&1
+    check micro_pools_warm_and_cold grep -qE '^growth +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+$' "$TEST_TMP/host.txt"
+    # Three figures of each of shared and own, busy and spaced; one thread everywhere.
+    check micro_threads_in_all_modes [ "$(grep -c 'by number of threads' "$TEST_TMP/host.txt")" = 12 ]
+    check micro_threads_fail_nowhere awk '/failed/ { bad = 1 } END { exit bad }' "$TEST_TMP/host.txt"
+    check micro_threads_report_latency grep -q '"p999_ns": [0-9]' "$TEST_TMP/micro.json"
+
+    # The sections of a card, on a simulated one: a plain free waits for the kernel of another stream.
+    $build/bench/micro/micro --device=sim:profile=h100 --benchmark_filter='^sim/' \
+        --benchmark_out="$TEST_TMP/sim.json" >"$TEST_TMP/sim.txt" 2>&1
+    check micro_card_ends_well [ $? = 0 ]
+    check micro_card_fails_nowhere awk '/failed/ { bad = 1 } END { exit bad }' "$TEST_TMP/sim.txt"
+    check micro_card_times_each_call [ "$(grep -cE '^[a-z]+ (idle|busy) +[0-9.]+ +[0-9.]+ +[0-9.]+$' "$TEST_TMP/sim.txt")" = 18 ]
+    check micro_card_free_waits_for_the_kernel awk '$1 == "free" { ns[$2] = $3 }
+        END { exit !(ns["busy"] - ns["idle"] > 1900000) }' "$TEST_TMP/sim.txt"
+    check micro_card_says_that_it_is_modelled grep -q '^sim times are modelled' "$TEST_TMP/sim.txt"
+    $build/bench/micro/micro --device=nothing >"$TEST_TMP/none.txt" 2>&1
+    check micro_refuses_an_unknown_device [ $? = 2 ]
 else
     echo "skip micro: Google Benchmark is not installed"
 fi

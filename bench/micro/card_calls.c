@@ -1,0 +1,296 @@
+/* The driver's own calls, through the device's backing, with no policy.
+ *
+ * 1. Plain and virtual memory: a round makes, uses and takes back one piece of memory by all calls
+ *    in their order; each benchmark times one kind of them. Nothing is left after a round, also
+ *    where a call fails in the middle.
+ * 2. The stream-ordered pool, which keeps all that it has (no release threshold). `one`: alloc and
+ *    free on one stream, idle, and with a kernel running on that stream. `two`: a block is freed on
+ *    a stream that a kernel keeps busy, then alloc and free of the same size on another stream
+ *    are timed; `reused` is the share of rounds in which that gave the very same place. */
+#include "bench/micro/sections.h"
+
+#include <stdio.h>
+
+#include "allocators/base/size.h"
+#include "bench/micro/card.h"
+
+enum pool_use { POOL_ONE, POOL_TWO };
+
+struct call_cell {
+    struct device *device;
+    enum device_call call; /* of plain and virtual memory */
+    enum pool_use use;     /* of the pool */
+    uint64_t bytes;
+    bool busy;
+};
+
+/* ---- plain and virtual memory ---------------------------------------------------------------- */
+
+struct piece {
+    uint64_t address;
+    backing_handle handle;
+    bool held, created, reserved, mapped;
+};
+
+static enum status call_once(struct backing *backing, enum device_call call, uint64_t bytes,
+                             struct piece *piece)
+{
+    enum status status = STATUS_UNSUPPORTED;
+    bool *changes = NULL, to = false;
+    switch (call) {
+    case DEVICE_CALL_alloc:
+        status = backing_segment_alloc(backing, bytes, &piece->address);
+        changes = &piece->held, to = true;
+        break;
+    case DEVICE_CALL_free:
+        status = backing_segment_free(backing, piece->address);
+        changes = &piece->held;
+        break;
+    case DEVICE_CALL_create:
+        status = backing_create(backing, bytes, &piece->handle);
+        changes = &piece->created, to = true;
+        break;
+    case DEVICE_CALL_reserve:
+        status = backing_reserve(backing, bytes, &piece->address);
+        changes = &piece->reserved, to = true;
+        break;
+    case DEVICE_CALL_map:
+        status = backing_map(backing, piece->address, piece->handle);
+        changes = &piece->mapped, to = true;
+        break;
+    case DEVICE_CALL_access:
+        return backing_access(backing, piece->address, bytes);
+    case DEVICE_CALL_unmap:
+        status = backing_unmap(backing, piece->address, bytes);
+        changes = &piece->mapped;
+        break;
+    case DEVICE_CALL_release:
+        status = backing_release(backing, piece->address);
+        changes = &piece->reserved;
+        break;
+    case DEVICE_CALL_destroy:
+        status = backing_destroy(backing, piece->handle);
+        changes = &piece->created;
+        break;
+    default:
+        break;
+    }
+    if (status == STATUS_OK && changes)
+        *changes = to;
+    return status;
+}
+
+/* After a failure: what is there goes back. */
+static void put_back(struct backing *backing, uint64_t bytes, struct piece *piece)
+{
+    if (piece->mapped)
+        (void)call_once(backing, DEVICE_CALL_unmap, bytes, piece);
+    if (piece->reserved)
+        (void)call_once(backing, DEVICE_CALL_release, bytes, piece);
+    if (piece->created)
+        (void)call_once(backing, DEVICE_CALL_destroy, bytes, piece);
+    if (piece->held)
+        (void)call_once(backing, DEVICE_CALL_free, bytes, piece);
+}
+
+static bool is_plain(enum device_call call)
+{
+    return call == DEVICE_CALL_alloc || call == DEVICE_CALL_free;
+}
+
+static const enum device_call plain_calls[] = {DEVICE_CALL_alloc, DEVICE_CALL_free};
+static const enum device_call virtual_calls[] = {
+    DEVICE_CALL_create, DEVICE_CALL_reserve, DEVICE_CALL_map,    DEVICE_CALL_access,
+    DEVICE_CALL_unmap,  DEVICE_CALL_release, DEVICE_CALL_destroy};
+enum {
+    PLAIN_CALLS = sizeof plain_calls / sizeof *plain_calls,
+    VIRTUAL_CALLS = sizeof virtual_calls / sizeof *virtual_calls
+};
+
+/* Rule 1. */
+static enum status round_of_calls(struct card *card, const struct call_cell *cell, uint64_t *ns)
+{
+    struct backing *backing = cell->device->backing;
+    const enum device_call *calls = is_plain(cell->call) ? plain_calls : virtual_calls;
+    size_t count = is_plain(cell->call) ? PLAIN_CALLS : VIRTUAL_CALLS;
+    struct piece piece = {0};
+    for (size_t i = 0; i < count; i++) {
+        bool timed = calls[i] == cell->call;
+        if (timed)
+            card_start(card);
+        enum status status = call_once(backing, calls[i], cell->bytes, &piece);
+        if (timed)
+            *ns = card_stop(card);
+        if (status != STATUS_OK) {
+            put_back(backing, cell->bytes, &piece);
+            return status;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* ---- the pool -------------------------------------------------------------------------------- */
+
+static enum status pool_pair(struct backing *backing, uint64_t bytes, uint32_t stream,
+                             uint64_t *address)
+{
+    enum status status = backing->ops->pool_alloc(backing, bytes, stream, address);
+    return status == STATUS_OK ? backing->ops->pool_free(backing, *address, stream) : status;
+}
+
+/* Rule 2. */
+static enum status round_of_pool(struct card *card, const struct call_cell *cell, uint64_t *ns,
+                                 uint64_t *reused)
+{
+    struct backing *backing = cell->device->backing;
+    uint64_t first = 0, second = 0;
+    uint32_t stream = cell->use == POOL_TWO ? CARD_OTHER_STREAM
+                      : cell->busy          ? CARD_BUSY_STREAM
+                                            : CARD_STREAM;
+    if (cell->use == POOL_TWO) {
+        card_start(card); /* so that the kernel stands before the free */
+        enum status status = pool_pair(backing, cell->bytes, CARD_BUSY_STREAM, &first);
+        if (status != STATUS_OK)
+            return status;
+    }
+    card_start(card);
+    enum status status = pool_pair(backing, cell->bytes, stream, &second);
+    *ns = card_stop(card);
+    *reused += cell->use == POOL_TWO && first == second;
+    return status;
+}
+
+static enum status pool_ready(struct device *device)
+{
+    static const struct backing_pool settings = {.release_threshold_bytes = UINT64_MAX,
+                                                 .follow_events = true,
+                                                 .opportunistic = true,
+                                                 .internal = true};
+    const struct backing_ops *ops = device->backing->ops;
+    return ops->pool_open ? ops->pool_open(device->backing, &settings) : STATUS_OK;
+}
+
+/* ---- benchmarks ------------------------------------------------------------------------------ */
+
+static void run_call(struct micro_state *state, void *argument)
+{
+    const struct call_cell *cell = argument;
+    struct card card;
+    struct samples samples;
+    enum status status = STATUS_OK;
+    while (micro_next(state)) {
+        card_begin(&card, cell->device, cell->busy);
+        samples_begin(&samples, CARD_BUDGET_NS, CARD_LEAST);
+        while (status == STATUS_OK && samples_more(&samples)) {
+            uint64_t ns = 0;
+            status = round_of_calls(&card, cell, &ns);
+            samples_add(&samples, ns, 0);
+        }
+        if (status != STATUS_OK) {
+            card_fail(&card, state, status, "");
+            return;
+        }
+        card_report(&card, &samples, state, 1);
+    }
+}
+
+static void run_pool(struct micro_state *state, void *argument)
+{
+    const struct call_cell *cell = argument;
+    struct card card;
+    struct samples samples;
+    uint64_t address;
+    enum status status = pool_ready(cell->device);
+    if (status == STATUS_OK)
+        status = pool_pair(cell->device->backing, cell->bytes, CARD_STREAM, &address);
+    while (micro_next(state)) {
+        uint64_t reused = 0;
+        card_begin(&card, cell->device, cell->busy);
+        samples_begin(&samples, CARD_BUDGET_NS, CARD_LEAST);
+        while (status == STATUS_OK && samples_more(&samples)) {
+            uint64_t ns = 0;
+            status = round_of_pool(&card, cell, &ns, &reused);
+            samples_add(&samples, ns, 0);
+        }
+        if (status != STATUS_OK) {
+            card_fail(&card, state, status, "");
+            return;
+        }
+        double count = (double)samples.count;
+        card_report(&card, &samples, state, 2);
+        if (cell->use == POOL_TWO)
+            micro_counter(state, "reused", (double)reused / count);
+        cell->device->backing->ops->pool_trim(cell->device->backing, 0);
+    }
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static const uint64_t call_sizes[] = {2 * MIB, 64 * MIB, GIB};
+static const uint64_t pool_sizes[] = {512, 64 * KIB, 4 * MIB, 64 * MIB};
+
+static void add_columns(struct grid *grid, const uint64_t *sizes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char size[24];
+        grid_column(grid, size_print_exact(sizes[i], size, sizeof size));
+    }
+}
+
+/* One row: `what` at each size. `way`: its name between the device's kind and the size. */
+static void add_row(struct sections *sections, struct grid *grid, const char *row_name,
+                    const char *way, struct call_cell what, const uint64_t *sizes,
+                    micro_function *function)
+{
+    size_t row = grid_row(grid, row_name);
+    for (size_t i = 0; row < GRID_ROWS && i < grid->columns; i++) {
+        what.bytes = sizes[i];
+        void *cell = sections_cell(sections, &what, sizeof what);
+        if (!cell)
+            return;
+        micro_register_timed(
+            grid_name(grid, row, i, "%s/%s/%s", what.device->props.kind, way, grid->column[i]),
+            function, cell);
+    }
+}
+
+static void add_calls(struct sections *sections, struct grid *grid, const enum device_call *calls,
+                      size_t count)
+{
+    for (size_t i = 0; i < 2 * count; i++) {
+        struct call_cell what = {
+            .device = sections->device, .call = calls[i / 2], .busy = i % 2 != 0};
+        char row[32], way[48];
+        const char *call = device_call_name(what.call), *load = what.busy ? "busy" : "idle";
+        snprintf(row, sizeof row, "%s %s", call, load);
+        snprintf(way, sizeof way, "call/%s/%s", call, load);
+        add_row(sections, grid, row, way, what, call_sizes, run_call);
+    }
+}
+
+void card_calls_register(struct sections *sections)
+{
+    struct device *device = sections->device;
+    struct grid *calls = sections_grid(sections, "nanoseconds of one driver call, waiting included",
+                                       "call", "ns_per_op");
+    if (!calls)
+        return;
+    add_columns(calls, call_sizes, sizeof call_sizes / sizeof *call_sizes);
+    add_calls(sections, calls, plain_calls, PLAIN_CALLS);
+    if (device->props.has_virtual_memory)
+        add_calls(sections, calls, virtual_calls, VIRTUAL_CALLS);
+    if (!device->props.has_pool)
+        return;
+    struct grid *pool =
+        sections_grid(sections, "nanoseconds per operation of the driver's stream-ordered pool",
+                      "streams", "ns_per_op");
+    if (!pool)
+        return;
+    add_columns(pool, pool_sizes, sizeof pool_sizes / sizeof *pool_sizes);
+    struct call_cell what = {.device = device, .use = POOL_ONE};
+    add_row(sections, pool, "one, idle", "pool/one/idle", what, pool_sizes, run_pool);
+    what.busy = true;
+    add_row(sections, pool, "one, busy", "pool/one/busy", what, pool_sizes, run_pool);
+    what.use = POOL_TWO;
+    add_row(sections, pool, "two, the first busy", "pool/two/busy", what, pool_sizes, run_pool);
+}

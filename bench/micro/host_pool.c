@@ -1,0 +1,205 @@
+/* Alloc and free as a program calls them: through a lock and a map from addresses to blocks, which
+ * a real allocator has and a replay needs not.
+ *
+ * 1. The pool is that of a program in the middle of its run: a thousand blocks live, a thousand
+ *    holes between them.
+ * 2. `warm`: the pair again and again; a sample is a batch, since one pair takes as long as the
+ *    clock.
+ * 3. `cold`: before each alloc and each free a buffer twice as large as the processor's outer
+ *    caches is written, outside of what is timed. So every line of the policy's metadata has to
+ *    come from memory, as in a program that computes between its calls. A sample is one pair. */
+#include "bench/micro/sections.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "allocators/base/rng.h"
+#include "allocators/base/size.h"
+#include "bench/host/threads.h"
+#include "bench/micro/rig.h"
+#include "bench/micro/samples.h"
+#include "sim/replay/latency.h"
+
+enum { BATCH = 64, BLOCKS = 2000, LINE_BYTES = 64 };
+/* Without `all`: cold caches at one size only, since writing the buffer takes long. */
+enum { SOME_COLUMNS = 4 };
+#define WARM_NS (10 * UINT64_C(1000000))
+#define COLD_NS (40 * UINT64_C(1000000))
+
+struct pool_cell {
+    const struct policy_ops *policy;
+    uint64_t bytes;
+    bool cold;
+    unsigned char *buffer; /* of the sections; to drive everything else out of the caches */
+    size_t buffer_bytes;
+};
+
+/* ---- caches ---------------------------------------------------------------------------------- */
+
+static size_t cold_bytes(void)
+{
+    long caches = sysconf(_SC_LEVEL2_CACHE_SIZE) + sysconf(_SC_LEVEL3_CACHE_SIZE);
+    return caches > 0 ? 2 * (size_t)caches : 64 * MIB; /* 0: the system does not say */
+}
+
+static void evict(const struct pool_cell *cell)
+{
+    volatile unsigned char *buffer = cell->buffer;
+    for (size_t i = 0; i < cell->buffer_bytes; i += LINE_BYTES)
+        buffer[i]++;
+}
+
+/* ---- one benchmark --------------------------------------------------------------------------- */
+
+static enum status pair(struct locked_pool *pool, uint64_t bytes)
+{
+    struct policy_request request = {.bytes = bytes};
+    uint64_t address;
+    enum status status = locked_pool_alloc(pool, &request, &address);
+    return status == STATUS_OK ? locked_pool_free(pool, address, 0) : status;
+}
+
+/* Rule 1. What stays live is freed with the pool. */
+static enum status furnish(struct locked_pool *pool)
+{
+    uint64_t addresses[BLOCKS];
+    struct rng rng;
+    enum status status = STATUS_OK;
+    rng_seed(&rng, 1);
+    for (size_t i = 0; status == STATUS_OK && i < BLOCKS; i++) {
+        struct policy_request request = {.bytes = rng_log_uniform(&rng, 512, MIB)};
+        status = locked_pool_alloc(pool, &request, &addresses[i]);
+    }
+    for (size_t i = 0; status == STATUS_OK && i < BLOCKS; i += 2)
+        status = locked_pool_free(pool, addresses[i], 0);
+    return status;
+}
+
+static enum status sample_warm(struct samples *samples, struct locked_pool *pool,
+                               const struct pool_cell *cell, uint64_t clock_ns)
+{
+    enum status status = STATUS_OK;
+    samples_begin(samples, WARM_NS, 5);
+    while (status == STATUS_OK && samples_more(samples)) {
+        uint64_t begun_ns = latency_clock_ns();
+        for (int i = 0; status == STATUS_OK && i < BATCH; i++)
+            status = pair(pool, cell->bytes);
+        samples_add(samples, latency_clock_ns() - begun_ns, clock_ns);
+    }
+    return status;
+}
+
+static enum status sample_cold(struct samples *samples, struct locked_pool *pool,
+                               const struct pool_cell *cell, uint64_t clock_ns)
+{
+    struct policy_request request = {.bytes = cell->bytes};
+    enum status status = STATUS_OK;
+    uint64_t address = LOCKED_POOL_NO_BLOCK;
+    samples_begin(samples, COLD_NS, 3);
+    while (status == STATUS_OK && samples_more(samples)) {
+        evict(cell);
+        uint64_t begun_ns = latency_clock_ns();
+        status = locked_pool_alloc(pool, &request, &address);
+        uint64_t alloc_ns = latency_clock_ns() - begun_ns;
+        if (status != STATUS_OK)
+            break;
+        evict(cell);
+        begun_ns = latency_clock_ns();
+        status = locked_pool_free(pool, address, 0);
+        samples_add(samples, alloc_ns + latency_clock_ns() - begun_ns, 2 * clock_ns);
+    }
+    return status;
+}
+
+static enum status sample(struct samples *samples, struct rig *rig, const struct pool_cell *cell)
+{
+    struct locked_pool *pool = locked_pool_open(rig->policy, &rig->host);
+    if (!pool)
+        return STATUS_HOST_MEMORY;
+    uint64_t clock_ns = threads_clock_ns();
+    enum status status = furnish(pool);
+    if (status == STATUS_OK)
+        status = pair(pool, cell->bytes);
+    if (status == STATUS_OK)
+        status = (cell->cold ? sample_cold : sample_warm)(samples, pool, cell, clock_ns);
+    locked_pool_close(pool);
+    return status;
+}
+
+static void run(struct micro_state *state, void *argument)
+{
+    const struct pool_cell *cell = argument;
+    struct rig rig;
+    struct error error = {{0}};
+    struct samples samples;
+    char spec[64];
+    while (micro_next(state)) {
+        if (rig_open(&rig, rig_spec(cell->policy, spec, sizeof spec), &error) != STATUS_OK) {
+            micro_fail(state, error.text);
+            return;
+        }
+        enum status status = sample(&samples, &rig, cell);
+        rig_close(&rig);
+        if (status != STATUS_OK) {
+            micro_fail(state, status_meaning(status));
+            return;
+        }
+        samples_report(&samples, state, cell->cold ? 2 : 2 * BATCH);
+    }
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static void add_row(struct sections *sections, struct grid *grid, const struct pool_cell *columns,
+                    const struct policy_ops *policy)
+{
+    size_t row = grid_row(grid, policy->name);
+    for (size_t i = 0; row < GRID_ROWS && i < grid->columns; i++) {
+        char size[24];
+        struct pool_cell what = columns[i];
+        what.policy = policy;
+        void *cell = sections_cell(sections, &what, sizeof what);
+        if (!cell)
+            return;
+        micro_register_timed(grid_name(grid, row, i, "pool/%s/%s/%s",
+                                       size_print_exact(what.bytes, size, sizeof size),
+                                       what.cold ? "cold" : "warm", policy->name),
+                             run, cell);
+    }
+}
+
+void host_pool_register(struct sections *sections)
+{
+    static const struct pool_cell columns[] = {
+        {.bytes = 512},
+        {.bytes = 64 * KIB},
+        {.bytes = 4 * MIB},
+        {.bytes = 64 * KIB, .cold = true},
+        {.bytes = 512, .cold = true},
+        {.bytes = 4 * MIB, .cold = true},
+    };
+    enum { COLUMNS = sizeof columns / sizeof *columns };
+    size_t count = sections->all ? COLUMNS : SOME_COLUMNS, buffer_bytes = cold_bytes();
+    struct pool_cell filled[COLUMNS];
+    struct grid *grid = sections_grid(sections,
+                                      "nanoseconds per operation through a lock and a map of "
+                                      "addresses, warm and with cold caches",
+                                      "policy", "ns_per_op");
+    sections->cold_buffer = calloc(1, buffer_bytes);
+    sections->full |= !sections->cold_buffer;
+    if (!grid || sections->full)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        char size[24], name[32];
+        filled[i] = columns[i];
+        filled[i].buffer = sections->cold_buffer;
+        filled[i].buffer_bytes = buffer_bytes;
+        snprintf(name, sizeof name, "%s %s", size_print_exact(columns[i].bytes, size, sizeof size),
+                 columns[i].cold ? "cold" : "warm");
+        grid_column(grid, name);
+    }
+    const struct policy_ops *policy;
+    for (size_t p = 0; (policy = sections_policy(p)); p++)
+        add_row(sections, grid, filled, policy);
+}

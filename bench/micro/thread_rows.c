@@ -1,0 +1,222 @@
+/* Threads on a policy: 1, 2, 4, 8 and 16, on one pool with a lock (`shared`) or each with a policy
+ * and a simulated device of its own (`own`); calling without a pause (`busy`) or with about a
+ * microsecond of other work between two calls (`spaced`).
+ *
+ * 1. A repetition runs the threads three times: once to warm the pools up, once for throughput,
+ *    once with a clock around each call for latency.
+ * 2. More threads than twice the processors tell of the scheduler and are left out, as are most
+ *    policies, unless all were asked for. */
+#include "bench/micro/sections.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "allocators/base/size.h"
+#include "bench/host/threads.h"
+#include "bench/micro/rig.h"
+
+enum { TURNS = 10000, LIVE = 64, SPACED_ROUNDS = 1000, COUNTS = 5 };
+
+static const unsigned thread_counts[COUNTS] = {1, 2, 4, 8, 16};
+static const char *const some_policies[] = {"null", "growth", "torch", "cupy", "rmm-arena", "vmm"};
+
+struct thread_cell {
+    const struct policy_ops *policy;
+    unsigned threads;
+    bool own, spaced;
+};
+
+/* The pools of one benchmark, and what they stand on. */
+struct crowd {
+    unsigned count; /* of rigs and pools that are open */
+    struct rig *rigs;
+    struct locked_pool *open[THREADS_MOST], *of_thread[THREADS_MOST];
+};
+
+static void crowd_close(struct crowd *crowd)
+{
+    for (unsigned i = 0; i < crowd->count; i++) {
+        locked_pool_close(crowd->open[i]);
+        rig_close(&crowd->rigs[i]);
+    }
+    free(crowd->rigs);
+}
+
+static enum status crowd_open(struct crowd *crowd, const struct thread_cell *cell,
+                              struct error *error)
+{
+    unsigned pools = cell->own ? cell->threads : 1;
+    char spec[64];
+    enum status status = STATUS_OK;
+    rig_spec(cell->policy, spec, sizeof spec);
+    *crowd = (struct crowd){.rigs = calloc(pools, sizeof *crowd->rigs)};
+    if (!crowd->rigs)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %u pools", pools);
+    for (unsigned i = 0; i < pools; i++) {
+        status = rig_open(&crowd->rigs[i], spec, error);
+        if (status != STATUS_OK)
+            break;
+        crowd->open[i] = locked_pool_open(crowd->rigs[i].policy, &crowd->rigs[i].host);
+        crowd->count++;
+        if (!crowd->open[i]) {
+            status = error_set(error, STATUS_HOST_MEMORY, "no host memory for %u pools", pools);
+            break;
+        }
+    }
+    for (unsigned i = 0; i < cell->threads; i++)
+        crowd->of_thread[i] = crowd->open[cell->own ? i : 0];
+    if (status != STATUS_OK)
+        crowd_close(crowd);
+    return status;
+}
+
+static double share_of_waits(const struct crowd *crowd)
+{
+    double calls = 0, waits = 0;
+    for (unsigned i = 0; i < crowd->count; i++) {
+        struct locked_pool_counts counts;
+        locked_pool_counts(crowd->open[i], &counts);
+        calls += (double)counts.calls;
+        waits += (double)counts.waits;
+    }
+    return calls > 0 ? waits / calls : 0;
+}
+
+/* Rule 1. */
+static enum status measure(struct micro_state *state, struct crowd *crowd,
+                           const struct thread_cell *cell, struct threads_result *result,
+                           struct error *error)
+{
+    struct threads_config config = {.threads = cell->threads,
+                                    .pools = crowd->of_thread,
+                                    .turns = TURNS,
+                                    .live = LIVE,
+                                    .least_bytes = 512,
+                                    .most_bytes = 4 * MIB,
+                                    .think = cell->spaced ? SPACED_ROUNDS : 0,
+                                    .seed = 1};
+    enum status status = threads_run(&config, result, error);
+    if (status == STATUS_OK)
+        status = threads_run(&config, result, error);
+    if (status != STATUS_OK)
+        return status;
+    double calls = (double)(result->allocs + result->frees);
+    double failed = (double)result->failed;
+    double wall_ns = (double)(result->wall_ns ? result->wall_ns : 1);
+    config.latency = true;
+    status = threads_run(&config, result, error);
+    if (status != STATUS_OK)
+        return status;
+    hist_merge(&result->alloc_ns, &result->free_ns);
+    micro_time(state, wall_ns);
+    micro_counter(state, "ns_per_op", wall_ns / calls);
+    micro_counter(state, "ops_per_s", calls * 1e9 / wall_ns);
+    micro_counter(state, "p50_ns", (double)hist_quantile(&result->alloc_ns, 0.5));
+    micro_counter(state, "p99_ns", (double)hist_quantile(&result->alloc_ns, 0.99));
+    micro_counter(state, "p999_ns", (double)hist_quantile(&result->alloc_ns, 0.999));
+    micro_counter(state, "waits", share_of_waits(crowd));
+    micro_counter(state, "failed", failed);
+    micro_counter(state, "clock_ns", (double)result->clock_ns);
+    return STATUS_OK;
+}
+
+static void run(struct micro_state *state, void *argument)
+{
+    const struct thread_cell *cell = argument;
+    struct error error = {{0}};
+    struct threads_result *result = malloc(sizeof *result);
+    enum status status = STATUS_OK;
+    while (result && status == STATUS_OK && micro_next(state)) {
+        struct crowd crowd;
+        status = crowd_open(&crowd, cell, &error);
+        if (status != STATUS_OK)
+            break;
+        status = measure(state, &crowd, cell, result, &error);
+        crowd_close(&crowd);
+    }
+    if (!result)
+        micro_fail(state, "no host memory for histograms");
+    else if (status != STATUS_OK)
+        micro_fail(state, error.text);
+    free(result);
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static bool is_chosen(const struct sections *sections, const struct policy_ops *policy)
+{
+    for (size_t i = 0; i < sizeof some_policies / sizeof *some_policies; i++)
+        if (strcmp(some_policies[i], policy->name) == 0)
+            return true;
+    return sections->all;
+}
+
+static unsigned most_threads(const struct sections *sections)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned most = processors > 0 ? 2 * (unsigned)processors : 2;
+    return sections->all ? thread_counts[COUNTS - 1] : most;
+}
+
+/* Columns of a grid; one grid for each figure that is shown, all of the same benchmarks. */
+static void add_row(struct sections *sections, struct grid *const grids[3],
+                    const struct policy_ops *policy, bool own, bool spaced)
+{
+    size_t row = GRID_ROWS;
+    for (size_t g = 0; g < 3; g++)
+        row = grid_row(grids[g], policy->name);
+    for (size_t i = 0; row < GRID_ROWS && i < grids[0]->columns; i++) {
+        struct thread_cell what = {policy, thread_counts[i], own, spaced};
+        void *cell = sections_cell(sections, &what, sizeof what);
+        if (!cell)
+            return;
+        const char *name = NULL;
+        for (size_t g = 0; g < 3; g++)
+            name = grid_name(grids[g], row, i, "threads/%s/%s/%u/%s", own ? "own" : "shared",
+                             spaced ? "spaced" : "busy", what.threads, policy->name);
+        micro_register_timed(name, run, cell);
+    }
+}
+
+static void add_mode(struct sections *sections, const char *const titles[3], bool own, bool spaced)
+{
+    static const char *const counters[3] = {"ops_per_s", "p50_ns", "p999_ns"};
+    struct grid *grids[3];
+    for (size_t g = 0; g < 3; g++) {
+        grids[g] = sections_grid(sections, titles[g], "policy", counters[g]);
+        if (!grids[g])
+            return;
+        for (size_t i = 0; i < COUNTS && thread_counts[i] <= most_threads(sections); i++) {
+            char name[32];
+            snprintf(name, sizeof name, "%u", thread_counts[i]);
+            grid_column(grids[g], name);
+        }
+    }
+    grids[0]->scale = 1e-6;
+    grids[0]->more_is_better = true;
+    const struct policy_ops *policy;
+    for (size_t p = 0; (policy = sections_policy(p)); p++)
+        if (is_chosen(sections, policy))
+            add_row(sections, grids, policy, own, spaced);
+}
+
+void thread_rows_register(struct sections *sections)
+{
+#define TITLES(mode)                                                                               \
+    {                                                                                              \
+        "million operations a second, by number of threads, " mode,                                \
+            "nanoseconds of an operation, median, by number of threads, " mode,                    \
+            "nanoseconds of an operation, 99.9 %, by number of threads, " mode                     \
+    }
+    static const char *const titles[4][3] = {
+        TITLES("one policy with a lock, no pause between calls"),
+        TITLES("one policy with a lock, about 1 us of work between calls"),
+        TITLES("a policy for each thread, no pause between calls"),
+        TITLES("a policy for each thread, about 1 us of work between calls"),
+    };
+#undef TITLES
+    for (unsigned mode = 0; mode < 4; mode++)
+        add_mode(sections, titles[mode], mode & 2, mode & 1);
+}
