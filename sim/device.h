@@ -194,6 +194,9 @@ struct device {
     /* The INVALID that `problem` tells of lies in what the user gave, as an address list that
      * is of another run, and not in what the policy did. */
     bool bad_input;
+    /* The driver failed, and not for want of memory: `problem` tells how, and nothing can be asked
+     * of the device any more. For the run that is an outcome. Never on sim. */
+    bool failed;
     struct device_listener listener; /* call NULL: nobody listens */
 };
 

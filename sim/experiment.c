@@ -148,6 +148,8 @@ static enum status run_passes(struct passes *passes, struct replay_result *resul
         status = compare_baseline(passes, result, error);
     else if (status == STATUS_OK)
         result->metrics.at[METRIC_steps_per_s] = (struct metric_value){.kind = METRIC_NULL};
+    if (result->cause == REPLAY_CAUSE_DRIVER)
+        return status;
     if (status == STATUS_OK && experiment->measure_time)
         status = clock_calls(passes, &result->metrics, error);
     if (status == STATUS_OK && experiment->measure_time)

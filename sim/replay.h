@@ -30,6 +30,7 @@ enum replay_cause {
     REPLAY_CAUSE_TENANT,
     REPLAY_CAUSE_OUTSIDE,
     REPLAY_CAUSE_CAPACITY,
+    REPLAY_CAUSE_DRIVER, /* the driver failed, and not for want of memory: the run ends there */
 };
 
 const char *replay_frees_name(enum replay_frees frees);
@@ -96,6 +97,7 @@ struct replay_result {
     uint64_t first_failed_event; /* valid where it has not passed */
     enum replay_cause cause;     /* of the first failure */
     uint64_t first_failed_bytes;
+    char problem[512];            /* cause DRIVER: the device's sentence */
     struct metric_values metrics; /* without what needs two passes or another run */
     uint64_t *step_end_ns;        /* device idle time at each step's end; replay_result_close */
     uint64_t steps;

@@ -224,6 +224,10 @@ static enum status all_spans(struct replay *run, struct error *error)
             return status;
         status = body(run, count, &done, error);
         run->span_first += done;
+        if (UNLIKELY(run->device->failed)) {
+            replay_driver_failed(run, status != STATUS_OK);
+            return STATUS_OK;
+        }
         if (status != STATUS_OK)
             return status;
     }

@@ -290,8 +290,7 @@ static enum status on_trim(struct replay *run, const struct trace_event *event, 
 }
 
 /* Every event that is not about a block. */
-static enum status on_other(struct replay *run, const struct trace_event *event,
-                            struct error *error)
+static enum status other(struct replay *run, const struct trace_event *event, struct error *error)
 {
     struct device *device = run->device;
     switch (event->kind) {
@@ -326,6 +325,15 @@ static enum status on_other(struct replay *run, const struct trace_event *event,
     default:
         return replay_bad_input(run, event, "not a kind of event", error);
     }
+}
+
+static enum status on_other(struct replay *run, const struct trace_event *event,
+                            struct error *error)
+{
+    enum status status = other(run, event, error);
+    if (UNLIKELY(run->device->failed) && status == STATUS_OK)
+        status = replay_broken(run, event, STATUS_INVALID, "the program's own call failed", error);
+    return status;
 }
 
 enum status replay_event(struct replay *run, const struct trace_event *event, struct error *error)

@@ -69,3 +69,14 @@ void replay_outside_refused(struct replay *run, const struct trace_event *event)
     bool tenant = run->device->counters.others_bytes >= more_bytes - free_bytes;
     count_failure(run, event, tenant ? REPLAY_CAUSE_TENANT : REPLAY_CAUSE_CAPACITY);
 }
+
+void replay_driver_failed(struct replay *run, bool in_event)
+{
+    run->stop = true;
+    if (run->failed)
+        return; /* the first failure is the run's */
+    run->failed = true;
+    run->cause = REPLAY_CAUSE_DRIVER;
+    run->first_failed_event = in_event || !run->span_first ? run->span_first : run->span_first - 1;
+    run->first_failed_bytes = 0;
+}

@@ -28,6 +28,7 @@ const char *replay_cause_name(enum replay_cause cause)
         [REPLAY_CAUSE_NONE] = "none",       [REPLAY_CAUSE_FRAGMENTATION] = "fragmentation",
         [REPLAY_CAUSE_PENDING] = "pending", [REPLAY_CAUSE_TENANT] = "tenant",
         [REPLAY_CAUSE_OUTSIDE] = "outside", [REPLAY_CAUSE_CAPACITY] = "capacity",
+        [REPLAY_CAUSE_DRIVER] = "driver",
     };
     return names[cause];
 }

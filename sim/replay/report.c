@@ -2,6 +2,7 @@
 #include "sim/replay/run.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "sim/replay/latency.h"
 #include "sim/replay/steps.h"
@@ -26,6 +27,8 @@ enum status replay_check_end(const struct replay *run, struct error *error)
     const char *name = run->config->source->info.name;
     const struct policy_totals *totals = &run->policy->totals;
     const char *problem = run->device->ops->problem(run->device);
+    if (run->device->failed) /* in the midst of something, so nothing need be even */
+        return STATUS_OK;
     if (problem[0])
         return error_set(error, STATUS_CORRUPT, "%s: policy %s used the device wrongly: %s", name,
                          run->policy->ops->name, problem);
@@ -50,6 +53,9 @@ static void report_outcome(const struct replay *run, struct replay_result *resul
     result->first_failed_event = run->first_failed_event;
     result->first_failed_bytes = run->first_failed_bytes;
     result->cause = run->cause;
+    if (run->cause == REPLAY_CAUSE_DRIVER)
+        snprintf(result->problem, sizeof result->problem, "%s",
+                 run->device->ops->problem(run->device));
     metric_set(metrics, METRIC_events, run->span_first);
     metric_set(metrics, METRIC_allocs, run->allocs);
     metric_set(metrics, METRIC_frees, run->frees);

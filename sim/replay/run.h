@@ -64,7 +64,7 @@ struct replay {
     uint64_t time_ns; /* recorded */
     uint64_t weight;  /* that this event ended the state before it with */
     uint64_t failed_allocs, failed_probes;
-    uint64_t failed_by[REPLAY_CAUSE_CAPACITY + 1];
+    uint64_t failed_by[REPLAY_CAUSE_DRIVER + 1];
     bool failed, stop;
     uint64_t first_failed_event, first_failed_bytes;
     enum replay_cause cause;
@@ -112,6 +112,8 @@ enum status replay_not_served(struct replay *run, const struct trace_event *even
                               struct replay_slot *slot, enum status status, struct error *error);
 /* The program's own memory outside of the pool found no place. */
 void replay_outside_refused(struct replay *run, const struct trace_event *event);
+/* The driver failed: the run ends here, before `event` if that was not done with. */
+void replay_driver_failed(struct replay *run, bool in_event);
 /* A call other than alloc that did not return OK; or a broken contract. */
 enum status replay_broken(const struct replay *run, const struct trace_event *event,
                           enum status status, const char *what, struct error *error);
