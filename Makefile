@@ -93,6 +93,8 @@ LIB       := $(B)/liballocrig.a
 TESTS     := $(patsubst tests/%.c,$(B)/tests/%,$(TEST_SRC))
 GPU_TESTS := $(if $(filter 1,$(HAVE_CUDA)),$(patsubst tests/%.c,$(B)/tests/%,$(GPU_SRC)))
 FUZZERS   := $(patsubst tests/%.c,$(B)/tests/%,$(FUZZ_SRC))
+STAND_IN_SRC := $(wildcard tests/support/cuda_stand_in/*.c)
+STAND_IN  := $(if $(filter 1,$(HAVE_CUDA)),$(B)/tests/cuda_stand_in/libcuda.so.1)
 
 # Recursive calls come after `deps`, so that what it installed is seen. -j unless the user gave one.
 SUB = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
@@ -179,8 +181,14 @@ $(B)/allocrig: $(call obj,$(CLI_SRC)) $(LIB)
 	$(Q)$(CC) $(ALL_CFLAGS) -rdynamic -o $@ $(filter %.o,$^) -Wl,--whole-archive $(LIB) -Wl,--no-whole-archive $(LIBS)
 
 ## tests: build the test programs without running them
-tests: $(if $(filter 1,$(HAVE_CMOCKA)),$(TESTS)) $(FUZZERS)
+tests: $(if $(filter 1,$(HAVE_CMOCKA)),$(TESTS)) $(FUZZERS) $(STAND_IN)
 	@[ '$(HAVE_CMOCKA)' = 1 ] || echo 'skipped: unit, property and golden tests, since cmocka is not installed ("make deps")'
+
+# A stand-in for the CUDA driver, for the tests of its device where no card is.
+$(B)/tests/cuda_stand_in/libcuda.so.1: $(STAND_IN_SRC) $(wildcard tests/support/cuda_stand_in/*.h) \
+        bench/cuda/api.h bench/cuda/kernels_shared.h $(B)/flags
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -shared -Wl,-soname,libcuda.so.1 -o $@ $(STAND_IN_SRC)
 
 fuzzers: $(FUZZERS)
 

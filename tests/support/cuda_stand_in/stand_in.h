@@ -1,0 +1,123 @@
+/* A stand-in for libcuda.so.1, so that the device can be tested where no card is: it keeps books
+ * and no memory. It is strict where the driver is: every misuse that the books show is an error.
+ *
+ * Environment:
+ *   STAND_IN_VERSION     what cuDriverGetVersion says (13000)
+ *   STAND_IN_CARDS       how many cards there are (1)
+ *   STAND_IN_BYTES       of a card (85017493504)
+ *   STAND_IN_OTHERS      bytes that others hold (0)
+ *   STAND_IN_WITHOUT     a list of functions that the driver lacks, with spaces between
+ *   STAND_IN_FAIL        NAME:N[:CODE]: the N-th call of that function fails (2, out of memory)
+ *   STAND_IN_TIME        1: timed kernels take their time; else all work is done at once
+ *   STAND_IN_REPORT      a file for what is left at the end of the process, by kind, and for calls
+ *
+ * Memory: addresses are the lowest free ones, so they are used again; from 2 MiB on in whole pages,
+ * below that several share a page. A context takes CONTEXT_BYTES. Kernels that work on a range
+ * fault where it is not wholly accessible, and like a card's context, all fails from then on. */
+#ifndef TESTS_SUPPORT_CUDA_STAND_IN_STAND_IN_H
+#define TESTS_SUPPORT_CUDA_STAND_IN_STAND_IN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bench/cuda/api.h"
+
+#define STAND_IN_PAGE_BYTES    (UINT64_C(2) << 20)
+#define STAND_IN_CONTEXT_BYTES (UINT64_C(500) << 20)
+
+enum stand_in_function {
+#define X(field, function, version, kind) STAND_IN_##field,
+    CUDA_FUNCTIONS(X)
+#undef X
+        STAND_IN_FUNCTION_COUNT
+};
+
+/* What the library holds for its user, by kind. */
+#define STAND_IN_THINGS(X)                                                                         \
+    X(context)                                                                                     \
+    X(allocation)                                                                                  \
+    X(reservation)                                                                                 \
+    X(physical)                                                                                    \
+    X(mapping)                                                                                     \
+    X(pool)                                                                                        \
+    X(pool_block)                                                                                  \
+    X(stream)                                                                                      \
+    X(event)                                                                                       \
+    X(module)                                                                                      \
+    X(host_memory)
+
+enum stand_in_thing {
+#define X(name) STAND_IN_HELD_##name,
+    STAND_IN_THINGS(X)
+#undef X
+        STAND_IN_THING_COUNT
+};
+
+/* One of anything that has addresses or a size, in a list by address. */
+struct stand_in_range {
+    struct stand_in_range *next;
+    uint64_t start, bytes;
+    struct stand_in_physical *physical; /* of a mapping */
+    bool accessible;
+};
+
+struct stand_in_physical {
+    uint64_t bytes;
+    unsigned mappings;
+    bool released;
+};
+
+struct stand_in_pool {
+    uint64_t used_bytes, reserved_bytes, threshold_bytes, most_bytes;
+    struct stand_in_pool *next;
+};
+
+struct stand_in_stream {
+    uint64_t tail_ns;
+};
+
+struct stand_in_event {
+    bool recorded, timed;
+    uint64_t time_ns;
+};
+
+struct stand_in {
+    uint64_t card_bytes, others_bytes, used_bytes;
+    bool real_time;
+    unsigned references; /* of the primary context */
+    uint64_t latest_ns;  /* the latest tail of all streams */
+    CUresult sticky;
+    uint64_t calls[STAND_IN_FUNCTION_COUNT];
+    uint64_t held[STAND_IN_THING_COUNT];
+    uint64_t at_release[STAND_IN_THING_COUNT]; /* left when the context was given back */
+    bool failed_as_told;
+    struct stand_in_range *allocations, *reservations, *mappings, *pool_blocks;
+    struct stand_in_pool *pools;
+};
+
+/* The one there is; made at the first call. */
+struct stand_in *stand_in(void);
+
+/* Every call begins with it: counts, and says what the call is to return at once. */
+CUresult stand_in_enter(enum stand_in_function function, bool needs_context);
+
+uint64_t stand_in_now_ns(void);
+/* Memory of the card; false: there is not that much. */
+bool stand_in_take(uint64_t bytes);
+void stand_in_give(uint64_t bytes);
+/* Whether a kernel may work on the range. */
+bool stand_in_accessible(uint64_t address, uint64_t bytes);
+/* Frees all that a context holds, as the driver does with its end. */
+void stand_in_memory_end(void);
+/* The host has synchronised: pools give back what is above their thresholds. */
+void stand_in_pools_settle(void);
+
+#define STAND_IN_CALL(field)                                                                       \
+    do {                                                                                           \
+        CUresult result_ = stand_in_enter(STAND_IN_##field, true);                                 \
+        if (result_ != CUDA_SUCCESS)                                                               \
+            return result_;                                                                        \
+    } while (0)
+
+#endif
