@@ -1,45 +1,285 @@
-/* The real card: which there are, and opening one. */
-#include "bench/cuda/cuda_device.h"
+/* The real card: the hooks that are one step, and the clock. The parts say how each works.
+ *
+ * 1. The clock is the host's, nanoseconds since open; what the device did is put on it by marks.
+ * 2. Each call of a policy is timed by itself, between two readings around the driver's function;
+ *    waiting for the device is apart. Bookkeeping is in neither.
+ * 3. A driver error other than a lack of memory is the end of the device (errors.c). */
+#include <string.h>
 
-#include <stdio.h>
+#include "bench/cuda/state.h"
 
-#include "bench/cuda/api.h"
+/* A launch that took as long waited for the stream's queue to have room. */
+#define LAUNCH_WAITED_NS 100000u
 
-bool cuda_device_available(char *text, size_t text_bytes)
+/* ---- hooks of the device -------------------------------------------------------------------- */
+
+static uint64_t hook_now(struct device *device)
 {
-    struct cuda_api api;
-    struct error error;
-    if (cuda_api_open(&api, &error) != STATUS_OK) {
-        snprintf(text, text_bytes, "%s", error.text);
+    return cuda_now(cuda_of(device));
+}
+
+/* The program's own wait. */
+static void hook_sync(struct device *device, uint32_t stream)
+{
+    struct cuda_device *self = cuda_of(device);
+    if (stream != CUDA_ALL_STREAMS && !cuda_stream(self, stream))
+        return;
+    self->program_waited_ns += cuda_stream_sync(self, stream);
+    cuda_pool_charge(self);
+}
+
+static uint64_t hook_idle_at(struct device *device)
+{
+    hook_sync(device, CUDA_ALL_STREAMS);
+    return hook_now(device);
+}
+
+static void hook_advance(struct device *device, uint64_t nanoseconds)
+{
+    struct cuda_device *self = cuda_of(device);
+    const struct device_counters *counters = &device->counters;
+    uint64_t taken_ns = counters->driver_ns + counters->stall_ns + self->program_waited_ns;
+    uint64_t due_ns = cuda_schedule_gap(&self->schedule, cuda_now(self), taken_ns, nanoseconds);
+    while (cuda_now(self) < due_ns)
+        ;
+}
+
+/* What the kernels say of a launch, as this device's own answer. */
+static enum status launched(struct cuda_device *self, struct cuda_stream *stream,
+                            enum status status)
+{
+    if (stream)
+        stream->sequence++;
+    if (status == STATUS_OK || status == STATUS_REFUSED || self->base.failed)
+        return status;
+    self->base.failed = true;
+    return cuda_misuse(self,
+                       "the driver failed: %s; run it again under compute-sanitizer, and see dmesg",
+                       kernels_problem(self->kernels));
+}
+
+static void hook_kernel(struct device *device, uint32_t ordinal, uint64_t nanoseconds)
+{
+    struct cuda_device *self = cuda_of(device);
+    struct cuda_stream *stream = cuda_stream(self, ordinal);
+    if (!stream || device->failed)
+        return;
+    uint64_t begun_ns = self->schedule.begun ? cuda_clock_ns() : 0;
+    enum status status = kernels_spin(self->kernels, &stream->owed_ns, nanoseconds, stream->handle);
+    if (launched(self, stream, status) == STATUS_REFUSED)
+        (void)cuda_worked(self, CUDA_ERROR_OUT_OF_MEMORY, "cuLaunchKernel");
+    if (!self->schedule.begun)
+        return;
+    uint64_t took_ns = cuda_clock_ns() - begun_ns;
+    if (took_ns >= LAUNCH_WAITED_NS)
+        self->program_waited_ns += took_ns;
+}
+
+static void hook_event_record(struct device *device, uint64_t event, uint32_t stream)
+{
+    cuda_stream_event_record(cuda_of(device), event, stream);
+}
+
+static void hook_stream_wait(struct device *device, uint32_t stream, uint64_t event)
+{
+    cuda_stream_event_wait(cuda_of(device), stream, event);
+}
+
+static const char *hook_race_text(struct device *device)
+{
+    (void)device;
+    return "";
+}
+
+static bool hook_segment_of(struct device *device, uint64_t address, struct device_segment *out)
+{
+    const struct cuda_device *self = cuda_of(device);
+    const struct cuda_segment *segment =
+        (struct cuda_segment *)ranges_find(&self->segments, address);
+    if (segment)
+        *out = (struct device_segment){
+            .ordinal = segment->ordinal, .address = segment->range.start, .bytes = segment->bytes};
+    else if (cuda_pool_has(self, address))
+        *out = (struct device_segment){.ordinal = self->pool.ordinal, .bytes = UINT64_MAX};
+    else
         return false;
-    }
-    int count = 0;
-    CUdevice card;
-    char name[128] = "";
-    CUresult result = api.device_get_count(&count);
-    if (result != CUDA_SUCCESS || !count) {
-        snprintf(text, text_bytes,
-                 "the NVIDIA driver sees no card (%s); see what CUDA_VISIBLE_DEVICES hides, or use "
-                 "the simulated device, sim",
-                 cuda_result_name(&api, result));
-        return false;
-    }
-    if (api.device_get(&card, 0) == CUDA_SUCCESS)
-        (void)api.device_get_name(name, (int)sizeof name, card);
-    snprintf(text, text_bytes, "%d card%s, the first: %s; driver for CUDA %d.%d", count,
-             count == 1 ? "" : "s", name, api.driver_version / 1000,
-             api.driver_version % 1000 / 10);
     return true;
 }
 
-enum status cuda_device_open(const struct cuda_options *options, struct device **out,
-                             struct error *error)
+static const char *hook_problem(struct device *device)
 {
-    struct cuda_api api;
-    enum status status = cuda_api_open(&api, error);
-    if (status != STATUS_OK)
-        return status;
-    (void)options;
-    *out = NULL;
-    return error_set(error, STATUS_MISSING, "the CUDA device of this build cannot be opened");
+    return cuda_of(device)->problem;
 }
+
+static uint64_t hook_card_bytes(struct device *device)
+{
+    struct cuda_device *self = cuda_of(device);
+    size_t free_bytes = 0, total_bytes = 0;
+    if (device->failed ||
+        !cuda_worked(self, self->api.mem_get_info(&free_bytes, &total_bytes), "cuMemGetInfo"))
+        return 0;
+    uint64_t used_bytes = total_bytes - free_bytes;
+    return used_bytes > self->card_others_bytes ? used_bytes - self->card_others_bytes : 0;
+}
+
+/* ---- real work ------------------------------------------------------------------------------ */
+
+static enum status hook_fill(struct device *device, uint64_t address, uint64_t bytes,
+                             uint64_t block, uint32_t ordinal)
+{
+    struct cuda_device *self = cuda_of(device);
+    struct cuda_stream *stream = cuda_stream(self, ordinal);
+    if (!stream || device->failed)
+        return cuda_ready(self);
+    return launched(self, stream,
+                    kernels_fill(self->kernels, address, bytes, block, stream->handle));
+}
+
+static enum status hook_verify(struct device *device, uint64_t address, uint64_t bytes,
+                               uint64_t block, uint32_t ordinal)
+{
+    struct cuda_device *self = cuda_of(device);
+    struct cuda_stream *stream = cuda_stream(self, ordinal);
+    if (!stream || device->failed)
+        return cuda_ready(self);
+    return launched(self, stream,
+                    kernels_verify(self->kernels, address, bytes, block, stream->handle));
+}
+
+static enum status hook_wrong(struct device *device, struct device_wrong *out)
+{
+    struct cuda_device *self = cuda_of(device);
+    *out = (struct device_wrong){0};
+    return device->failed ? cuda_ready(self)
+                          : launched(self, NULL, kernels_wrong(self->kernels, out));
+}
+
+static enum status hook_touch(struct device *device, uint64_t address, uint64_t bytes,
+                              uint32_t ordinal)
+{
+    struct cuda_device *self = cuda_of(device);
+    struct cuda_stream *stream = cuda_stream(self, ordinal);
+    if (!stream || device->failed)
+        return cuda_ready(self);
+    return launched(self, stream, kernels_touch(self->kernels, address, bytes, stream->handle));
+}
+
+static enum status hook_work(struct device *device, const struct device_work *work)
+{
+    struct cuda_device *self = cuda_of(device);
+    struct cuda_stream *stream = cuda_stream(self, work->stream);
+    if (!stream || device->failed)
+        return cuda_ready(self);
+    return launched(self, stream, kernels_work(self->kernels, work, stream->handle));
+}
+
+/* ---- order, for policies -------------------------------------------------------------------- */
+
+static struct backing_ticket hook_fence(struct backing *backing, uint32_t stream)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    uint64_t begun_ns = cuda_clock_ns();
+    uint64_t sequence = cuda_stream_fence(self, stream);
+    cuda_count(self, DEVICE_CALL_event, 0, begun_ns, 0, false);
+    return (struct backing_ticket){.stream = stream, .value = sequence};
+}
+
+/* Polls come often: one whose answer is known reads no clock. */
+static bool hook_done(struct backing *backing, struct backing_ticket ticket)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    if (ticket.stream >= self->streams.count ||
+        ticket.value <= self->streams.streams[ticket.stream].known) {
+        device_count(&self->base, DEVICE_CALL_event, 0, 0, 0, false);
+        return true;
+    }
+    uint64_t begun_ns = cuda_clock_ns();
+    bool done = cuda_stream_done(self, ticket.stream, ticket.value);
+    cuda_count(self, DEVICE_CALL_event, 0, begun_ns, 0, false);
+    return done;
+}
+
+static void hook_wait(struct backing *backing, struct backing_ticket ticket)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    uint64_t begun_ns = cuda_clock_ns();
+    cuda_stream_await(self, ticket.stream, ticket.value);
+    uint64_t waited_ns = cuda_clock_ns() - begun_ns;
+    device_count(&self->base, DEVICE_CALL_event, 0, 0, waited_ns, false);
+    cuda_pool_charge(self);
+}
+
+static void hook_order(struct backing *backing, uint32_t stream, struct backing_ticket ticket)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    uint64_t begun_ns = cuda_clock_ns();
+    cuda_stream_order(self, ticket.stream, ticket.value, stream);
+    cuda_count(self, DEVICE_CALL_event, 0, begun_ns, 0, false);
+}
+
+/* Without a capacity of its own, what the card has left now, where that is less. */
+static void hook_memory(struct backing *backing, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    size_t card_free_bytes = 0, card_total_bytes = 0;
+    *free_bytes = sim_ledger_free(&self->ledger);
+    *total_bytes = self->base.props.total_bytes;
+    if (self->capacity_given || self->base.failed)
+        return;
+    CUresult result = self->api.mem_get_info(&card_free_bytes, &card_total_bytes);
+    if (cuda_worked(self, result, "cuMemGetInfo") && card_free_bytes < *free_bytes)
+        *free_bytes = card_free_bytes;
+}
+
+static const char *hook_backing_problem(struct backing *backing)
+{
+    return cuda_of_backing(backing)->problem;
+}
+
+const struct device_ops cuda_device_ops = {
+    .close = cuda_close,
+    .outside = cuda_outside,
+    .advance = hook_advance,
+    .now = hook_now,
+    .idle_at = hook_idle_at,
+    .kernel = hook_kernel,
+    .event_record = hook_event_record,
+    .stream_wait = hook_stream_wait,
+    .sync = hook_sync,
+    .used = cuda_used,
+    .handed_out = cuda_handed_out,
+    .race_text = hook_race_text,
+    .segment_of = hook_segment_of,
+    .fill = hook_fill,
+    .verify = hook_verify,
+    .wrong = hook_wrong,
+    .touch = hook_touch,
+    .work = hook_work,
+    .problem = hook_problem,
+    .mark = cuda_mark,
+    .mark_ns = cuda_mark_ns,
+    .card_bytes = hook_card_bytes,
+};
+
+const struct backing_ops cuda_backing_ops = {
+    .segment_alloc = cuda_segment_alloc,
+    .segment_free = cuda_segment_free,
+    .reserve = cuda_reserve,
+    .release = cuda_release,
+    .create = cuda_create,
+    .destroy = cuda_destroy,
+    .map = cuda_map,
+    .access = cuda_access,
+    .unmap = cuda_unmap,
+    .fence = hook_fence,
+    .done = hook_done,
+    .wait = hook_wait,
+    .order = hook_order,
+    .memory = hook_memory,
+    .pool_alloc = cuda_pool_alloc,
+    .pool_free = cuda_pool_free,
+    .pool_trim = cuda_pool_trim,
+    .pool_memory = cuda_pool_memory,
+    .problem = hook_backing_problem,
+    .pool_open = cuda_pool_open,
+};

@@ -18,4 +18,8 @@ enum status cuda_device_open(const struct cuda_options *options, struct device *
                              struct error *error) STATUS_CHECKED;
 bool cuda_device_available(char *text, size_t text_bytes);
 
+/* The thread that opened a device may use it at once; another one says this first. One thread at a
+ * time. */
+void cuda_device_enter(struct device *device);
+
 #endif

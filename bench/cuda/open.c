@@ -1,0 +1,264 @@
+/* Opening and closing a card. Which cards there are, what the options ask of one, and the context:
+ * the card's primary one, retained while the device is open, which cuBLAS works in too. Nothing of
+ * the card is set or reset. Closing frees everything in any state, also half open; where the
+ * driver has failed, giving the context back frees what single calls cannot. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "bench/cuda/cuda_device.h"
+#include "bench/cuda/state.h"
+
+#define GRANULE_BYTES UINT64_C(512)
+
+static enum status no_card(const struct cuda_api *api, CUresult result, struct error *error)
+{
+    const char *name = result == CUDA_SUCCESS ? "none is visible" : cuda_result_name(api, result);
+    return error_set(error, STATUS_MISSING,
+                     "the NVIDIA driver sees no card (%s); see what CUDA_VISIBLE_DEVICES hides, or "
+                     "use the simulated device, sim",
+                     name);
+}
+
+static enum status cards_count(const struct cuda_api *api, int *count, struct error *error)
+{
+    *count = 0;
+    CUresult result = api->device_get_count(count);
+    return result == CUDA_SUCCESS && *count ? STATUS_OK : no_card(api, result, error);
+}
+
+bool cuda_device_available(char *text, size_t text_bytes)
+{
+    struct cuda_api api;
+    struct error error;
+    int count;
+    CUdevice card;
+    char name[128] = "";
+    enum status status = cuda_api_open(&api, &error);
+    if (status == STATUS_OK)
+        status = cards_count(&api, &count, &error);
+    if (status == STATUS_OK && !kernels_built())
+        status = error_set(&error, STATUS_MISSING,
+                           "this build was made without nvcc and has no kernels for the card; "
+                           "install a CUDA toolkit and build again");
+    if (status != STATUS_OK) {
+        snprintf(text, text_bytes, "%s", error.text);
+        return false;
+    }
+    if (api.device_get(&card, 0) == CUDA_SUCCESS)
+        (void)api.device_get_name(name, (int)sizeof name, card);
+    snprintf(text, text_bytes, "%d card%s, the first: %s; driver for CUDA %d.%d", count,
+             count == 1 ? "" : "s", name, api.driver_version / 1000,
+             api.driver_version % 1000 / 10);
+    return true;
+}
+
+/* A step of opening that failed: the sentence is the device's. */
+static enum status open_failed(const struct cuda_device *self, struct error *error)
+{
+    if (self->out_of_host_memory)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a device");
+    return error_set(error, STATUS_MISSING, "device cuda cannot be opened: %s", self->problem);
+}
+
+static bool card_has(struct cuda_device *self, CUdevice_attribute attribute)
+{
+    int value = 0;
+    return self->api.device_get_attribute(&value, attribute, self->card) == CUDA_SUCCESS && value;
+}
+
+/* Which card, and what it is. */
+static enum status card_find(struct cuda_device *self, const struct cuda_options *options,
+                             struct error *error)
+{
+    const struct cuda_api *api = &self->api;
+    struct device_props *props = &self->base.props;
+    int count;
+    enum status status = cards_count(api, &count, error);
+    if (status != STATUS_OK)
+        return status;
+    if (options->ordinal >= (uint64_t)count)
+        return error_set(error, STATUS_MISSING,
+                         "device cuda: there is no card %" PRIu64
+                         "; %d %s visible, numbered from 0",
+                         options->ordinal, count, count == 1 ? "is" : "are");
+    size_t total_bytes = 0;
+    char name[sizeof props->profile] = "";
+    if (!cuda_worked(self, api->device_get(&self->card, (int)options->ordinal), "cuDeviceGet") ||
+        !cuda_worked(self, api->device_get_name(name, (int)sizeof name, self->card),
+                     "cuDeviceGetName") ||
+        !cuda_worked(self, api->device_total_mem(&total_bytes, self->card), "cuDeviceTotalMem"))
+        return open_failed(self, error);
+    snprintf(props->kind, sizeof props->kind, "cuda");
+    snprintf(props->profile, sizeof props->profile, "%s", name);
+    props->total_bytes = total_bytes;
+    props->has_virtual_memory =
+        cuda_has_virtual_memory(api) &&
+        card_has(self, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
+    props->has_pool =
+        cuda_has_pool(api) && card_has(self, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
+    props->has_timing = true;
+    return STATUS_OK;
+}
+
+static enum status capacity_check(const struct cuda_device *self, uint64_t capacity_bytes,
+                                  struct error *error)
+{
+    const struct device_props *props = &self->base.props;
+    if (capacity_bytes > props->total_bytes)
+        return error_set(error, STATUS_INVALID,
+                         "device cuda: capacity=%" PRIu64 " is more than the %" PRIu64
+                         " bytes that the card %s has; ask for less, or leave it out",
+                         capacity_bytes, props->total_bytes, props->profile);
+    if (capacity_bytes && capacity_bytes < 2 * MIB)
+        return error_set(error, STATUS_INVALID,
+                         "device cuda: capacity=%" PRIu64 " is less than one page of %" PRIu64
+                         " bytes, so nothing could be allocated; ask for more, or leave it out",
+                         capacity_bytes, 2 * MIB);
+    return STATUS_OK;
+}
+
+static enum status context_open(struct cuda_device *self, struct error *error)
+{
+    const struct cuda_api *api = &self->api;
+    (void)api->ctx_get_current(&self->context_before);
+    CUresult result = api->device_primary_ctx_retain(&self->context, self->card);
+    if (result != CUDA_SUCCESS)
+        self->context = NULL;
+    if (cuda_worked(self, result, "cuDevicePrimaryCtxRetain") &&
+        cuda_worked(self, api->ctx_set_current(self->context), "cuCtxSetCurrent"))
+        return STATUS_OK;
+    return open_failed(self, error);
+}
+
+/* The page, and the ledger: what the card has left, or the capacity that was asked for. */
+static enum status memory_open(struct cuda_device *self, uint64_t capacity_bytes,
+                               struct error *error)
+{
+    const struct cuda_api *api = &self->api;
+    struct device_props *props = &self->base.props;
+    struct sim_ledger *ledger = &self->ledger;
+    size_t free_bytes = 0, total_bytes = 0, page_bytes = 2 * MIB;
+    if (!cuda_worked(self, api->mem_get_info(&free_bytes, &total_bytes), "cuMemGetInfo"))
+        return open_failed(self, error);
+    const CUmemAllocationProp kind = cuda_memory_kind(self);
+    if (props->has_virtual_memory &&
+        !cuda_worked(self,
+                     api->mem_get_allocation_granularity(&page_bytes, &kind,
+                                                         CU_MEM_ALLOC_GRANULARITY_MINIMUM),
+                     "cuMemGetAllocationGranularity"))
+        return open_failed(self, error);
+    self->capacity_given = capacity_bytes != 0;
+    self->page_bytes = ledger->unit_bytes = page_bytes;
+    uint64_t left_bytes = size_round_down(free_bytes, page_bytes);
+    props->capacity_bytes = self->capacity_given ? capacity_bytes : left_bytes;
+    if (self->capacity_given) /* it stands for a smaller card */
+        props->total_bytes = capacity_bytes;
+    ledger->capacity_bytes = size_round_down(props->capacity_bytes, page_bytes);
+    if (ledger->capacity_bytes > left_bytes)
+        ledger->others_bytes = ledger->capacity_bytes - left_bytes;
+    cuda_show_memory(self);
+    return STATUS_OK;
+}
+
+static void describe(struct cuda_device *self)
+{
+    const struct device_props *props = &self->base.props;
+    struct backing_ops *ops = &self->backing_ops;
+    *ops = cuda_backing_ops;
+    if (!props->has_virtual_memory) {
+        ops->reserve = NULL;
+        ops->release = NULL;
+        ops->create = NULL;
+        ops->destroy = NULL;
+        ops->map = NULL;
+        ops->access = NULL;
+        ops->unmap = NULL;
+    }
+    if (!props->has_pool) {
+        ops->pool_open = NULL;
+        ops->pool_alloc = NULL;
+        ops->pool_free = NULL;
+        ops->pool_trim = NULL;
+        ops->pool_memory = NULL;
+    }
+    self->base.ops = &cuda_device_ops;
+    self->base.backing = &self->backing;
+    self->backing = (struct backing){
+        .ops = ops,
+        .granule_bytes = GRANULE_BYTES,
+        .page_bytes = props->has_virtual_memory ? self->page_bytes : 0,
+    };
+    self->next_physical_address = UINT64_C(1) << 61;
+}
+
+static enum status parts_open(struct cuda_device *self, const struct cuda_options *options,
+                              struct error *error)
+{
+    enum status status = capacity_check(self, options->capacity_bytes, error);
+    if (status == STATUS_OK && options->record_addresses &&
+        !(self->record_path = strdup(options->record_addresses)))
+        status = error_set(error, STATUS_HOST_MEMORY, "no host memory for a device");
+    if (status == STATUS_OK)
+        status = context_open(self, error);
+    if (status == STATUS_OK)
+        status = kernels_open(&self->api, self->card, &self->kernels, error);
+    if (status == STATUS_OK && (!cuda_streams_open(self) || !cuda_marks_open(self)))
+        status = open_failed(self, error);
+    if (status == STATUS_OK)
+        status = memory_open(self, options->capacity_bytes, error);
+    /* Whatever the driver says while a device is set up, there is none. */
+    return status == STATUS_REFUSED || (status == STATUS_INVALID && self->context) ? STATUS_MISSING
+                                                                                   : status;
+}
+
+enum status cuda_device_open(const struct cuda_options *options, struct device **out,
+                             struct error *error)
+{
+    struct cuda_device *self = calloc(1, sizeof *self);
+    if (!self)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a device");
+    self->opened_ns = cuda_clock_ns();
+    enum status status = cuda_api_open(&self->api, error);
+    if (status == STATUS_OK)
+        status = card_find(self, options, error);
+    if (status == STATUS_OK)
+        status = parts_open(self, options, error);
+    if (status != STATUS_OK) {
+        cuda_close(&self->base);
+        return status;
+    }
+    describe(self);
+    *out = &self->base;
+    return STATUS_OK;
+}
+
+void cuda_device_enter(struct device *device)
+{
+    struct cuda_device *self = cuda_of(device);
+    (void)cuda_worked(self, self->api.ctx_set_current(self->context), "cuCtxSetCurrent");
+}
+
+void cuda_close(struct device *device)
+{
+    struct cuda_device *self = cuda_of(device);
+    const struct cuda_api *api = &self->api;
+    if (self->context) {
+        (void)api->ctx_set_current(self->context);
+        (void)api->ctx_synchronize();
+        cuda_pool_close(self);
+        cuda_virtual_memory_close(self);
+        cuda_outside_close(self);
+        kernels_close(self->kernels);
+        cuda_marks_close(self);
+        cuda_streams_close(self);
+    }
+    cuda_segments_close(self);
+    sim_hazards_close(&self->hazards);
+    if (self->context) {
+        (void)api->ctx_set_current(self->context_before);
+        (void)api->device_primary_ctx_release(self->card);
+    }
+    free(self);
+}

@@ -1,0 +1,187 @@
+/* The driver's stream-ordered pool: a CUmemPool of this device's own.
+ *
+ * 1. Its settings are the driver's attributes; where a capacity was given, the pool may reserve
+ *    no more than that leaves.
+ * 2. What it reserved is asked of it after each call that can change that, and charged as
+ *    physical memory. Those questions are not part of the calls' times.
+ * 3. Where its blocks lie is the driver's affair: for placements the pool is one segment, from
+ *    address 0. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "bench/cuda/state.h"
+
+static uint64_t pool_figure(struct cuda_device *self, CUmemPool_attribute attribute)
+{
+    cuuint64_t value = 0;
+    if (!self->pool.handle || self->base.failed)
+        return 0;
+    CUresult result = self->api.mem_pool_get_attribute(self->pool.handle, attribute, &value);
+    return cuda_worked(self, result, "cuMemPoolGetAttribute") ? value : 0;
+}
+
+void cuda_pool_charge(struct cuda_device *self)
+{
+    if (!self->pool.handle || self->base.failed)
+        return;
+    uint64_t reserved_bytes =
+        sim_ledger_units(&self->ledger, pool_figure(self, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
+    uint64_t charged_bytes = self->pool.charged_bytes;
+    /* The driver may give the pool more than the ledger has left; it never goes below nothing. */
+    uint64_t most_bytes = charged_bytes + sim_ledger_free(&self->ledger);
+    if (reserved_bytes > most_bytes)
+        reserved_bytes = most_bytes;
+    if (reserved_bytes > charged_bytes)
+        sim_ledger_charge(&self->ledger, reserved_bytes - charged_bytes);
+    else
+        sim_ledger_give_back(&self->ledger, charged_bytes - reserved_bytes, 0);
+    self->pool.charged_bytes = reserved_bytes;
+    cuda_show_memory(self);
+}
+
+static bool pool_set(struct cuda_device *self, CUmemPool_attribute attribute, void *value)
+{
+    CUresult result = self->api.mem_pool_set_attribute(self->pool.handle, attribute, value);
+    return cuda_worked(self, result, "cuMemPoolSetAttribute");
+}
+
+static bool pool_settings(struct cuda_device *self, const struct backing_pool *settings)
+{
+    cuuint64_t threshold = settings->release_threshold_bytes;
+    int follow = settings->follow_events, opportunistic = settings->opportunistic;
+    int internal = settings->internal;
+    return pool_set(self, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold) &&
+           pool_set(self, CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, &follow) &&
+           pool_set(self, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &opportunistic) &&
+           pool_set(self, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &internal);
+}
+
+enum status cuda_pool_open(struct backing *backing, const struct backing_pool *settings)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    enum status status = cuda_ready(self);
+    if (status != STATUS_OK)
+        return status;
+    if (!self->pool.handle) {
+        uint64_t most_bytes = settings->most_bytes, left_bytes = sim_ledger_free(&self->ledger);
+        if (self->capacity_given && (!most_bytes || most_bytes > left_bytes))
+            most_bytes = left_bytes;
+        CUmemPoolProps properties = {
+            .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+            .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = self->card},
+            .maxSize = most_bytes,
+        };
+        CUresult result = self->api.mem_pool_create(&self->pool.handle, &properties);
+        if (result != CUDA_SUCCESS)
+            self->pool.handle = NULL;
+        status = cuda_answer(self, result, "cuMemPoolCreate", 0);
+        if (status != STATUS_OK)
+            return status;
+        self->pool.ordinal = self->base.counters.segments_made++;
+    }
+    return pool_settings(self, settings) ? STATUS_OK : STATUS_INVALID;
+}
+
+enum status cuda_pool_alloc(struct backing *backing, uint64_t bytes, uint32_t ordinal,
+                            uint64_t *address)
+{
+    static const struct backing_pool as_the_driver = {
+        .follow_events = true, .opportunistic = true, .internal = true};
+    struct cuda_device *self = cuda_of_backing(backing);
+    enum status status = cuda_ready(self);
+    if (bytes == 0)
+        return cuda_misuse(self, "a stream-ordered allocation of no bytes");
+    if (status == STATUS_OK && !self->pool.handle)
+        status = cuda_pool_open(backing, &as_the_driver);
+    struct cuda_stream *stream = status == STATUS_OK ? cuda_stream(self, ordinal) : NULL;
+    if (!stream)
+        return status == STATUS_OK ? cuda_ready(self) : status;
+    struct range *block = calloc(1, sizeof *block);
+    if (!block)
+        return STATUS_HOST_MEMORY;
+    CUdeviceptr pointer;
+    uint64_t begun_ns = cuda_clock_ns();
+    CUresult result =
+        self->api.mem_alloc_from_pool_async(&pointer, bytes, self->pool.handle, stream->handle);
+    status = cuda_answer(self, result, "cuMemAllocFromPoolAsync", bytes);
+    if (status != STATUS_INVALID)
+        cuda_count(self, DEVICE_CALL_pool_alloc, bytes, begun_ns, 0, status == STATUS_REFUSED);
+    if (status != STATUS_OK) {
+        free(block);
+        return status;
+    }
+    stream->sequence++;
+    block->start = pointer;
+    block->end = pointer + bytes;
+    ranges_insert(&self->pool.blocks, block);
+    cuda_pool_charge(self);
+    *address = pointer;
+    return STATUS_OK;
+}
+
+enum status cuda_pool_free(struct backing *backing, uint64_t address, uint32_t ordinal)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    struct range *block = ranges_find(&self->pool.blocks, address);
+    if (!block || block->start != address)
+        return cuda_misuse(self,
+                           "a stream-ordered free of %" PRIu64 ", where no block of the pool "
+                           "starts: it was freed before, or never allocated",
+                           address);
+    enum status status = cuda_ready(self);
+    struct cuda_stream *stream = status == STATUS_OK ? cuda_stream(self, ordinal) : NULL;
+    if (!stream)
+        return status == STATUS_OK ? cuda_ready(self) : status;
+    uint64_t begun_ns = cuda_clock_ns();
+    if (!cuda_worked(self, self->api.mem_free_async(address, stream->handle), "cuMemFreeAsync"))
+        return STATUS_INVALID;
+    cuda_count(self, DEVICE_CALL_pool_free, block->end - block->start, begun_ns, 0, false);
+    stream->sequence++;
+    ranges_remove(&self->pool.blocks, block);
+    free(block);
+    return STATUS_OK;
+}
+
+enum status cuda_pool_trim(struct backing *backing, uint64_t keep_bytes)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    enum status status = cuda_ready(self);
+    if (status != STATUS_OK || !self->pool.handle) {
+        if (status == STATUS_OK)
+            device_count(&self->base, DEVICE_CALL_pool_trim, 0, 0, 0, false);
+        return status;
+    }
+    uint64_t begun_ns = cuda_clock_ns();
+    CUresult result = self->api.mem_pool_trim_to(self->pool.handle, keep_bytes);
+    if (!cuda_worked(self, result, "cuMemPoolTrimTo"))
+        return STATUS_INVALID;
+    cuda_count(self, DEVICE_CALL_pool_trim, 0, begun_ns, 0, false);
+    cuda_pool_charge(self);
+    return STATUS_OK;
+}
+
+void cuda_pool_memory(struct backing *backing, uint64_t *used_bytes, uint64_t *reserved_bytes)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    *used_bytes = pool_figure(self, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+    *reserved_bytes = pool_figure(self, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+}
+
+bool cuda_pool_has(const struct cuda_device *self, uint64_t address)
+{
+    return ranges_find(&self->pool.blocks, address);
+}
+
+void cuda_pool_close(struct cuda_device *self)
+{
+    while (self->pool.blocks.root) {
+        struct range *block = self->pool.blocks.root;
+        /* On the null stream: all work is done by now. */
+        (void)self->api.mem_free_async(block->start, NULL);
+        ranges_remove(&self->pool.blocks, block);
+        free(block);
+    }
+    if (self->pool.handle)
+        (void)self->api.mem_pool_destroy(self->pool.handle);
+    self->pool.handle = NULL;
+}

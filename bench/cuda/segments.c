@@ -1,0 +1,233 @@
+/* Driver allocations, cuMemAlloc and cuMemFree, charged as the simulated device charges them, so
+ * that both say the same of the same run.
+ *
+ * 1. From a page on, sizes are charged as whole pages; smaller ones share pages, and a page is
+ *    charged once, while one of them lies in it.
+ * 2. What the capacity forbids is refused without asking the driver. Whether a small one needs a
+ *    page of its own shows only when the driver has said where it lies: then it is freed again.
+ * 3. cuMemFree waits for all work on the card, whoever queued it. So the device is synchronised
+ *    first, and that time is counted as a wait, apart from what the call itself takes.
+ * 4. The addresses go to a file, if one was named. A file that is there is kept, and one with a
+ *    number behind its name is made: each of the passes of a run has addresses of its own. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "bench/cuda/state.h"
+
+#define RECORDS_MOST 10000
+
+void cuda_segment_add(struct cuda_device *self, struct cuda_segment *segment, uint64_t address,
+                      uint64_t end, uint64_t bytes, bool reserved)
+{
+    segment->range.start = address;
+    segment->range.end = end;
+    segment->bytes = bytes;
+    segment->reserved = reserved;
+    segment->ordinal = self->base.counters.segments_made++;
+    ranges_insert(&self->segments, &segment->range);
+}
+
+/* ---- the file of addresses ------------------------------------------------------------------ */
+
+static enum status record_failed(struct cuda_device *self)
+{
+    self->base.bad_input = true;
+    return cuda_misuse(self, "the addresses cannot be written to %s: %s", self->record_path,
+                       strerror(errno));
+}
+
+static enum status record_open(struct cuda_device *self)
+{
+    size_t length = strlen(self->record_path) + 16;
+    char *path = malloc(length);
+    if (!path)
+        return STATUS_HOST_MEMORY;
+    snprintf(path, length, "%s", self->record_path);
+    for (int i = 1; i < RECORDS_MOST && !(self->record = fopen(path, "wxe")) && errno == EEXIST;
+         i++)
+        snprintf(path, length, "%s.%d", self->record_path, i);
+    free(path);
+    if (!self->record)
+        return record_failed(self);
+    setvbuf(self->record, NULL, _IOLBF, BUFSIZ); /* so that each row tells whether it went well */
+    return fputs("ordinal,bytes,address\n", self->record) < 0 ? record_failed(self) : STATUS_OK;
+}
+
+static enum status record_row(struct cuda_device *self, uint64_t bytes, uint64_t address)
+{
+    if (!self->record_path)
+        return STATUS_OK;
+    enum status status = self->record ? STATUS_OK : record_open(self);
+    if (status == STATUS_OK && fprintf(self->record, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
+                                       self->recorded++, bytes, address) < 0)
+        status = record_failed(self);
+    return status;
+}
+
+/* ---- pages that small allocations share ----------------------------------------------------- */
+
+static struct cuda_small_page *page_of(const struct cuda_device *self, uint64_t address)
+{
+    return (struct cuda_small_page *)ranges_find(&self->small_pages, address);
+}
+
+/* The segment moves into the pages it lies in; returns the bytes of those that it is the first
+ * in, or UINT64_MAX: the host has no memory, nothing changed. */
+static uint64_t pages_enter(struct cuda_device *self, uint64_t address, uint64_t bytes)
+{
+    uint64_t first = size_round_down(address, self->page_bytes), new_bytes = 0;
+    for (uint64_t at = first; at < address + bytes; at += self->page_bytes) {
+        struct cuda_small_page *page = page_of(self, at);
+        if (!page && !(page = calloc(1, sizeof *page)))
+            return UINT64_MAX;
+        if (!page->segments++) {
+            page->range.start = at;
+            page->range.end = at + self->page_bytes;
+            ranges_insert(&self->small_pages, &page->range);
+            new_bytes += self->page_bytes;
+        }
+    }
+    return new_bytes;
+}
+
+/* Returns the bytes of the pages that nothing lies in any more. */
+static uint64_t pages_leave(struct cuda_device *self, uint64_t address, uint64_t bytes)
+{
+    uint64_t first = size_round_down(address, self->page_bytes), left_bytes = 0;
+    for (uint64_t at = first; at < address + bytes; at += self->page_bytes) {
+        struct cuda_small_page *page = page_of(self, at);
+        if (page && !--page->segments) {
+            ranges_remove(&self->small_pages, &page->range);
+            free(page);
+            left_bytes += self->page_bytes;
+        }
+    }
+    return left_bytes;
+}
+
+/* ---- allocation ----------------------------------------------------------------------------- */
+
+/* What the driver gave goes into all books, or back. */
+static enum status take(struct cuda_device *self, struct cuda_segment *segment, uint64_t address,
+                        uint64_t bytes, uint64_t begun_ns, uint64_t ended_ns)
+{
+    uint64_t charge_bytes = sim_ledger_units(&self->ledger, bytes);
+    uint64_t end = address + charge_bytes;
+    if (bytes < self->page_bytes) {
+        charge_bytes = pages_enter(self, address, bytes);
+        end = address + bytes;
+    }
+    if (charge_bytes == UINT64_MAX || charge_bytes > sim_ledger_free(&self->ledger)) {
+        bool host = charge_bytes == UINT64_MAX;
+        if (!host)
+            (void)pages_leave(self, address, bytes);
+        free(segment);
+        (void)cuda_worked(self, self->api.mem_free(address), "cuMemFree");
+        return host ? STATUS_HOST_MEMORY : cuda_refuse(self, DEVICE_CALL_alloc);
+    }
+    cuda_segment_add(self, segment, address, end, bytes, false);
+    sim_ledger_charge(&self->ledger, charge_bytes);
+    device_count(&self->base, DEVICE_CALL_alloc, bytes, ended_ns - begun_ns, 0, false);
+    cuda_show_memory(self);
+    return record_row(self, bytes, address);
+}
+
+enum status cuda_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t *address)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    if (bytes == 0)
+        return cuda_misuse(self, "a driver allocation of no bytes");
+    enum status status = cuda_ready(self);
+    if (status != STATUS_OK)
+        return status;
+    if (bytes >= self->page_bytes &&
+        sim_ledger_units(&self->ledger, bytes) > sim_ledger_free(&self->ledger))
+        return cuda_refuse(self, DEVICE_CALL_alloc);
+    struct cuda_segment *segment = calloc(1, sizeof *segment);
+    if (!segment)
+        return STATUS_HOST_MEMORY;
+    CUdeviceptr pointer;
+    uint64_t begun_ns = cuda_clock_ns();
+    CUresult result = self->api.mem_alloc(&pointer, bytes);
+    uint64_t ended_ns = cuda_clock_ns();
+    status = cuda_answer(self, result, "cuMemAlloc", bytes);
+    if (status != STATUS_OK) {
+        free(segment);
+        if (status == STATUS_REFUSED)
+            device_count(&self->base, DEVICE_CALL_alloc, 0, ended_ns - begun_ns, 0, true);
+        return status;
+    }
+    status = take(self, segment, pointer, bytes, begun_ns, ended_ns);
+    if (status == STATUS_OK)
+        *address = pointer;
+    return status;
+}
+
+/* ---- freeing -------------------------------------------------------------------------------- */
+
+/* Why an address cannot be freed. */
+static enum status free_misuse(struct cuda_device *self, uint64_t address)
+{
+    const struct cuda_segment *segment =
+        (struct cuda_segment *)ranges_find(&self->segments, address);
+    if (!segment)
+        return cuda_misuse(self,
+                           "a free of %" PRIu64 ", where no segment lies: it was freed before, or "
+                           "never allocated",
+                           address);
+    return cuda_misuse(self, "a free of %" PRIu64 ", which %s of segment %" PRIu64, address,
+                       segment->reserved ? "lies in the reserved range" : "is not the start",
+                       segment->ordinal);
+}
+
+enum status cuda_segment_free(struct backing *backing, uint64_t address)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    struct cuda_segment *segment = (struct cuda_segment *)ranges_find(&self->segments, address);
+    if (!segment || segment->reserved || segment->range.start != address)
+        return free_misuse(self, address);
+    uint64_t waited_ns = cuda_stream_sync(self, CUDA_ALL_STREAMS);
+    enum status status = cuda_ready(self);
+    if (status != STATUS_OK)
+        return status;
+    uint64_t bytes = segment->bytes, begun_ns = cuda_clock_ns();
+    CUresult result = self->api.mem_free(address);
+    uint64_t ended_ns = cuda_clock_ns();
+    if (!cuda_worked(self, result, "cuMemFree"))
+        return STATUS_INVALID;
+    uint64_t back_bytes = bytes < self->page_bytes ? pages_leave(self, address, bytes)
+                                                   : segment->range.end - segment->range.start;
+    if (!sim_hazards_forget(&self->hazards, address, segment->range.end))
+        self->out_of_host_memory = true;
+    ranges_remove(&self->segments, &segment->range);
+    free(segment);
+    device_count(&self->base, DEVICE_CALL_free, bytes, ended_ns - begun_ns, waited_ns, false);
+    sim_ledger_give_back(&self->ledger, back_bytes, 0);
+    cuda_pool_charge(self);
+    cuda_show_memory(self);
+    return STATUS_OK;
+}
+
+void cuda_segments_close(struct cuda_device *self)
+{
+    while (self->segments.root) {
+        struct cuda_segment *segment = (struct cuda_segment *)self->segments.root;
+        if (segment->reserved)
+            (void)self->api.mem_address_free(segment->range.start, segment->bytes);
+        else
+            (void)self->api.mem_free(segment->range.start);
+        ranges_remove(&self->segments, &segment->range);
+        free(segment);
+    }
+    while (self->small_pages.root) {
+        struct range *page = self->small_pages.root;
+        ranges_remove(&self->small_pages, page);
+        free(page);
+    }
+    if (self->record)
+        fclose(self->record);
+    free(self->record_path);
+}

@@ -1,0 +1,201 @@
+/* The real card, from the inside: its parts, and what they call of each other. */
+#ifndef BENCH_CUDA_STATE_H
+#define BENCH_CUDA_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "bench/cuda/api.h"
+#include "bench/cuda/kernels.h"
+#include "bench/cuda/marks.h"
+#include "bench/cuda/schedule.h"
+#include "bench/cuda/streams.h"
+#include "sim/device.h"
+#include "sim/sim_device/hazards.h"
+#include "sim/sim_device/ledger.h"
+#include "sim/sim_device/ranges.h"
+
+/* A driver allocation or a reserved range; for the pool one that no address lies in. */
+struct cuda_segment {
+    struct range range; /* to the end of the last page, of a small one to its own end */
+    uint64_t ordinal;
+    uint64_t bytes; /* as asked for */
+    bool reserved;
+    uint64_t mapped_bytes; /* of a reserved range */
+};
+
+/* A page that holds driver allocations below the page size. */
+struct cuda_small_page {
+    struct range range;
+    uint64_t segments;
+};
+
+/* Physical memory made by create. `address` is a number of its own, never used again, by which
+ * uses are kept: by the memory and not by where it is mapped. */
+struct cuda_physical {
+    struct range handle; /* start is the handle that policies know */
+    CUmemGenericAllocationHandle driver_handle;
+    uint64_t bytes, address;
+    uint32_t mappings;
+    bool destroyed; /* given up, but still mapped */
+};
+
+struct cuda_mapping {
+    struct range range;
+    uint64_t number; /* from 1, never used again */
+    struct cuda_physical *physical;
+};
+
+/* Memory held outside of the pool, in pieces so that it can grow and shrink: with virtual memory
+ * physical memory that is mapped nowhere, which is made and given up without waiting. */
+struct cuda_outside {
+    struct cuda_outside *older;
+    CUmemGenericAllocationHandle driver_handle;
+    CUdeviceptr address; /* without virtual memory; 0: none */
+    uint64_t bytes;
+};
+
+struct cuda_pool {
+    CUmemoryPool handle; /* NULL: not opened */
+    struct ranges blocks;
+    uint64_t ordinal;
+    uint64_t charged_bytes; /* of the ledger */
+};
+
+struct cuda_device {
+    struct device base;
+    struct backing backing;
+    struct backing_ops backing_ops; /* without what this card has not */
+    struct cuda_api api;
+    CUdevice card;
+    CUcontext context, context_before; /* NULL: not retained */
+    struct sim_ledger ledger;
+    uint64_t page_bytes;
+    bool capacity_given;
+    uint64_t card_others_bytes; /* held by others when it was opened; see card_bytes */
+    struct ranges segments, small_pages, physicals, mappings;
+    struct sim_hazards hazards;
+    struct kernels *kernels;
+    struct cuda_streams streams;
+    struct cuda_marks marks;
+    struct cuda_schedule schedule;
+    struct cuda_pool pool;
+    struct cuda_outside *outside; /* newest first */
+    uint64_t opened_ns;
+    uint64_t program_waited_ns; /* in the program's own waits */
+    uint64_t next_handle, next_mapping, next_physical_address;
+    char *record_path;
+    FILE *record; /* of segments' addresses; NULL: none yet */
+    uint64_t recorded;
+    bool out_of_host_memory;
+    bool trusts_policy; /* it orders streams itself: uses need not be kept */
+    char problem[512];
+};
+
+static inline struct cuda_device *cuda_of(struct device *device)
+{
+    return (struct cuda_device *)device;
+}
+
+static inline struct cuda_device *cuda_of_backing(struct backing *backing)
+{
+    return (struct cuda_device *)((char *)backing - offsetof(struct cuda_device, backing));
+}
+
+static inline uint64_t cuda_clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Nanoseconds since open. */
+static inline uint64_t cuda_now(const struct cuda_device *self)
+{
+    return cuda_clock_ns() - self->opened_ns;
+}
+
+/* errors.c */
+
+/* Writes the sentence for an INVALID and returns that. */
+enum status cuda_misuse(struct cuda_device *self, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* What the driver answered. OK, or REFUSED where memory was what it lacked; else the device has
+ * failed, for good: INVALID with a sentence. `bytes` 0: the call has no size. */
+enum status cuda_answer(struct cuda_device *self, CUresult result, const char *call,
+                        uint64_t bytes);
+/* The same for calls that no lack of memory may stop. False: the device has failed. */
+bool cuda_worked(struct cuda_device *self, CUresult result, const char *call);
+/* OK while the device can be asked for anything. */
+enum status cuda_ready(struct cuda_device *self);
+
+/* Counts a call that began at `begun_ns` of the host's clock and is over now. */
+static inline void cuda_count(struct cuda_device *self, enum device_call call, uint64_t bytes,
+                              uint64_t begun_ns, uint64_t waited_ns, bool refused)
+{
+    uint64_t ns = cuda_clock_ns() - begun_ns;
+    device_count(&self->base, call, refused ? 0 : bytes, ns, waited_ns, refused);
+}
+
+/* A call that the capacity forbids: counted as the driver's refusal would be, which was not asked. */
+static inline enum status cuda_refuse(struct cuda_device *self, enum device_call call)
+{
+    device_count(&self->base, call, 0, 0, 0, true);
+    return STATUS_REFUSED;
+}
+
+/* The ledger's figures go into the counters. */
+void cuda_show_memory(struct cuda_device *self);
+
+/* cuda_device.c */
+extern const struct device_ops cuda_device_ops;
+extern const struct backing_ops cuda_backing_ops;
+
+/* open.c: in any state, half open too. */
+void cuda_close(struct device *device);
+
+/* segments.c */
+enum status cuda_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t *address);
+enum status cuda_segment_free(struct backing *backing, uint64_t address);
+/* A new segment in the tree, with the next ordinal. */
+void cuda_segment_add(struct cuda_device *self, struct cuda_segment *segment, uint64_t address,
+                      uint64_t end, uint64_t bytes, bool reserved);
+void cuda_segments_close(struct cuda_device *self);
+
+/* outside.c */
+enum status cuda_outside(struct device *device, uint64_t bytes);
+void cuda_outside_close(struct cuda_device *self);
+
+/* virtual_memory.c */
+enum status cuda_reserve(struct backing *backing, uint64_t bytes, uint64_t *address);
+enum status cuda_release(struct backing *backing, uint64_t address);
+enum status cuda_create(struct backing *backing, uint64_t bytes, backing_handle *handle);
+enum status cuda_destroy(struct backing *backing, backing_handle handle);
+enum status cuda_map(struct backing *backing, uint64_t address, backing_handle handle);
+enum status cuda_access(struct backing *backing, uint64_t address, uint64_t bytes);
+enum status cuda_unmap(struct backing *backing, uint64_t address, uint64_t bytes);
+CUmemAllocationProp cuda_memory_kind(const struct cuda_device *self);
+void cuda_virtual_memory_close(struct cuda_device *self);
+
+/* pool.c */
+enum status cuda_pool_open(struct backing *backing, const struct backing_pool *settings);
+enum status cuda_pool_alloc(struct backing *backing, uint64_t bytes, uint32_t stream,
+                            uint64_t *address);
+enum status cuda_pool_free(struct backing *backing, uint64_t address, uint32_t stream);
+enum status cuda_pool_trim(struct backing *backing, uint64_t keep_bytes);
+void cuda_pool_memory(struct backing *backing, uint64_t *used_bytes, uint64_t *reserved_bytes);
+/* What the pool holds may have changed: the ledger is told. */
+void cuda_pool_charge(struct cuda_device *self);
+bool cuda_pool_has(const struct cuda_device *self, uint64_t address);
+void cuda_pool_close(struct cuda_device *self);
+
+/* uses.c */
+void cuda_used(struct device *device, uint64_t address, uint64_t bytes, uint32_t stream,
+               uint64_t event);
+uint64_t cuda_handed_out(struct device *device, uint64_t address, uint64_t bytes, uint32_t stream,
+                         bool order, uint64_t event);
+
+#endif

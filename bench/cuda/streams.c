@@ -1,0 +1,351 @@
+#include "bench/cuda/streams.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/cuda/state.h"
+
+#define EVENTS_AT_OPEN 64u
+/* From so many fences in a queue on, those that are done are looked for at each new one. */
+#define FENCES_MANY 512u
+/* How many events of the program there are at least before any is forgotten. */
+#define PROGRAM_EVENTS_LEAST 1024u
+
+struct program_event {
+    struct range range; /* start is the event's number */
+    uint64_t sequence;
+    uint32_t stream;
+};
+
+/* ---- the store of events -------------------------------------------------------------------- */
+
+static bool events_make(struct cuda_device *device, struct cuda_event_store *store, uint32_t count)
+{
+    if (store->made + count > store->room) {
+        uint32_t room =
+            2 * store->room > store->made + count ? 2 * store->room : store->made + count;
+        CUevent *grown = realloc(store->events, room * sizeof *grown);
+        if (!grown) {
+            device->out_of_host_memory = true;
+            return false;
+        }
+        store->events = grown;
+        store->room = room;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        CUresult result = device->api.event_create(&store->events[store->count], store->flags);
+        if (!cuda_worked(device, result, "cuEventCreate"))
+            return false;
+        store->count++;
+        store->made++;
+    }
+    return true;
+}
+
+bool cuda_events_open(struct cuda_device *device, struct cuda_event_store *store, unsigned flags,
+                      uint32_t count)
+{
+    *store = (struct cuda_event_store){.flags = flags};
+    return events_make(device, store, count);
+}
+
+void cuda_events_close(struct cuda_device *device, struct cuda_event_store *store)
+{
+    for (uint32_t i = 0; i < store->count; i++)
+        (void)device->api.event_destroy(store->events[i]);
+    free(store->events);
+    *store = (struct cuda_event_store){0};
+}
+
+CUevent cuda_events_take(struct cuda_device *device, struct cuda_event_store *store)
+{
+    if (!store->count && !events_make(device, store, store->made ? store->made : 1))
+        return NULL;
+    return store->events[--store->count];
+}
+
+void cuda_events_give(struct cuda_event_store *store, CUevent event)
+{
+    store->events[store->count++] = event;
+}
+
+/* ---- streams -------------------------------------------------------------------------------- */
+
+bool cuda_streams_open(struct cuda_device *device)
+{
+    struct cuda_streams *self = &device->streams;
+    *self = (struct cuda_streams){.program_events_bound = PROGRAM_EVENTS_LEAST};
+    return cuda_events_open(device, &self->events, CU_EVENT_DISABLE_TIMING, EVENTS_AT_OPEN);
+}
+
+/* The stream is known to be done up to there: its fences so far give their events back. */
+static void stream_learn(struct cuda_streams *self, struct cuda_stream *stream, uint64_t sequence)
+{
+    if (sequence > stream->known)
+        stream->known = sequence;
+    while (stream->fence_count && stream->fences[stream->fence_first].sequence <= stream->known) {
+        cuda_events_give(&self->events, stream->fences[stream->fence_first].event);
+        stream->fence_first++;
+        stream->fence_count--;
+    }
+}
+
+void cuda_streams_close(struct cuda_device *device)
+{
+    struct cuda_streams *self = &device->streams;
+    for (uint32_t i = 0; i < self->count; i++) {
+        struct cuda_stream *stream = &self->streams[i];
+        stream_learn(self, stream, UINT64_MAX);
+        if (stream->handle)
+            (void)device->api.stream_destroy(stream->handle);
+        free(stream->fences);
+        free(stream->after);
+    }
+    free(self->streams);
+    while (self->program_events.root) {
+        struct range *range = self->program_events.root;
+        ranges_remove(&self->program_events, range);
+        free(range);
+    }
+    cuda_events_close(device, &self->events);
+    *self = (struct cuda_streams){0};
+}
+
+/* Makes an array hold at least `count` elements, the new ones zero. */
+static bool widen(void **array, uint32_t *have, uint32_t count, size_t size)
+{
+    if (*have >= count)
+        return true;
+    char *grown = realloc(*array, count * size);
+    if (!grown)
+        return false;
+    memset(grown + *have * size, 0, (count - *have) * size);
+    *array = grown;
+    *have = count;
+    return true;
+}
+
+struct cuda_stream *cuda_stream(struct cuda_device *device, uint32_t ordinal)
+{
+    struct cuda_streams *self = &device->streams;
+    if (ordinal < self->count && self->streams[ordinal].handle)
+        return &self->streams[ordinal];
+    if (device->base.failed)
+        return NULL;
+    if (ordinal >= CUDA_STREAMS_MOST) {
+        device->base.failed = true;
+        (void)cuda_misuse(device,
+                          "stream %u was named, and there are at most %u here; streams are "
+                          "numbered from 0 without gaps",
+                          ordinal, CUDA_STREAMS_MOST);
+        return NULL;
+    }
+    void *streams = self->streams;
+    bool grown = widen(&streams, &self->count, ordinal + 1, sizeof *self->streams);
+    self->streams = streams;
+    if (!grown) {
+        device->out_of_host_memory = true;
+        return NULL;
+    }
+    struct cuda_stream *stream = &self->streams[ordinal];
+    CUresult result = device->api.stream_create(&stream->handle, CU_STREAM_NON_BLOCKING);
+    if (cuda_worked(device, result, "cuStreamCreate"))
+        return stream;
+    stream->handle = NULL;
+    return NULL;
+}
+
+/* ---- fences --------------------------------------------------------------------------------- */
+
+/* Makes room for one more: at the front, where as many are gone as are left, else by growing. */
+static bool fences_room(struct cuda_stream *stream)
+{
+    if (stream->fence_first + stream->fence_count < stream->fence_room)
+        return true;
+    if (stream->fence_first && stream->fence_first >= stream->fence_count) {
+        if (stream->fence_count)
+            memcpy(stream->fences, stream->fences + stream->fence_first,
+                   stream->fence_count * sizeof *stream->fences);
+        stream->fence_first = 0;
+        return true;
+    }
+    uint32_t room = stream->fence_room ? 2 * stream->fence_room : 16;
+    struct cuda_fence *grown = realloc(stream->fences, room * sizeof *grown);
+    if (!grown)
+        return false;
+    stream->fences = grown;
+    stream->fence_room = room;
+    return true;
+}
+
+/* Whether the event's work is done; an error counts as done, since nothing is left to wait for. */
+static bool event_done(struct cuda_device *device, CUevent event)
+{
+    CUresult result = device->api.event_query(event);
+    if (result == CUDA_ERROR_NOT_READY)
+        return false;
+    (void)cuda_worked(device, result, "cuEventQuery");
+    return true;
+}
+
+/* The oldest fence that lies at or behind the point, or NULL. */
+static struct cuda_fence *fence_for(struct cuda_stream *stream, uint64_t sequence)
+{
+    uint32_t low = stream->fence_first, high = stream->fence_first + stream->fence_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (stream->fences[middle].sequence < sequence)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < stream->fence_first + stream->fence_count ? &stream->fences[low] : NULL;
+}
+
+uint64_t cuda_stream_fence(struct cuda_device *device, uint32_t ordinal)
+{
+    struct cuda_stream *stream = cuda_stream(device, ordinal);
+    if (!stream || device->base.failed)
+        return 0;
+    uint64_t sequence = stream->sequence;
+    if (sequence <= stream->known || fence_for(stream, sequence))
+        return sequence;
+    while (stream->fence_count >= FENCES_MANY &&
+           event_done(device, stream->fences[stream->fence_first].event))
+        stream_learn(&device->streams, stream, stream->fences[stream->fence_first].sequence);
+    CUevent event = fences_room(stream) ? cuda_events_take(device, &device->streams.events) : NULL;
+    if (!event) {
+        device->out_of_host_memory = device->out_of_host_memory || !device->base.failed;
+        return sequence;
+    }
+    stream->fences[stream->fence_first + stream->fence_count++] =
+        (struct cuda_fence){.sequence = sequence, .event = event};
+    (void)cuda_worked(device, device->api.event_record(event, stream->handle), "cuEventRecord");
+    return sequence;
+}
+
+bool cuda_stream_done(struct cuda_device *device, uint32_t ordinal, uint64_t sequence)
+{
+    struct cuda_streams *self = &device->streams;
+    if (ordinal >= self->count || sequence <= self->streams[ordinal].known || device->base.failed)
+        return true;
+    struct cuda_stream *stream = &self->streams[ordinal];
+    const struct cuda_fence *fence = fence_for(stream, sequence);
+    if (!fence)
+        return false; /* none was recorded there: only a synchronisation tells */
+    if (!event_done(device, fence->event))
+        return false;
+    stream_learn(self, stream, fence->sequence);
+    return true;
+}
+
+void cuda_stream_await(struct cuda_device *device, uint32_t ordinal, uint64_t sequence)
+{
+    struct cuda_streams *self = &device->streams;
+    if (ordinal >= self->count || sequence <= self->streams[ordinal].known || device->base.failed)
+        return;
+    struct cuda_stream *stream = &self->streams[ordinal];
+    const struct cuda_fence *fence = fence_for(stream, sequence);
+    if (!fence) {
+        (void)cuda_stream_sync(device, ordinal);
+        return;
+    }
+    if (cuda_worked(device, device->api.event_synchronize(fence->event), "cuEventSynchronize"))
+        stream_learn(self, stream, fence->sequence);
+}
+
+void cuda_stream_order(struct cuda_device *device, uint32_t earlier, uint64_t sequence,
+                       uint32_t later)
+{
+    struct cuda_streams *self = &device->streams;
+    if (earlier == later || earlier >= self->count || sequence <= self->streams[earlier].known)
+        return;
+    struct cuda_stream *stream = cuda_stream(device, later); /* may move the array */
+    if (!stream || device->base.failed)
+        return;
+    if (earlier < stream->after_count && sequence <= stream->after[earlier])
+        return;
+    const struct cuda_fence *fence = fence_for(&self->streams[earlier], sequence);
+    void *after = stream->after;
+    if (!fence || !widen(&after, &stream->after_count, earlier + 1, sizeof *stream->after)) {
+        (void)cuda_stream_sync(device, earlier);
+        return;
+    }
+    stream->after = after;
+    CUresult result = device->api.stream_wait_event(stream->handle, fence->event, 0);
+    if (!cuda_worked(device, result, "cuStreamWaitEvent"))
+        return;
+    stream->after[earlier] = fence->sequence;
+    stream->sequence++; /* the wait is work: what comes after it needs a fence of its own */
+}
+
+uint64_t cuda_stream_sync(struct cuda_device *device, uint32_t ordinal)
+{
+    struct cuda_streams *self = &device->streams;
+    bool all = ordinal == CUDA_ALL_STREAMS, pending = false;
+    uint32_t first = all ? 0 : ordinal, end = all ? self->count : ordinal + 1;
+    if (end > self->count || device->base.failed)
+        return 0;
+    for (uint32_t i = first; i < end; i++)
+        pending = pending || self->streams[i].sequence > self->streams[i].known;
+    if (!pending)
+        return 0;
+    uint64_t begun_ns = cuda_clock_ns();
+    CUresult result = all ? device->api.ctx_synchronize()
+                          : device->api.stream_synchronize(self->streams[ordinal].handle);
+    uint64_t waited_ns = cuda_clock_ns() - begun_ns;
+    if (!cuda_worked(device, result, all ? "cuCtxSynchronize" : "cuStreamSynchronize"))
+        return waited_ns;
+    for (uint32_t i = first; i < end; i++)
+        stream_learn(self, &self->streams[i], self->streams[i].sequence);
+    return waited_ns;
+}
+
+/* ---- the program's events ------------------------------------------------------------------- */
+
+/* Forgets the events that are known to be past: they order nothing any more. */
+static void program_events_bound(struct cuda_streams *self)
+{
+    if (self->program_events.count < self->program_events_bound)
+        return;
+    struct range *range = ranges_from(&self->program_events, 0);
+    while (range) {
+        struct program_event *event = (struct program_event *)range;
+        range = ranges_from(&self->program_events, range->end);
+        if (event->sequence <= self->streams[event->stream].known) {
+            ranges_remove(&self->program_events, &event->range);
+            free(event);
+        }
+    }
+    self->program_events_bound = PROGRAM_EVENTS_LEAST + 2 * self->program_events.count;
+}
+
+void cuda_stream_event_record(struct cuda_device *device, uint64_t number, uint32_t ordinal)
+{
+    struct cuda_streams *self = &device->streams;
+    if (!cuda_stream(device, ordinal) || number == UINT64_MAX)
+        return;
+    struct program_event *event =
+        (struct program_event *)ranges_find(&self->program_events, number);
+    if (!event) {
+        program_events_bound(self);
+        event = calloc(1, sizeof *event);
+        if (!event) {
+            device->out_of_host_memory = true;
+            return;
+        }
+        event->range.start = number;
+        event->range.end = number + 1;
+        ranges_insert(&self->program_events, &event->range);
+    }
+    event->stream = ordinal;
+    event->sequence = cuda_stream_fence(device, ordinal);
+}
+
+void cuda_stream_event_wait(struct cuda_device *device, uint32_t ordinal, uint64_t number)
+{
+    const struct program_event *event =
+        (struct program_event *)ranges_find(&device->streams.program_events, number);
+    if (event)
+        cuda_stream_order(device, event->stream, event->sequence, ordinal);
+}

@@ -1,0 +1,277 @@
+/* Virtual memory: reserved ranges, physical memory, and mappings of one into the other.
+ *
+ * 1. Handles are numbers of this device's own, never used again.
+ * 2. Misuse that the books show is refused with a sentence before the driver is asked. That
+ *    pages are not unmapped under pending work is the policy's affair: the simulated device
+ *    checks it, and the driver does not wait (unlike cuMemFree). */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "bench/cuda/state.h"
+
+CUmemAllocationProp cuda_memory_kind(const struct cuda_device *self)
+{
+    return (CUmemAllocationProp){
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = self->card},
+    };
+}
+
+/* A multiple of the page, above 0, and the device can be asked. */
+static enum status check_bytes(struct cuda_device *self, const char *what, uint64_t bytes)
+{
+    if (bytes == 0 || bytes % self->page_bytes)
+        return cuda_misuse(self,
+                           "%s of %" PRIu64 " bytes, which is no multiple of the page of %" PRIu64,
+                           what, bytes, self->page_bytes);
+    return cuda_ready(self);
+}
+
+enum status cuda_reserve(struct backing *backing, uint64_t bytes, uint64_t *address)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    enum status status = check_bytes(self, "a reservation", bytes);
+    if (status != STATUS_OK)
+        return status;
+    struct cuda_segment *segment = calloc(1, sizeof *segment);
+    if (!segment)
+        return STATUS_HOST_MEMORY;
+    CUdeviceptr pointer;
+    uint64_t begun_ns = cuda_clock_ns();
+    CUresult result = self->api.mem_address_reserve(&pointer, bytes, 0, 0, 0);
+    status = cuda_answer(self, result, "cuMemAddressReserve", bytes);
+    if (status != STATUS_INVALID)
+        cuda_count(self, DEVICE_CALL_reserve, bytes, begun_ns, 0, status == STATUS_REFUSED);
+    if (status != STATUS_OK) {
+        free(segment);
+        return status;
+    }
+    cuda_segment_add(self, segment, pointer, pointer + bytes, bytes, true);
+    *address = pointer;
+    return STATUS_OK;
+}
+
+enum status cuda_release(struct backing *backing, uint64_t address)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    struct cuda_segment *range = (struct cuda_segment *)ranges_find(&self->segments, address);
+    if (!range || !range->reserved || range->range.start != address)
+        return cuda_misuse(self, "a release of %" PRIu64 ", where no reserved range starts",
+                           address);
+    if (range->mapped_bytes)
+        return cuda_misuse(self,
+                           "a release of the range at %" PRIu64 " while %" PRIu64
+                           " bytes of it are mapped; unmap them first",
+                           address, range->mapped_bytes);
+    enum status status = cuda_ready(self);
+    if (status != STATUS_OK)
+        return status;
+    uint64_t begun_ns = cuda_clock_ns();
+    if (!cuda_worked(self, self->api.mem_address_free(address, range->bytes), "cuMemAddressFree"))
+        return STATUS_INVALID;
+    cuda_count(self, DEVICE_CALL_release, range->bytes, begun_ns, 0, false);
+    ranges_remove(&self->segments, &range->range);
+    free(range);
+    return STATUS_OK;
+}
+
+enum status cuda_create(struct backing *backing, uint64_t bytes, backing_handle *handle)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    enum status status = check_bytes(self, "physical memory", bytes);
+    if (status != STATUS_OK)
+        return status;
+    if (bytes > sim_ledger_free(&self->ledger))
+        return cuda_refuse(self, DEVICE_CALL_create);
+    struct cuda_physical *physical = calloc(1, sizeof *physical);
+    if (!physical)
+        return STATUS_HOST_MEMORY;
+    const CUmemAllocationProp kind = cuda_memory_kind(self);
+    uint64_t begun_ns = cuda_clock_ns();
+    CUresult result = self->api.mem_create(&physical->driver_handle, bytes, &kind, 0);
+    status = cuda_answer(self, result, "cuMemCreate", bytes);
+    if (status != STATUS_INVALID)
+        cuda_count(self, DEVICE_CALL_create, bytes, begun_ns, 0, status == STATUS_REFUSED);
+    if (status != STATUS_OK) {
+        free(physical);
+        return status;
+    }
+    physical->handle.start = ++self->next_handle;
+    physical->handle.end = physical->handle.start + 1;
+    physical->bytes = bytes;
+    physical->address = self->next_physical_address;
+    self->next_physical_address += bytes;
+    ranges_insert(&self->physicals, &physical->handle);
+    sim_ledger_charge(&self->ledger, bytes);
+    cuda_show_memory(self);
+    *handle = physical->handle.start;
+    return STATUS_OK;
+}
+
+/* Memory that is given up and mapped nowhere is the card's again. */
+static void physical_settle(struct cuda_device *self, struct cuda_physical *physical)
+{
+    if (!physical->destroyed || physical->mappings)
+        return;
+    if (!sim_hazards_forget(&self->hazards, physical->address, physical->address + physical->bytes))
+        self->out_of_host_memory = true;
+    sim_ledger_give_back(&self->ledger, physical->bytes, 0);
+    cuda_show_memory(self);
+    ranges_remove(&self->physicals, &physical->handle);
+    free(physical);
+}
+
+/* The piece that a handle names, unless it was given up. */
+static struct cuda_physical *physical_find(const struct cuda_device *self, backing_handle handle)
+{
+    struct cuda_physical *physical = (struct cuda_physical *)ranges_find(&self->physicals, handle);
+    return physical && !physical->destroyed ? physical : NULL;
+}
+
+enum status cuda_destroy(struct backing *backing, backing_handle handle)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    struct cuda_physical *physical = physical_find(self, handle);
+    if (!physical)
+        return cuda_misuse(self,
+                           "physical memory %" PRIu64 " is given up, but it was given up before, "
+                           "or never made",
+                           handle);
+    enum status status = cuda_ready(self);
+    if (status != STATUS_OK)
+        return status;
+    uint64_t begun_ns = cuda_clock_ns();
+    if (!cuda_worked(self, self->api.mem_release(physical->driver_handle), "cuMemRelease"))
+        return STATUS_INVALID;
+    cuda_count(self, DEVICE_CALL_destroy, physical->bytes, begun_ns, 0, false);
+    physical->destroyed = true;
+    physical_settle(self, physical);
+    return STATUS_OK;
+}
+
+/* What speaks against mapping the piece there; OK: nothing. */
+static enum status check_map(struct cuda_device *self, uint64_t address,
+                             const struct cuda_physical *physical, const struct cuda_segment *range)
+{
+    if (!range || !range->reserved || physical->bytes > range->range.end - address)
+        return cuda_misuse(
+            self, "a map of %" PRIu64 " bytes at %" PRIu64 ", which do not lie in a reserved range",
+            physical->bytes, address);
+    if (ranges_overlap(&self->mappings, address, address + physical->bytes))
+        return cuda_misuse(self,
+                           "a map of %" PRIu64 " bytes at %" PRIu64 ", where something is mapped",
+                           physical->bytes, address);
+    return cuda_ready(self);
+}
+
+enum status cuda_map(struct backing *backing, uint64_t address, backing_handle handle)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    struct cuda_physical *physical = physical_find(self, handle);
+    if (!physical)
+        return cuda_misuse(
+            self, "a map of physical memory %" PRIu64 ", which was given up before, or never made",
+            handle);
+    struct cuda_segment *range = (struct cuda_segment *)ranges_find(&self->segments, address);
+    enum status status = check_map(self, address, physical, range);
+    if (status != STATUS_OK)
+        return status;
+    struct cuda_mapping *mapping = calloc(1, sizeof *mapping);
+    if (!mapping)
+        return STATUS_HOST_MEMORY;
+    uint64_t bytes = physical->bytes, begun_ns = cuda_clock_ns();
+    CUresult result = self->api.mem_map(address, bytes, 0, physical->driver_handle, 0);
+    status = cuda_answer(self, result, "cuMemMap", bytes);
+    if (status != STATUS_INVALID)
+        cuda_count(self, DEVICE_CALL_map, bytes, begun_ns, 0, status == STATUS_REFUSED);
+    if (status != STATUS_OK) {
+        free(mapping);
+        return status;
+    }
+    mapping->range.start = address;
+    mapping->range.end = address + bytes;
+    mapping->number = ++self->next_mapping;
+    mapping->physical = physical;
+    ranges_insert(&self->mappings, &mapping->range);
+    physical->mappings++;
+    range->mapped_bytes += bytes;
+    return STATUS_OK;
+}
+
+/* Checks that whole mappings fill the range. */
+static enum status check_run(struct cuda_device *self, const char *what, uint64_t address,
+                             uint64_t bytes)
+{
+    enum status status = check_bytes(self, what, bytes);
+    if (status != STATUS_OK)
+        return status;
+    for (uint64_t at = address; at < address + bytes;) {
+        const struct range *mapping = ranges_find(&self->mappings, at);
+        if (!mapping || mapping->start < at || mapping->end > address + bytes)
+            return cuda_misuse(self,
+                               "%s from %" PRIu64 " to %" PRIu64
+                               ", which whole mappings do not fill at %" PRIu64,
+                               what, address, address + bytes, at);
+        at = mapping->end;
+    }
+    return STATUS_OK;
+}
+
+enum status cuda_access(struct backing *backing, uint64_t address, uint64_t bytes)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    enum status status = check_run(self, "an access", address, bytes);
+    if (status != STATUS_OK)
+        return status;
+    const CUmemAccessDesc access = {
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = self->card},
+        .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+    };
+    uint64_t begun_ns = cuda_clock_ns();
+    CUresult result = self->api.mem_set_access(address, bytes, &access, 1);
+    status = cuda_answer(self, result, "cuMemSetAccess", bytes);
+    if (status != STATUS_INVALID)
+        cuda_count(self, DEVICE_CALL_access, bytes, begun_ns, 0, status == STATUS_REFUSED);
+    return status;
+}
+
+enum status cuda_unmap(struct backing *backing, uint64_t address, uint64_t bytes)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    enum status status = check_run(self, "an unmap", address, bytes);
+    if (status != STATUS_OK)
+        return status;
+    uint64_t begun_ns = cuda_clock_ns();
+    if (!cuda_worked(self, self->api.mem_unmap(address, bytes), "cuMemUnmap"))
+        return STATUS_INVALID;
+    cuda_count(self, DEVICE_CALL_unmap, bytes, begun_ns, 0, false);
+    for (uint64_t at = address; at < address + bytes;) {
+        struct cuda_mapping *mapping = (struct cuda_mapping *)ranges_find(&self->mappings, at);
+        struct cuda_segment *range = (struct cuda_segment *)ranges_find(&self->segments, at);
+        struct cuda_physical *physical = mapping->physical;
+        range->mapped_bytes -= physical->bytes;
+        at = mapping->range.end;
+        ranges_remove(&self->mappings, &mapping->range);
+        free(mapping);
+        physical->mappings--;
+        physical_settle(self, physical);
+    }
+    return STATUS_OK;
+}
+
+void cuda_virtual_memory_close(struct cuda_device *self)
+{
+    while (self->mappings.root) {
+        struct range *mapping = self->mappings.root;
+        (void)self->api.mem_unmap(mapping->start, mapping->end - mapping->start);
+        ranges_remove(&self->mappings, mapping);
+        free(mapping);
+    }
+    while (self->physicals.root) {
+        struct cuda_physical *physical = (struct cuda_physical *)self->physicals.root;
+        if (!physical->destroyed)
+            (void)self->api.mem_release(physical->driver_handle);
+        ranges_remove(&self->physicals, &physical->handle);
+        free(physical);
+    }
+}
