@@ -72,7 +72,7 @@ struct device;
 #define DEVICE_WORKS(X)                                                                            \
     X(matmul, "out (m x n) = in[0] (m x k) * in[1] (k x n)")                                       \
     X(elementwise, "out = f(in...), as long as the shortest of them")                              \
-    X(reduce, "out = sums over rows of in[0] (m x n)")                                             \
+    X(reduce, "out (n) = sums over the m rows of in[0] (m x n)")                                   \
     X(gather, "out (m rows of n) = rows of the table in[0] named by in[1]")                        \
     X(scatter_add, "rows of the table out named by in[1] += in[0] (m rows of n)")                  \
     X(copy, "out = in[0]")                                                                         \

@@ -75,7 +75,7 @@ static enum status open_version(struct blas *self, const char *name, struct erro
 {
     self->library = load(name);
     if (!self->library)
-        return error_set(error, STATUS_MISSING, "%s is not found", name);
+        return error_set(error, STATUS_MISSING, "%s", dlerror());
 #define X(field, function, type)                                                                   \
     if (!find(self->library, #function, &self->field))                                             \
         return error_set(error, STATUS_MISSING, "%s has no function %s", name, #function);
@@ -94,9 +94,11 @@ static enum status open_version(struct blas *self, const char *name, struct erro
     count_held(self, before);
     int version = 0;
     self->get_version(self->handle, &version);
-    /* 110401 and 130002 are 11.4.1 and 13.0.2. */
-    snprintf(self->name, sizeof self->name, "cuBLAS %d.%d.%d (%s)", version / 10000,
-             version / 100 % 100, version % 100, name);
+    /* 11401 is 11.4.1; from version 12 on 130002 is 13.0.2. */
+    int major = version < 100000 ? version / 1000 : version / 10000;
+    int minor = version < 100000 ? version / 100 % 10 : version / 100 % 100;
+    snprintf(self->name, sizeof self->name, "cuBLAS %d.%d.%d (%s)", major, minor, version % 100,
+             name);
     return STATUS_OK;
 }
 

@@ -52,6 +52,33 @@ static void fill_writes_the_pattern_and_nothing_else(struct card *card)
     }
 }
 
+/* How fast the arena is filled and verified; larger than the card's cache. */
+static void print_speed(struct card *card)
+{
+    enum { TIMES = 20 };
+    const struct cuda_api *api = &card->api;
+    CUevent event[3];
+    float milliseconds[2] = {0};
+    for (int i = 0; i < 3; i++)
+        card_did(card, api->event_create(&event[i], CU_EVENT_DEFAULT), "cuEventCreate");
+    card_did(card, api->event_record(event[0], card->stream), "cuEventRecord");
+    for (int i = 0; i < TIMES; i++)
+        fill(card, 0, ARENA_BYTES, 70, card->stream);
+    card_did(card, api->event_record(event[1], card->stream), "cuEventRecord");
+    for (int i = 0; i < TIMES; i++)
+        verify(card, 0, ARENA_BYTES, 70, card->stream);
+    card_did(card, api->event_record(event[2], card->stream), "cuEventRecord");
+    card_sync(card);
+    for (int i = 0; i < 2; i++)
+        card_did(card, api->event_elapsed_time(&milliseconds[i], event[i], event[i + 1]),
+                 "cuEventElapsedTime");
+    for (int i = 0; i < 3; i++)
+        api->event_destroy(event[i]);
+    double gigabytes = (double)ARENA_BYTES * TIMES / 1e9;
+    printf("# fill %.0f GB/s, verify %.0f GB/s\n", gigabytes / milliseconds[0] * 1e3,
+           gigabytes / milliseconds[1] * 1e3);
+}
+
 static void verify_passes_what_fill_wrote(struct card *card)
 {
     static const uint64_t sizes[] = {0, 1, 15, 16, 17, 100, 4097, 1000003, (uint64_t)48 << 20};
@@ -62,6 +89,7 @@ static void verify_passes_what_fill_wrote(struct card *card)
         }
     struct device_wrong wrong = found(card);
     check_that(&card->check, wrong.count == 0, "%" PRIu64 " bytes wrong", wrong.count);
+    print_speed(card);
 }
 
 static void one_flipped_bit_is_found_at_every_alignment(struct card *card)
