@@ -195,8 +195,14 @@ struct policy_ops {
     /* The program let go of the block; free follows when it is complete. */
     void (*retire)(struct policy *self, const struct policy_block *block);
 
-    /* Start from ranges that are there already: a trace that begins in the middle. The block of
-     * the k-th USED range is written to blocks[k], k from 0. */
+    /* Start from ranges that are there already, before the first request: a trace that begins in
+     * the middle. They come by address, those of a segment (one segment_address) next to each
+     * other and without gaps; UNMAPPED ones stand between the pages of a segment that grows by
+     * them. The backing holds what is there; pages have the handle 0. USED ranges may be shorter
+     * than the blocks that the policy gives for such requests, where only what was asked for is
+     * known; what follows is a HOLE then. The block of the k-th USED range is written to
+     * blocks[k], k from 0. INVALID: the policy can never have come to this state. After a failure
+     * it can only be destroyed. */
     enum status (*adopt)(struct policy *self, const struct policy_range *ranges, size_t count,
                          struct policy_block *blocks);
 

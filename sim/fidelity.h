@@ -44,6 +44,13 @@ struct fidelity_figure {
     bool agrees;
 };
 
+/* How the policy came to what was there before a recording that begins in the middle. */
+enum fidelity_start {
+    FIDELITY_FROM_NOTHING, /* nothing was there */
+    FIDELITY_ADOPTED,      /* it took over what was there, as it was */
+    FIDELITY_REQUESTED,    /* it cannot: the blocks were requested first, by address */
+};
+
 struct fidelity_result {
     bool agrees; /* everything */
     struct fidelity_difference difference;
@@ -57,7 +64,9 @@ struct fidelity_result {
     uint64_t unseen_releases; /* that the statistics know of and that gave nothing back */
     uint64_t refusals;        /* requests that the recorded device is taken to have refused */
     uint64_t replays;         /* it took to find these */
-    struct fidelity_figure *figures;
+    enum fidelity_start start;
+    size_t start_segments, start_blocks; /* segments and runs of pages, blocks in use */
+    struct fidelity_figure *figures;     /* where it began in the middle only present values */
     size_t figure_count, figures_met;
 };
 
@@ -68,7 +77,7 @@ enum status fidelity_default_spec(const struct trace_info *info, char *text, siz
                                   struct error *error) STATUS_CHECKED;
 
 /* OK also where they differ: that is the result. INVALID for a trace that tells nothing of what
- * an allocator did, or that begins in the middle of a program. */
+ * an allocator did, or that begins in the middle of a program without the state it was in. */
 enum status fidelity_run(const struct fidelity *config, struct fidelity_result *result,
                          struct error *error) STATUS_CHECKED;
 void fidelity_result_close(struct fidelity_result *result);

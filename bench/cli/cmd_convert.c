@@ -24,7 +24,7 @@ enum option_key {
 
 static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "What to keep; without any of these, everything:"},
-    {KEY_STEPS, "steps", "A-B", "steps A to B, from 1; what is live at A comes first"},
+    {KEY_STEPS, "steps", "A-B", "steps A to B, from 1; what is there at A comes first"},
     {KEY_STREAMS, "streams", "N,N..", "blocks and events of these streams only"},
     {KEY_MIN_BYTES, "min-bytes", "SIZE", "blocks of at least so many bytes only"},
     {KEY_EVENTS, "events", "LETTERS", "events of these kinds only, such as afk"},

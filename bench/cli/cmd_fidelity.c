@@ -119,6 +119,25 @@ static void print_releases(const struct fidelity_result *result)
                result->unseen_releases, result->unseen_releases == 1 ? "" : "s");
 }
 
+static void print_start(const struct fidelity_result *result, const char *policy)
+{
+    if (result->start == FIDELITY_FROM_NOTHING)
+        return;
+    const char *plural = result->start_segments == 1 ? "" : "s";
+    printf("\n  The recording begins in the middle of a program: %zu segment%s or run%s of\n"
+           "  pages and %zu block%s in use were there. ",
+           result->start_segments, plural, plural, result->start_blocks,
+           result->start_blocks == 1 ? "" : "s");
+    if (result->start == FIDELITY_ADOPTED)
+        puts("The policy took them over as they\n"
+             "  were; of statistics only present values are compared.");
+    else
+        printf("The policy %.*s\n"
+               "  cannot take them over: the blocks were requested first, in the order of their\n"
+               "  addresses.\n",
+               (int)strcspn(policy, ":"), policy);
+}
+
 static void print_figures(const struct fidelity_result *result)
 {
     size_t shown = 0, differ = result->figure_count - result->figures_met;
@@ -162,6 +181,7 @@ static void print_result(const struct trace_info *info, const char *policy,
         puts("  final statistics       none are recorded beside it");
     printf("  peak reserved        %12" PRIu64 " of %12" PRIu64 " bytes\n",
            result->peak_reserved_bytes, result->recorded_peak_reserved_bytes);
+    print_start(result, policy);
     print_releases(result);
     print_difference(&result->difference);
     print_figures(result);

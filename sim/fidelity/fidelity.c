@@ -4,6 +4,9 @@
  * One replay is the rule. Why memory was given back is decided on the way (recorded_source.c);
  * where that was not certain, causes.c tries other causes in replays of their own.
  *
+ * A recording that begins in the middle tells what was there; the policy begins with that
+ * (starting.c), and of statistics only present values can be the same.
+ *
  * Statistics are held against those recorded, name by name. One of them may be lower here:
  * PyTorch counts each release of the cache in num_sync_all_streams, also one that had nothing to
  * give back, which leaves no event. */
@@ -19,6 +22,7 @@
 #include "sim/fidelity/deferring.h"
 #include "sim/fidelity/recorded_device.h"
 #include "sim/fidelity/recorded_source.h"
+#include "sim/fidelity/starting.h"
 
 struct attempt {
     const struct fidelity *config;
@@ -62,7 +66,7 @@ static void compare_figure(struct attempt *self, const char *name, uint64_t valu
 {
     const struct fidelity_stat *stat = stat_of(self->config, name);
     struct fidelity_result *result = self->result;
-    if (!stat)
+    if (!stat || (result->start != FIDELITY_FROM_NOTHING && !strstr(name, ".current")))
         return;
     struct fidelity_figure *figure = &result->figures[result->figure_count++];
     snprintf(figure->name, sizeof figure->name, "%s", name);
@@ -161,8 +165,10 @@ static enum status attempt_run(void *argument, struct error *error)
                          self->config->source->info.streams, result);
     const struct policy_context context = {
         .backing = &self->device.backing, .host = &self->host, .seed = self->config->seed};
-    struct policy *inner = NULL;
-    enum status status = registry_create(self->config->policy, &context, &inner, error);
+    struct policy *bare = NULL, *inner = NULL;
+    enum status status = registry_create(self->config->policy, &context, &bare, error);
+    if (!status && (status = starting_wrap(&self->host, bare, &self->device, &inner, error)))
+        policy_destroy(bare);
     if (!status &&
         (status = deferring_wrap(&self->host, inner, &self->device, &self->policy, error)))
         policy_destroy(inner);

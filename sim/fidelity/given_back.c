@@ -8,7 +8,7 @@
 
 void recorded_give_back(struct recorded_device *self, uint64_t address, uint64_t bytes)
 {
-    if (recorded_diverged(self))
+    if (recorded_diverged(self) || self->step == STEP_START)
         return;
     if (self->given_back_count) {
         struct recorded_span *last = &self->given_back[self->given_back_count - 1];

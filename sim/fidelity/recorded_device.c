@@ -82,7 +82,7 @@ struct recorded_place *recorded_place_at(const struct recorded_device *self, uin
     return place && address - place->address < place->bytes ? place : NULL;
 }
 
-static enum status place_add(struct recorded_device *self, struct recorded_place place)
+enum status recorded_place_add(struct recorded_device *self, struct recorded_place place)
 {
     if (self->place_count == self->place_room) {
         size_t room = self->place_room ? self->place_room * 2 : 64;
@@ -175,7 +175,8 @@ static enum status device_segment_alloc(struct backing *backing, uint64_t bytes,
 {
     struct recorded_device *self = of(backing);
     const struct recorded_action *action = NULL;
-    enum answer answer = ask(self, RECORDED_MADE, bytes, &action);
+    enum answer answer =
+        self->step == STEP_START ? DIVERGE : ask(self, RECORDED_MADE, bytes, &action);
     if (answer == REFUSE)
         return STATUS_REFUSED;
     if (answer == GRANT) {
@@ -194,11 +195,12 @@ static enum status device_segment_alloc(struct backing *backing, uint64_t bytes,
             self->result->made_met++;
         }
     }
-    *address = recorded_diverged(self) ? own_address(self, bytes) : action->address;
-    return place_add(self, (struct recorded_place){.address = *address,
-                                                   .bytes = bytes,
-                                                   .pool = pool_in_hand(self),
-                                                   .ordinal = self->base.counters.segments_made++});
+    *address = action && !recorded_diverged(self) ? action->address : own_address(self, bytes);
+    return recorded_place_add(
+        self, (struct recorded_place){.address = *address,
+                                      .bytes = bytes,
+                                      .pool = pool_in_hand(self),
+                                      .ordinal = self->base.counters.segments_made++});
 }
 
 static enum status device_segment_free(struct backing *backing, uint64_t address)
@@ -227,11 +229,11 @@ static enum status device_reserve(struct backing *backing, uint64_t bytes, uint6
     }
     if (!*address)
         *address = own_address(self, bytes);
-    return place_add(self, (struct recorded_place){.address = *address,
-                                                   .bytes = bytes,
-                                                   .pool = pool_in_hand(self),
-                                                   .ordinal = UINT64_MAX,
-                                                   .range = true});
+    return recorded_place_add(self, (struct recorded_place){.address = *address,
+                                                            .bytes = bytes,
+                                                            .pool = pool_in_hand(self),
+                                                            .ordinal = UINT64_MAX,
+                                                            .range = true});
 }
 
 static enum status device_release(struct backing *backing, uint64_t address)
@@ -248,7 +250,8 @@ static enum status device_create(struct backing *backing, uint64_t bytes, backin
 {
     struct recorded_device *self = of(backing);
     const struct recorded_action *action = NULL;
-    if (!self->created_bytes && ask(self, RECORDED_MAPPED, bytes, &action) == REFUSE)
+    if (!self->created_bytes && self->step != STEP_START &&
+        ask(self, RECORDED_MAPPED, bytes, &action) == REFUSE)
         return STATUS_REFUSED;
     if (!self->created_bytes)
         self->run_handle = self->next_handle + 1;
@@ -281,7 +284,7 @@ static enum status device_access(struct backing *backing, uint64_t address, uint
     if (!place || !place->range)
         return STATUS_INVALID;
     const struct recorded_action *action =
-        recorded_diverged(self) ? NULL : recorded_next_action(self);
+        recorded_diverged(self) || self->step == STEP_START ? NULL : recorded_next_action(self);
     if (action && (action->address != address || action->bytes != bytes)) {
         char did[128], said[128];
         const struct recorded_span mine = {.address = address, .bytes = bytes};

@@ -9,7 +9,12 @@
 #include "sim/fidelity/recording.h"
 
 /* What the policy is doing. */
-enum recorded_step { STEP_OTHER, STEP_REQUEST, STEP_TRIM };
+enum recorded_step {
+    STEP_OTHER,
+    STEP_REQUEST,
+    STEP_TRIM,
+    STEP_START, /* blocks of the start are requested: nothing is compared */
+};
 
 struct recorded_place { /* a segment, or an address range */
     uint64_t address, bytes;
@@ -84,6 +89,7 @@ void recorded_device_differs_at(struct recorded_device *self, uint64_t event, co
 /* Between the files of the device. */
 
 bool recorded_diverged(const struct recorded_device *self); /* nothing is compared any more */
+enum status recorded_place_add(struct recorded_device *self, struct recorded_place place);
 struct recorded_place *recorded_place_at(const struct recorded_device *self, uint64_t address);
 /* The next action of this step; NULL: none. */
 const struct recorded_action *recorded_next_action(const struct recorded_device *self);

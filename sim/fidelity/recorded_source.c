@@ -292,6 +292,8 @@ static void recorded_served(struct trace_source *base, const struct trace_event 
     self->device->holds = false;
     if (!request || !request->known || self->result->difference.found)
         return;
+    if (request->initial && self->result->start == FIDELITY_REQUESTED)
+        return;
     recorded_device_settle(self->device);
     compare(self, request, served);
     self->device->until_event = 0;

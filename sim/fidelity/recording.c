@@ -8,7 +8,8 @@
  *    is pending then.
  * 4. Blocks that are there before the first event and lie in segments that are made later are
  *    contradictions, kept apart: they cannot be made, and their free is a difference. Where
- *    they lie in no such segment, the recording begins in the middle. */
+ *    they lie in no such segment, the recording begins in the middle, and notes before the first
+ *    event must tell the state (start.c). */
 #include "sim/fidelity/recording.h"
 
 #include <inttypes.h>
@@ -26,13 +27,12 @@ struct reading {
     size_t completions;             /* the first completion since then */
     size_t completions_before_made; /* those of them before memory was made */
     bool state_given;               /* notes before the first event tell of a state */
-    uint64_t held_bytes;
-    uint64_t *initial; /* requests of blocks that are there at the start */
+    uint64_t held_bytes;            /* beyond what was there at the start; modulo 2^64 */
+    uint64_t *initial;              /* requests of blocks that are there at the start */
     size_t initial_count, initial_room;
 };
 
-/* The array with room for one more, which may have moved; NULL with a sentence. */
-static void *grow(void *array, size_t *room, size_t count, size_t bytes, struct error *error)
+void *recording_grow(void *array, size_t *room, size_t count, size_t bytes, struct error *error)
 {
     if (count < *room)
         return array;
@@ -51,12 +51,23 @@ static bool is_gone(enum recorded_kind kind)
     return kind == RECORDED_FREED || kind == RECORDED_UNMAPPED;
 }
 
+bool recording_number(const char **at, uint64_t *number)
+{
+    char *end;
+    if (**at != ',' || (*at)[1] < '0' || (*at)[1] > '9')
+        return false;
+    *number = strtoull(*at + 1, &end, 10);
+    *at = end;
+    return true;
+}
+
 /* Up to two numbers after the verb. */
 static unsigned numbers_of(const char *text, uint64_t *numbers)
 {
     unsigned count = 0;
-    for (const char *at = strchr(text, ','); at && count < 2; at = strchr(at + 1, ','))
-        numbers[count++] = strtoull(at + 1, NULL, 10);
+    const char *at = text + strcspn(text, ",");
+    while (count < 2 && recording_number(&at, &numbers[count]))
+        count++;
     return count;
 }
 
@@ -74,7 +85,7 @@ static enum status join_group(struct reading *reading, struct error *error)
         return STATUS_OK;
     }
     struct recorded_group *groups =
-        grow(out->groups, &out->group_room, out->group_count, sizeof *groups, error);
+        recording_grow(out->groups, &out->group_room, out->group_count, sizeof *groups, error);
     if (!groups)
         return STATUS_HOST_MEMORY;
     out->groups = groups;
@@ -96,7 +107,7 @@ static enum status on_action(struct reading *reading, enum recorded_kind kind, u
 {
     struct recording *out = reading->out;
     struct recorded_action *actions =
-        grow(out->actions, &out->action_room, out->action_count, sizeof *actions, error);
+        recording_grow(out->actions, &out->action_room, out->action_count, sizeof *actions, error);
     if (!actions)
         return STATUS_HOST_MEMORY;
     out->actions = actions;
@@ -113,8 +124,8 @@ static enum status on_action(struct reading *reading, enum recorded_kind kind, u
         return STATUS_OK;
     }
     reading->held_bytes += bytes;
-    if (reading->held_bytes > out->peak_bytes)
-        out->peak_bytes = reading->held_bytes;
+    if (out->start.held_bytes + reading->held_bytes > out->peak_bytes)
+        out->peak_bytes = out->start.held_bytes + reading->held_bytes;
     for (size_t i = reading->open; i < out->group_count; i++)
         out->groups[i].served_anew = true;
     reading->joins = false;
@@ -144,6 +155,8 @@ static void on_answer(struct reading *reading, bool failed, uint64_t address)
 
 static enum status on_note(struct reading *reading, const char *text, struct error *error)
 {
+    struct recording *out = reading->out;
+    bool known;
     static const char *const verbs[] = {
         [RECORDED_MADE] = "segment_alloc",
         [RECORDED_FREED] = "segment_free",
@@ -159,8 +172,8 @@ static enum status on_note(struct reading *reading, const char *text, struct err
         on_answer(reading, false, numbers[0]);
     else if (has_verb(text, "oom"))
         on_answer(reading, true, 0);
-    else if (has_verb(text, "segment") || has_verb(text, "block"))
-        reading->state_given = true;
+    else if (reading->event < out->first_event)
+        return recorded_start_note(&out->start, text, &known, error);
     return STATUS_OK;
 }
 
@@ -197,14 +210,14 @@ static enum status on_request(struct reading *reading, const struct trace_event 
     size_t waited = made ? completion_count - reading->completions_before_made : 0;
     bool has_group = reading->open < out->group_count;
     settle(reading, out->request_count);
-    struct recorded_request *requests =
-        grow(out->requests, &out->request_room, out->request_count, sizeof *requests, error);
+    struct recorded_request *requests = recording_grow(out->requests, &out->request_room,
+                                                       out->request_count, sizeof *requests, error);
     if (!requests)
         return STATUS_HOST_MEMORY;
     out->requests = requests;
     if (is_initial(reading, event)) {
-        uint64_t *initial = grow(reading->initial, &reading->initial_room, reading->initial_count,
-                                 sizeof *initial, error);
+        uint64_t *initial = recording_grow(reading->initial, &reading->initial_room,
+                                           reading->initial_count, sizeof *initial, error);
         if (!initial)
             return STATUS_HOST_MEMORY;
         reading->initial = initial;
@@ -241,8 +254,8 @@ static bool tells_of_start(const struct reading *reading, const struct trace_eve
 static enum status on_completion(struct reading *reading, struct error *error)
 {
     struct recording *out = reading->out;
-    uint64_t *completions = grow(out->completions, &out->completion_room, out->completion_count,
-                                 sizeof *completions, error);
+    uint64_t *completions = recording_grow(out->completions, &out->completion_room,
+                                           out->completion_count, sizeof *completions, error);
     if (!completions)
         return STATUS_HOST_MEMORY;
     out->completions = completions;
@@ -297,14 +310,16 @@ static enum status sort_initial(struct reading *reading, struct error *error)
     struct recording *out = reading->out;
     for (size_t i = 0; i < reading->initial_count; i++) {
         const struct recorded_request *request = &out->requests[reading->initial[i]];
+        if (request->initial)
+            continue;
         if (!request->known || !is_made(out, request->address))
             return error_set(error, STATUS_INVALID,
                              "%s: it begins in the middle of a program: block %" PRIu64
-                             " was there before it. Only recordings from the first request on "
-                             "can be held against a policy",
+                             " was there before it, and the segments that were there are not told "
+                             "(!,segment lines before the first event, see FORMAT.md)",
                              reading->source->info.name, request->id);
-        uint64_t *unmade =
-            grow(out->unmade, &out->unmade_room, out->unmade_count, sizeof *unmade, error);
+        uint64_t *unmade = recording_grow(out->unmade, &out->unmade_room, out->unmade_count,
+                                          sizeof *unmade, error);
         if (!unmade)
             return STATUS_HOST_MEMORY;
         out->unmade = unmade;
@@ -317,11 +332,6 @@ static enum status check(const struct reading *reading, struct error *error)
 {
     const struct recording *out = reading->out;
     const char *name = reading->source->info.name;
-    if (reading->state_given)
-        return error_set(error, STATUS_INVALID,
-                         "%s: it begins with memory that was there already. Only recordings from "
-                         "the first request on can be held against a policy",
-                         name);
     for (size_t i = 0; i < out->request_count; i++)
         if (out->requests[i].known)
             return STATUS_OK;
@@ -344,7 +354,14 @@ enum status recording_read(struct trace_source *source, struct recording *out, s
         for (size_t i = 0; !status && i < count; i++, reading.event++)
             status = on_event(&reading, &events[i], error);
     }
-    out->end_bytes = reading.held_bytes;
+    if (!status && out->start.area_count) {
+        status = recorded_start_finish(out, error);
+        if (status)
+            error_prefix(error, status, "%s", source->info.name);
+    }
+    if (out->peak_bytes < out->start.held_bytes)
+        out->peak_bytes = out->start.held_bytes;
+    out->end_bytes = reading.held_bytes + out->start.held_bytes;
     if (!status)
         status = check(&reading, error);
     if (!status)
@@ -358,6 +375,7 @@ void recording_close(struct recording *recording)
     free(recording->actions);
     free(recording->requests);
     free(recording->groups);
+    recorded_start_close(&recording->start);
     free(recording->completions);
     free(recording->unmade);
     *recording = (struct recording){0};

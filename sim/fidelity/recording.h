@@ -23,6 +23,8 @@ struct recorded_action {
 struct recorded_request {
     uint64_t event, id;
     uint64_t address; /* where the block was placed */
+    bool initial;     /* it stands for a block of the start */
+    size_t start;     /* which, of those in use; valid where it does */
     bool known;       /* the recording tells what became of it */
     bool failed;
     bool missed; /* memory was made for it, or it failed: nothing cached was large enough */
@@ -37,6 +39,27 @@ struct recorded_request {
     bool missed_before; /* seeing none, it would have had memory given back */
     bool refused;       /* and that gave nothing back, but it was refused memory before it waited */
     struct policy_request request;
+};
+
+/* What was there before the first event. */
+struct recorded_start {
+    struct recorded_area {       /* a segment, a range that grows, or a run of its pages */
+        uint64_t address, bytes; /* bytes 0: a range, which has no known end */
+        uint32_t stream, pool;
+        bool pages;
+    } * areas;
+    size_t area_count, area_room;
+    struct recorded_block {
+        uint64_t address, bytes;
+        size_t request; /* RECORDED_NONE: it is free */
+    } * blocks;
+    size_t block_count, block_room;
+    /* By address, as a policy adopts it; made when all of the recording is read. */
+    struct policy_range *ranges;
+    size_t range_count;
+    size_t *used; /* the requests of its USED ranges, in their order */
+    size_t used_count;
+    uint64_t held_bytes;
 };
 
 /* Why memory went back to the device. */
@@ -72,6 +95,7 @@ struct recording {
     size_t completion_count, completion_room;
     uint64_t *unmade; /* ids of blocks that are freed and never made, in segments that are */
     size_t unmade_count, unmade_room;
+    struct recorded_start start;
     uint64_t first_event; /* before it only blocks that are there at the start are told of */
     uint64_t highest_address;
     bool has_pages; /* there are runs mapped */
@@ -80,10 +104,25 @@ struct recording {
 };
 
 /* Reads all of `source` from its first event. INVALID where it holds no such notes, or begins
- * in the middle. The caller closes `out` in either case. */
+ * in the middle without telling what was there. The caller closes `out` in either case. */
 enum status recording_read(struct trace_source *source, struct recording *out,
                            struct error *error) STATUS_CHECKED;
 void recording_close(struct recording *recording);
+
+/* Between the files that read. */
+
+/* The array with room for one more, which may have moved; NULL with a sentence. */
+void *recording_grow(void *array, size_t *room, size_t count, size_t bytes, struct error *error);
+/* The next number after a comma; false: there is none. `*at` goes past it. */
+bool recording_number(const char **at, uint64_t *number);
+
+/* start.c: takes a note before the first event; `*known` false: it tells nothing of a state. */
+enum status recorded_start_note(struct recorded_start *start, const char *text, bool *known,
+                                struct error *error) STATUS_CHECKED;
+/* Makes the ranges, and gives the requests of blocks their places. INVALID where the state cannot
+ * be. */
+enum status recorded_start_finish(struct recording *recording, struct error *error) STATUS_CHECKED;
+void recorded_start_close(struct recorded_start *start);
 
 /* From the next replay on the request waits for its completions, from the one on with which it
  * would have fitted, or for all. False: that is so already. */

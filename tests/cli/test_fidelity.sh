@@ -30,6 +30,55 @@ run fidelity "$tmp/moved.csv"
 check moved_address_is_refused [ "$status" = 1 ]
 check moved_address_is_named grep -q '(line 4000 of the file)' "$out"
 
+# -- recordings that begin in the middle
+part() { # NAME RECORDING STEPS: cut out with its state, the policy begins there and agrees
+    quietly "$ALLOCRIG" convert "$2" "$tmp/part.trace" --steps "$3"
+    run fidelity "$tmp/part.trace"
+    check "part_agrees_$1" [ "$status" = 0 ]
+    check "part_has_rows_$1" grep -qE '^ +requests and frees +([1-9][0-9]*) of +\1  all agree$' "$out"
+    check "part_says_so_$1" grep -q 'begins in the middle of a program: [1-9][0-9]* segment' "$out"
+    check "part_is_narrow_$1" [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
+}
+part segments $data/resnet50_train.default.csv.gz 2-3
+part limit $data/lora_recompute.limit5.csv.gz 3-
+part streams $data/side_streams.default.csv.gz 2-9
+for name in resnet50_train streams_prefetch tape_small; do # recorded without marks
+    zcat $data/$name.expandable.csv.gz | awk -F, -v OFS=, '{ print }
+        NR % 1500 == 0 { at = 1 } at && $1 == "free_completed" { print "mark,0,0,0", $5; at = 0 }' >"$tmp/$name.csv"
+    cp $data/$name.expandable.json "$tmp/$name.json"
+    part "pages_$name" "$tmp/$name.csv" 2-
+done
+awk -F, '/^a,/ && !/initial/ && ++n == 900 { hit = 1 } hit && /^!,alloc/ { $0 = "!,alloc," $3 + 512; hit = 0 } { print }' \
+    "$tmp/part.trace" >"$tmp/wrong.trace"
+run fidelity "$tmp/wrong.trace"
+check part_with_a_moved_address_is_refused [ "$status" = 1 ]
+check part_with_a_moved_address_is_named grep -q 'First difference at event' "$out"
+run fidelity "$tmp/part.trace" -p growth
+check part_without_adoption_is_said grep -q 'The policy growth$' "$out"
+run fidelity "$tmp/part.trace" -p torch:limit=1GiB
+check part_under_other_settings [ "$status" != 0 ]
+begin='# allocrig-trace 1\n# recorder: torch 2.11.0\n'
+rest='a,0,600,initial=yes\na,1,100\n!,alloc,2098176\n'
+printf '%b' "$begin"'!,segment,2097152,2097152,0\n!,block,2097152,1024,0\n'"$rest" >"$tmp/small.trace"
+run fidelity "$tmp/small.trace"
+check state_by_hand_agrees [ "$status" = 0 ]
+printf '%b' "$begin"'!,segment,2097152,2097152,0\n!,block,2097152,600,0\n!,block,2097752,700,free\n'"$rest" >"$tmp/asked.trace"
+run fidelity "$tmp/asked.trace"
+check state_with_what_was_asked_for_agrees [ "$status" = 0 ]
+bad() { # NAME REGEX NOTES
+    printf '%b' "$begin$3$rest" >"$tmp/bad.trace"
+    refuses "state_$1" 2 "$2" fidelity "$tmp/bad.trace"
+}
+bad not_read 'the line "!,segment,x" before the first event is not one of' '!,segment,x\n'
+bad too_short 'block at 2097152 .* has 512 bytes, and request 0 asks for 600' '!,segment,2097152,2097152,0\n!,block,2097152,512,0\n'
+bad outside 'block at 9 before the first event lies in no segment' '!,segment,2097152,2097152,0\n!,block,9,600,0\n'
+bad overlap 'block at 2097200 .*in another block' '!,segment,2097152,2097152,0\n!,block,2097152,600,0\n!,block,2097200,600,free\n'
+bad segments_overlap 'at 2098176 before the first event lies in another' '!,segment,2097152,2097152,0\n!,segment,2098176,512,0\n'
+bad no_range 'run of pages at 2097152 .*in no range' '!,pages,2097152,2097152\n!,block,2097152,1024,0\n'
+bad no_request 'is request 7, which must be one of the first events' '!,segment,2097152,2097152,0\n!,block,2097152,1024,7\n'
+bad never 'policy torch can never have come to the state' '!,segment,2097152,600,0\n!,block,2097152,600,0\n'
+bad untold 'block 0 was there before it, and the segments that were there are not told' ''
+
 printf 'a,0,100\nf,0\n' >"$tmp/plain.csv"
 run fidelity "$tmp/plain.csv"
 check without_recorder_is_bad_input [ "$status" = 2 ]

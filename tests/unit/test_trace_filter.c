@@ -46,8 +46,34 @@ static void steps_begin_with_what_is_live(void **state)
                 HEAD "a,0,100,tag=w,initial=yes\na,1,300,initial=yes\na,2,400,1\nt,15\nf,1\n"
                      "u,2,0\nr,2\nf,2\nm,step\n");
     filtered_to(*state, steps, &(struct trace_filter_options){.first_step = 1, .last_step = 1},
-                HEAD "a,0,100,tag=w\na,1,200,1\nt,10\nk,0,5\nk,1,6\nr,1\na,2,300\nf,1\nt,20\n"
-                     "m,step\n");
+                HEAD "a,0,100,tag=w\n!,alloc,4096\na,1,200,1\nt,10\nk,0,5\nk,1,6\nr,1\na,2,300\n"
+                     "f,1\nt,20\nm,step\n");
+}
+
+/* A part of a recording begins with the state: segments, ranges with their pages, blocks with what
+ * was left with them, what is let go and not complete. */
+static void parts_of_a_recording_begin_with_its_state(void **state)
+{
+    const struct trace_filter_options second = {.first_step = 2, .last_step = 2};
+    filtered_to(*state,
+                HEAD "!,segment_alloc,20971520,20971520,0\na,0,20000000,pool=3\n!,alloc,20971520\n"
+                     "!,segment_alloc,4194304,2097152,1\na,1,700,1\n!,alloc,4194304\n"
+                     "!,segment_alloc,8388608,2097152,0\n!,segment_free,8388608,2097152,0\n"
+                     "a,2,100,1\n!,alloc,4195328\nr,1\nf,2\nm,step\nf,1\na,3,5,1\n"
+                     "!,alloc,4194304\nm,step\n",
+                &second,
+                HEAD "!,segment,4194304,2097152,1\n!,segment,20971520,20971520,0,3\n"
+                     "!,block,20971520,20971520,0\n!,block,4194304,1024,1\n"
+                     "a,0,20000000,pool=3,initial=yes\na,1,700,1,initial=yes\nr,1\nf,1\n"
+                     "a,2,5,1\n!,alloc,4194304\nm,step\n");
+    filtered_to(*state,
+                HEAD "!,segment_map,1000,100,0\n!,segment_map,9000,100,0\n"
+                     "!,segment_map,1100,300,0\n!,segment_map,5000,50,1\n"
+                     "!,segment_unmap,1200,100,0\n!,segment_unmap,9000,100,0\na,0,50\n"
+                     "!,alloc,1000\na,1,60\n!,oom,0\nr,1\nf,1\nm,step\nr,0\nf,0\nm,step\n",
+                &second,
+                HEAD "!,range,1000,0\n!,pages,1000,200\n!,pages,1300,100\n!,range,5000,1\n"
+                     "!,pages,5000,50\n!,block,1000,512,0\na,0,50,initial=yes\nr,0\nf,0\nm,step\n");
 }
 
 static void streams_sizes_and_kinds(void **state)
@@ -232,6 +258,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_asked_for_changes_nothing),
         cmocka_unit_test(steps_begin_with_what_is_live),
+        cmocka_unit_test(parts_of_a_recording_begin_with_its_state),
         cmocka_unit_test(streams_sizes_and_kinds),
         cmocka_unit_test(frees_at_once),
         cmocka_unit_test(waits_need_their_events),

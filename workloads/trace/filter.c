@@ -5,7 +5,9 @@
  *    since ids count up without gaps.
  * 2. Before the first step asked for, requests and frees are only noted down; where it begins,
  *    the blocks that are live then are emitted, in the order of their ids.
- * 3. At the end of a repetition that is not the last, what is left over is freed. */
+ * 3. Where only steps are left out of a recording, it stays one: the state in which the part
+ *    begins comes first, as notes (state.c), and blocks that are let go and not complete are in it.
+ * 4. At the end of a repetition that is not the last, what is left over is freed. */
 #include "workloads/trace/filter.h"
 
 #include <stdio.h>
@@ -14,15 +16,17 @@
 
 #include "allocators/base/size.h"
 #include "workloads/trace/rewrite.h"
+#include "workloads/trace/state.h"
 
 enum block_state { GONE, LIVE, LET_GO };
 
 struct filter_block {
-    uint64_t id;     /* in the source */
-    uint64_t new_id; /* valid where it was emitted */
+    uint64_t id;      /* in the source */
+    uint64_t new_id;  /* valid where it was emitted */
+    uint64_t address; /* where it was placed, if that is known */
     struct trace_event request;
     uint8_t state;
-    bool kept, emitted;
+    bool kept, emitted, placed;
 };
 
 struct filter {
@@ -30,11 +34,13 @@ struct filter {
     struct trace_source *source;
     struct trace_filter_options options;
     uint32_t *streams;
-    bool drops_notes;
+    bool drops_notes, keeps_state;
+    struct trace_state recorded_state;
+    uint32_t last_slot;          /* of the last request */
     struct filter_block *blocks; /* by the source's slot */
     size_t block_count;
     uint8_t *recorded; /* a bit per event number that was emitted */
-    uint64_t next_id, step, round;
+    uint64_t next_id, told_id, step, round;
     uint64_t time_base_ns, time_ns; /* of this repetition's start; of the event emitted last */
     uint64_t source_ns, origin_ns;  /* the source's time; the same where the part began */
     bool inside;                    /* within the steps asked for */
@@ -115,6 +121,7 @@ static enum status take_request(struct filter *filter, const struct trace_event 
         .kept = keeps_kind(filter, event->kind) && event->value >= filter->options.min_bytes &&
                 keeps_stream(filter, event->stream),
     };
+    filter->last_slot = event->slot;
     return block->kept && filter->inside ? emit_request(filter, block, false, error) : STATUS_OK;
 }
 
@@ -131,6 +138,8 @@ static enum status take_block_event(struct filter *filter, const struct trace_ev
     if (event.kind == TRACE_LET_GO || event.kind == TRACE_FREE)
         block->state = event.kind == TRACE_FREE ? GONE : LET_GO;
     filter->splits |= was_let_go;
+    if (block->state == GONE && block->placed)
+        trace_state_freed(&filter->recorded_state, block->address);
     if (!block->emitted)
         return STATUS_OK;
     event.id = block->new_id;
@@ -144,6 +153,26 @@ static enum status take_block_event(struct filter *filter, const struct trace_ev
         (event.kind == TRACE_USE && !keeps_stream(filter, event.stream)))
         return STATUS_OK;
     return emit(filter, event, NULL, error);
+}
+
+/* Follows what the recorded allocator holds. */
+static enum status take_note(struct filter *filter, const struct trace_event *event,
+                             struct error *error)
+{
+    static const char verb[] = "alloc,";
+    const char *text = trace_text_of(filter->source, event->value);
+    struct filter_block *block;
+    if (strncmp(text, verb, sizeof verb - 1) != 0)
+        return trace_state_note(&filter->recorded_state, text, error);
+    enum status status = block_at(filter, filter->last_slot, &block, error);
+    if (status)
+        return status;
+    block->address = strtoull(text + sizeof verb - 1, NULL, 10);
+    block->placed = true;
+    uint32_t attributes = block->request.attributes;
+    return trace_state_placed(
+        &filter->recorded_state, block->address, block->request.value,
+        attributes ? trace_attributes_of(filter->source, attributes)->pool : 0, error);
 }
 
 /* Events that an emitted `e` gave their number; a wait for another is left out. */
@@ -213,12 +242,59 @@ static enum status each_left(struct filter *filter,
     return status;
 }
 
+/* Is there a state to tell, of a recorded allocator that holds something? */
+static bool has_state(const struct filter *filter)
+{
+    return filter->keeps_state && filter->recorded_state.count;
+}
+
+/* Is the block among those with which the part begins? What was let go before is only where the
+ * recorded allocator is followed. */
+static bool is_there(const struct filter *filter, const struct filter_block *block)
+{
+    return block->state == LIVE || (has_state(filter) && filter->source->info.has_split_frees);
+}
+
+static enum status tell(struct filter *filter, struct filter_block *block, struct error *error)
+{
+    char text[96];
+    if (!is_there(filter, block))
+        return STATUS_OK;
+    block->new_id = filter->told_id++; /* as emit_request will give it */
+    if (!block->placed)
+        return STATUS_OK;
+    snprintf(text, sizeof text, "block,%llu,%llu,%llu", (unsigned long long)block->address,
+             (unsigned long long)trace_state_bytes(&filter->recorded_state, block->address),
+             (unsigned long long)block->new_id);
+    return trace_rewrite_note(&filter->base, text, error);
+}
+
 static enum status begin_with(struct filter *filter, struct filter_block *block,
                               struct error *error)
 {
-    if (block->state == LET_GO)
-        return STATUS_OK; /* what was let go before the part began is no part of it */
-    return emit_request(filter, block, true, error);
+    if (!is_there(filter, block))
+        return STATUS_OK;
+    enum status status = emit_request(filter, block, true, error);
+    if (status || block->state == LIVE)
+        return status;
+    const struct trace_event let_go = {
+        .kind = TRACE_LET_GO, .id = block->new_id, .stream = TRACE_NO_STREAM};
+    return emit(filter, let_go, NULL, error);
+}
+
+/* What was there where the part begins. */
+static enum status begin(struct filter *filter, struct error *error)
+{
+    char text[96];
+    enum status status = STATUS_OK;
+    for (size_t i = 0; has_state(filter) && !status &&
+                       trace_state_print(&filter->recorded_state, i, text, sizeof text);
+         i++)
+        status = trace_rewrite_note(&filter->base, text, error);
+    filter->told_id = filter->next_id;
+    if (!status && has_state(filter))
+        status = each_left(filter, tell, error);
+    return status ? status : each_left(filter, begin_with, error);
 }
 
 static enum status end_with(struct filter *filter, struct filter_block *block, struct error *error)
@@ -239,7 +315,7 @@ static enum status enter_step(struct filter *filter, uint64_t step, struct error
     filter->inside = inside;
     if (begins)
         filter->origin_ns = filter->source_ns;
-    return begins && step > 1 ? each_left(filter, begin_with, error) : STATUS_OK;
+    return begins && step > 1 ? begin(filter, error) : STATUS_OK;
 }
 
 static enum status take_event(struct filter *filter, const struct trace_event *event,
@@ -248,7 +324,9 @@ static enum status take_event(struct filter *filter, const struct trace_event *e
     enum status status = STATUS_OK;
     if (event->kind == TRACE_TIME)
         filter->source_ns = event->value;
-    if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE)
+    if (event->kind == TRACE_NOTE && filter->keeps_state && !filter->inside)
+        status = take_note(filter, event, error);
+    else if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE)
         status = take_request(filter, event, error);
     else if (trace_kind_has_block(event->kind))
         status = take_block_event(filter, event, error);
@@ -263,6 +341,7 @@ static enum status begin_round(struct filter *filter, struct error *error)
 {
     if (filter->block_count)
         memset(filter->blocks, 0, filter->block_count * sizeof *filter->blocks);
+    trace_state_close(&filter->recorded_state);
     filter->inside = false;
     filter->source_ns = 0;
     filter->time_base_ns = filter->time_ns;
@@ -311,6 +390,7 @@ static void filter_close(struct trace_rewrite *self)
 {
     struct filter *filter = (struct filter *)self;
     trace_close(filter->source);
+    trace_state_close(&filter->recorded_state);
     free(filter->streams);
     free(filter->blocks);
     free(filter->recorded);
@@ -324,8 +404,10 @@ static enum status set_options(struct filter *filter, const struct trace_filter_
 {
     filter->options = *options;
     filter->options.streams = NULL;
-    filter->drops_notes = options->first_step || options->stream_count || options->min_bytes ||
-                          options->at_once || options->repeat > 1;
+    filter->drops_notes =
+        options->stream_count || options->min_bytes || options->at_once || options->repeat > 1;
+    filter->keeps_state =
+        options->first_step && !filter->drops_notes && keeps_kind(filter, TRACE_NOTE);
     if (options->stream_count) {
         filter->streams = malloc(options->stream_count * sizeof *filter->streams);
         if (!filter->streams)

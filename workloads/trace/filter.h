@@ -4,8 +4,9 @@
 
 #include "workloads/trace/source.h"
 
-/* A zeroed struct keeps everything. Where anything but `kinds` is given, notes are left out: the
- * result is no longer what the recorded allocator saw. */
+/* A zeroed struct keeps everything. Where anything but `kinds` and steps is given, notes are left
+ * out: the result is no longer what the recorded allocator saw. A part of a recording begins with
+ * the state that the recorded allocator was in. */
 struct trace_filter_options {
     /* Steps first_step to last_step, numbered from 1, each with its mark; 0, 0: all. Blocks made
      * before and not let go come first, with the key initial=yes. */

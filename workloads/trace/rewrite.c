@@ -3,12 +3,13 @@
 #include "workloads/trace/rewrite.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-enum status trace_rewrite_emit(struct trace_rewrite *self, struct trace_source *source,
-                               struct trace_event event, const struct trace_attributes *attributes,
-                               struct error *error)
+/* The event has its keys and texts from these tables; `status` is what became of that. */
+static enum status push(struct trace_rewrite *self, struct trace_event event, enum status status,
+                        struct error *error)
 {
-    if (self->count == self->capacity) {
+    if (!status && self->count == self->capacity) {
         size_t capacity = self->capacity ? self->capacity * 2 : 4096;
         struct trace_event *span = realloc(self->span, capacity * sizeof *span);
         if (!span)
@@ -16,7 +17,6 @@ enum status trace_rewrite_emit(struct trace_rewrite *self, struct trace_source *
         self->span = span;
         self->capacity = capacity;
     }
-    enum status status = trace_tables_take(&self->tables, source, &event, attributes, error);
     if (!status)
         status = trace_check_event(&self->check, &event, error);
     if (status)
@@ -24,6 +24,22 @@ enum status trace_rewrite_emit(struct trace_rewrite *self, struct trace_source *
                             (unsigned long long)self->check.counts.events);
     self->span[self->count++] = event;
     return STATUS_OK;
+}
+
+enum status trace_rewrite_emit(struct trace_rewrite *self, struct trace_source *source,
+                               struct trace_event event, const struct trace_attributes *attributes,
+                               struct error *error)
+{
+    enum status status = trace_tables_take(&self->tables, source, &event, attributes, error);
+    return push(self, event, status, error);
+}
+
+enum status trace_rewrite_note(struct trace_rewrite *self, const char *text, struct error *error)
+{
+    struct trace_event event = {.kind = TRACE_NOTE};
+    enum status status =
+        trace_tables_add_text(&self->tables, text, strlen(text), &event.value, error);
+    return push(self, event, status, error);
 }
 
 static enum status rewrite_next(struct trace_source *source, const struct trace_event **events,

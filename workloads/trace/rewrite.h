@@ -34,6 +34,10 @@ enum status trace_rewrite_emit(struct trace_rewrite *self, struct trace_source *
                                struct trace_event event, const struct trace_attributes *attributes,
                                struct error *error) STATUS_CHECKED;
 
+/* Emits a note of its own text. */
+enum status trace_rewrite_note(struct trace_rewrite *self, const char *text,
+                               struct error *error) STATUS_CHECKED;
+
 /* The first pass, after which the source stands at its first event. `self` has its ops and the
  * fields of info that are not counted. A failure closes it. */
 enum status trace_rewrite_open(struct trace_rewrite *self, struct error *error) STATUS_CHECKED;

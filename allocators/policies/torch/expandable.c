@@ -47,6 +47,15 @@ static void unmapped_insert(struct torch *self, uint32_t block)
     arena->unmapped_count++;
 }
 
+/* Address space that was there at the start. */
+bool torch_unmapped_add(struct torch *self, uint32_t block)
+{
+    if (!reserve_unmapped(self, self->spans.at[block].owner))
+        return false;
+    unmapped_insert(self, block);
+    return true;
+}
+
 void torch_unmapped_remove(struct torch *self, uint32_t block)
 {
     struct torch_arena *arena = self->arenas[self->spans.at[block].owner];
@@ -72,16 +81,21 @@ static bool has_room(const struct torch *self, uint32_t block, uint64_t wanted_b
     return bytes >= wanted_bytes;
 }
 
+/* How long a range is: 9/8 of the card's memory, in whole pages. */
+uint64_t torch_range_bytes(const struct torch *self, uint32_t arena)
+{
+    uint64_t page = torch_page_bytes(self, self->arenas[arena]);
+    uint64_t free_bytes;
+    uint64_t total_bytes;
+    backing_memory(self->backing, &free_bytes, &total_bytes);
+    return (total_bytes / 8 * 9 + total_bytes % 8 * 9 / 8 + page - 1) / page * page;
+}
+
 /* A new range of address space, as one unmapped block. 0 where there is none. */
 static uint32_t reserve_range(struct torch *self, uint32_t arena_index)
 {
-    struct torch_arena *arena = self->arenas[arena_index];
-    uint64_t page = torch_page_bytes(self, arena);
-    uint64_t free_bytes;
-    uint64_t total_bytes;
+    uint64_t bytes = torch_range_bytes(self, arena_index);
     uint64_t address;
-    backing_memory(self->backing, &free_bytes, &total_bytes);
-    uint64_t bytes = (total_bytes / 8 * 9 + total_bytes % 8 * 9 / 8 + page - 1) / page * page;
     enum status status = backing_reserve(self->backing, bytes, &address);
     if (status != STATUS_OK) {
         if (status != STATUS_REFUSED)
@@ -234,6 +248,27 @@ static bool map_block(struct torch *self, uint32_t block, uint64_t bytes)
     self->num_device_alloc++;
     torch_free_insert(self, block);
     return true;
+}
+
+/* The pages of a range that was there at the start have the handle 0, see the hook adopt. */
+enum status torch_adopt_pages(struct torch *self, uint32_t index)
+{
+    struct torch_segment *segment = &self->segments[index];
+    uint64_t page = torch_page_bytes(self, self->arenas[segment->arena]);
+    for (uint32_t block = segment->first; block; block = self->spans.at[block].next) {
+        const struct span *span = &self->spans.at[block];
+        uint64_t start = span->address - segment->address, end = start + span->bytes;
+        if (!self->blocks[block].mapped) {
+            if (start % page || (span->next && end % page))
+                return STATUS_INVALID;
+            continue;
+        }
+        if (!grow_pages(self, segment, (uint32_t)((end + page - 1) / page)))
+            return STATUS_HOST_MEMORY;
+        for (uint64_t i = start / page; i < (end + page - 1) / page; i++)
+            segment->pages[i] = 1;
+    }
+    return STATUS_OK;
 }
 
 static uint64_t least(uint64_t a, uint64_t b)

@@ -514,6 +514,7 @@ const struct policy_ops torch_policy = {
     .servable = torch_servable,
     .use = torch_use,
     .retire = torch_retire,
+    .adopt = torch_adopt,
     .trim = torch_trim,
     .setting = torch_setting,
     .would_release = torch_would_release,

@@ -5,6 +5,7 @@
  *   blocks.c      records of blocks, split and merge, free sets
  *   segments.c    driver allocations: made, given back, collected
  *   expandable.c  growing virtual ranges, mapped by pages
+ *   adopt.c       the start from what is there already
  *   usage.h       statistics that change at every request
  *   report.c      statistics, walk, validate, servable
  *   torch.c       the order of decisions in malloc and free
@@ -196,6 +197,13 @@ void torch_release_segment(struct torch *self, uint32_t block);
 uint32_t torch_expand(struct torch *self, uint32_t arena, uint64_t rounded_bytes);
 void torch_unmap_free(struct torch *self, uint32_t block);
 void torch_unmapped_remove(struct torch *self, uint32_t block);
+bool torch_unmapped_add(struct torch *self, uint32_t block);
+uint64_t torch_range_bytes(const struct torch *self, uint32_t arena);
+enum status torch_adopt_pages(struct torch *self, uint32_t segment);
+
+/* adopt.c */
+enum status torch_adopt(struct policy *base, const struct policy_range *ranges, size_t count,
+                        struct policy_block *blocks);
 
 /* torch.c */
 void torch_complete(void *torch, uint32_t block); /* a deferred_complete */

@@ -1,0 +1,208 @@
+/* Starts from segments and blocks that are there already, as a recording tells of them that begins
+ * in the middle of a program. What it does not tell is worked out:
+ *
+ * 1. A segment of 2 MiB is of the small pool, others of the large one. Of a range that grows by
+ *    pages the blocks say it; where none is in use, whether what is mapped comes in large pages.
+ * 2. A block has at least the bytes that its request is rounded to. What would never have been cut
+ *    off it is its own, too: up to 1 MiB in a segment of the large pool, and all that
+ *    follows where the request is too large for what it gets to be split.
+ * 3. A range ends 9/8 of the card's memory after its start, as one that is made here does.
+ *
+ * Statistics begin with what is there: their peaks, and what was ever allocated, are as if it had
+ * been made just now. */
+#include "allocators/policies/torch/torch.h"
+
+/* The ranges of one segment. */
+struct given {
+    const struct policy_range *ranges;
+    size_t count;
+    bool expandable;
+};
+
+static struct given next_segment(const struct torch *self, const struct policy_range *ranges,
+                                 size_t count)
+{
+    struct given given = {.ranges = ranges, .expandable = self->settings.expandable};
+    while (given.count < count && ranges[given.count].segment_address == ranges->segment_address)
+        given.count++;
+    return given;
+}
+
+static uint64_t end_of(const struct policy_range *range)
+{
+    return range->address + range->bytes;
+}
+
+/* Rule 1. */
+static bool is_small(const struct torch *self, const struct given *given)
+{
+    uint64_t run_bytes = 0;
+    bool large_pages = true;
+    for (size_t i = 0; i < given->count; i++) {
+        const struct policy_range *range = &given->ranges[i];
+        if (given->expandable && range->state == POLICY_RANGE_USED)
+            return torch_round(&self->settings, range->requested_bytes) <= TORCH_SMALL_BYTES;
+        bool mapped = range->state != POLICY_RANGE_UNMAPPED;
+        run_bytes = mapped ? run_bytes + range->bytes : 0;
+        if (mapped &&
+            (i + 1 == given->count || given->ranges[i + 1].state == POLICY_RANGE_UNMAPPED))
+            large_pages &= run_bytes % self->settings.large_segment_bytes == 0;
+    }
+    if (given->expandable)
+        return !large_pages;
+    return end_of(&given->ranges[given->count - 1]) - given->ranges->segment_address ==
+           TORCH_SMALL_SEGMENT_BYTES;
+}
+
+/* Rule 2: bytes of the block of `range`, after which `hole_bytes` are free. 0: it cannot be. */
+static uint64_t block_bytes(const struct torch *self, const struct policy_range *range,
+                            uint64_t hole_bytes, bool small)
+{
+    uint64_t rounded_bytes = torch_round(&self->settings, range->requested_bytes);
+    uint64_t bytes = rounded_bytes < range->bytes ? range->bytes : rounded_bytes;
+    if (bytes > range->bytes + hole_bytes || (small && range->requested_bytes > TORCH_SMALL_BYTES))
+        return 0;
+    uint64_t rest_bytes = range->bytes + hole_bytes - bytes;
+    bool whole =
+        !small && !self->settings.expandable &&
+        (rest_bytes <= TORCH_SMALL_BYTES || rounded_bytes >= self->settings.max_split_bytes);
+    return whole ? bytes + rest_bytes : bytes;
+}
+
+/* Puts a block behind `*last`. */
+static uint32_t append(struct torch *self, uint32_t segment, uint32_t *last, uint64_t address,
+                       uint64_t bytes, bool mapped)
+{
+    uint32_t block =
+        torch_block_new(self, address, bytes, self->segments[segment].arena, segment, mapped);
+    self->spans.at[block].previous = *last;
+    if (*last)
+        self->spans.at[*last].next = block;
+    else
+        self->segments[segment].first = block;
+    *last = block;
+    return block;
+}
+
+static void take_in_use(struct torch *self, uint32_t block, const struct policy_range *range,
+                        struct policy_block *out)
+{
+    struct policy_totals *totals = &self->base.totals;
+    uint64_t bytes = self->spans.at[block].bytes;
+    enum torch_kind kind = torch_kind_of(self, self->spans.at[block].owner);
+    self->spans.at[block].used = 1;
+    self->blocks[block].requested_bytes = range->requested_bytes;
+    torch_usage_add(self->usage, kind, bytes, range->requested_bytes);
+    if (bytes >= self->settings.max_split_bytes)
+        torch_count(&self->oversize_allocations, 1);
+    totals->live_bytes += range->requested_bytes;
+    totals->granted_bytes += bytes;
+    totals->live_blocks++;
+    *out = (struct policy_block){.address = range->address,
+                                 .granted_bytes = bytes,
+                                 .requested_bytes = range->requested_bytes,
+                                 .cookie = block};
+}
+
+/* The blocks of a segment, those in use and what is left between them. */
+static enum status make_blocks(struct torch *self, const struct given *given, uint32_t segment,
+                               struct policy_block **out)
+{
+    bool small = self->arenas[self->segments[segment].arena]->small;
+    uint64_t at = self->segments[segment].address;
+    uint32_t last = 0;
+    for (size_t i = 0; i < given->count; i++) {
+        const struct policy_range *range = &given->ranges[i];
+        bool used = range->state == POLICY_RANGE_USED;
+        bool before_hole = i + 1 < given->count && range[1].state == POLICY_RANGE_HOLE;
+        if (range->address > at || (used && range->address != at))
+            return STATUS_INVALID;
+        if (!torch_reserve_blocks(self, 2))
+            return STATUS_HOST_MEMORY;
+        uint64_t bytes = end_of(range) - at;
+        if (used)
+            bytes = block_bytes(self, range, before_hole ? range[1].bytes : 0, small);
+        if (!bytes && used)
+            return STATUS_INVALID;
+        if (bytes) { /* a hole may have become part of the block before it */
+            uint32_t block =
+                append(self, segment, &last, at, bytes, range->state != POLICY_RANGE_UNMAPPED);
+            if (used)
+                take_in_use(self, block, range, (*out)++);
+        }
+        at += bytes;
+    }
+    if (at < self->segments[segment].address + self->segments[segment].bytes) {
+        if (!given->expandable)
+            return STATUS_INVALID;
+        append(self, segment, &last, at,
+               self->segments[segment].address + self->segments[segment].bytes - at, false);
+    }
+    return STATUS_OK;
+}
+
+/* Puts what is free into its sets, and counts. */
+static enum status take_free(struct torch *self, const struct given *given, uint32_t segment)
+{
+    enum torch_kind kind = torch_kind_of(self, self->segments[segment].arena);
+    struct span *at = self->spans.at;
+    for (uint32_t block = self->segments[segment].first; block; block = at[block].next) {
+        if (!self->blocks[block].mapped) {
+            if (!torch_unmapped_add(self, block))
+                return STATUS_HOST_MEMORY;
+            continue;
+        }
+        self->base.totals.reserved_bytes += at[block].bytes;
+        torch_add(self, TORCH_RESERVED_BYTES, kind, at[block].bytes);
+        if (at[block].used)
+            continue;
+        torch_free_insert(self, block);
+        if (given->expandable || !(at[block].previous | at[block].next))
+            continue;
+        torch_add(self, TORCH_INACTIVE_SPLIT, kind, 1);
+        torch_add(self, TORCH_INACTIVE_SPLIT_BYTES, kind, at[block].bytes);
+    }
+    if (given->expandable)
+        return torch_adopt_pages(self, segment);
+    torch_add(self, TORCH_SEGMENT, kind, 1);
+    if (self->segments[segment].bytes >= self->settings.max_split_bytes)
+        torch_count(&self->oversize_segments, 1);
+    return STATUS_OK;
+}
+
+static enum status adopt_segment(struct torch *self, const struct given *given,
+                                 struct policy_block **out)
+{
+    const struct policy_range *first = given->ranges;
+    bool failed = false;
+    uint32_t arena =
+        torch_arena_of(self, first->stream, first->pool, is_small(self, given), &failed);
+    if (failed)
+        return STATUS_HOST_MEMORY;
+    uint64_t bytes = end_of(&first[given->count - 1]) - first->segment_address;
+    if (given->expandable) {
+        uint64_t range_bytes = torch_range_bytes(self, arena);
+        if (bytes > range_bytes)
+            return STATUS_INVALID;
+        bytes = range_bytes;
+    }
+    uint32_t segment =
+        torch_segment_new(self, first->segment_address, bytes, arena, given->expandable);
+    if (segment == UINT32_MAX)
+        return STATUS_HOST_MEMORY;
+    enum status status = make_blocks(self, given, segment, out);
+    return status ? status : take_free(self, given, segment);
+}
+
+enum status torch_adopt(struct policy *base, const struct policy_range *ranges, size_t count,
+                        struct policy_block *blocks)
+{
+    struct torch *self = torch_of(base);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < count && !status;) {
+        struct given given = next_segment(self, ranges + i, count - i);
+        status = adopt_segment(self, &given, &blocks);
+        i += given.count;
+    }
+    return status;
+}

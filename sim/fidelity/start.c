@@ -1,0 +1,240 @@
+/* The state in which a recording begins, from its notes (FORMAT.md, "Notes"):
+ *
+ * 1. Segments, ranges and pages are areas; pages lie in the last range at or below them.
+ * 2. Blocks lie in segments or pages. What no block fills is free.
+ * 3. Between the pages of a range, and before the first, is address space without memory. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/fidelity/recording.h"
+
+static bool is_verb(const char *text, const char *verb)
+{
+    size_t length = strlen(verb);
+    return strncmp(text, verb, length) == 0 && text[length] == ',';
+}
+
+static enum status misread(const char *text, struct error *error)
+{
+    return error_set(
+        error, STATUS_INVALID,
+        "the line \"!,%.80s\" before the first event is not one of !,segment,ADDRESS,"
+        "BYTES,STREAM[,POOL], !,range,ADDRESS,STREAM[,POOL], !,pages,ADDRESS,BYTES and "
+        "!,block,ADDRESS,BYTES,ID|free",
+        text);
+}
+
+static enum status take_area(struct recorded_start *start, const char *text, struct error *error)
+{
+    struct recorded_area area = {.pages = is_verb(text, "pages")};
+    bool is_range = is_verb(text, "range");
+    const char *at = text + strcspn(text, ",");
+    uint64_t stream = 0, pool = 0;
+    bool read = recording_number(&at, &area.address) &&
+                (is_range || (recording_number(&at, &area.bytes) && area.bytes)) &&
+                (area.pages || recording_number(&at, &stream));
+    if (read && !area.pages && *at)
+        read = recording_number(&at, &pool);
+    if (!read || *at || stream > UINT32_MAX || pool > UINT32_MAX ||
+        area.bytes > UINT64_MAX - area.address)
+        return misread(text, error);
+    area.stream = (uint32_t)stream;
+    area.pool = (uint32_t)pool;
+    struct recorded_area *areas =
+        recording_grow(start->areas, &start->area_room, start->area_count, sizeof *areas, error);
+    if (!areas)
+        return STATUS_HOST_MEMORY;
+    start->areas = areas;
+    areas[start->area_count++] = area;
+    start->held_bytes += area.bytes;
+    return STATUS_OK;
+}
+
+static enum status take_block(struct recorded_start *start, const char *text, struct error *error)
+{
+    struct recorded_block block = {.request = RECORDED_NONE};
+    const char *at = text + strcspn(text, ",");
+    uint64_t id;
+    if (!recording_number(&at, &block.address) || !recording_number(&at, &block.bytes))
+        return misread(text, error);
+    if (recording_number(&at, &id))
+        block.request = (size_t)id; /* ids count up with the requests */
+    else if (strcmp(at, ",free") == 0)
+        at += strlen(at);
+    if (*at || !block.bytes || block.bytes > UINT64_MAX - block.address)
+        return misread(text, error);
+    struct recorded_block *blocks = recording_grow(start->blocks, &start->block_room,
+                                                   start->block_count, sizeof *blocks, error);
+    if (!blocks)
+        return STATUS_HOST_MEMORY;
+    start->blocks = blocks;
+    blocks[start->block_count++] = block;
+    return STATUS_OK;
+}
+
+enum status recorded_start_note(struct recorded_start *start, const char *text, bool *known,
+                                struct error *error)
+{
+    *known = true;
+    if (is_verb(text, "segment") || is_verb(text, "range") || is_verb(text, "pages"))
+        return take_area(start, text, error);
+    if (is_verb(text, "block"))
+        return take_block(start, text, error);
+    *known = false;
+    return STATUS_OK;
+}
+
+/* Ranges before the pages that begin where they do. */
+static int areas_by_address(const void *left, const void *right)
+{
+    const struct recorded_area *a = left, *b = right;
+    if (a->address != b->address)
+        return a->address > b->address ? 1 : -1;
+    return a->pages - b->pages;
+}
+
+static int blocks_by_address(const void *left, const void *right)
+{
+    const struct recorded_block *a = left, *b = right;
+    return (a->address > b->address) - (a->address < b->address);
+}
+
+/* What is being made. */
+struct making {
+    struct recorded_start *start;
+    struct recording *recording;
+    size_t block;                      /* the next one */
+    const struct recorded_area *owner; /* the segment or range in hand */
+    uint64_t end;                      /* of what has been made */
+};
+
+static void add(struct making *making, uint64_t address, uint64_t bytes,
+                enum policy_range_state state)
+{
+    struct recorded_start *start = making->start;
+    struct policy_range *last = start->range_count ? &start->ranges[start->range_count - 1] : NULL;
+    if (!bytes)
+        return;
+    making->end = address + bytes;
+    if (last && state != POLICY_RANGE_USED && last->state == state &&
+        last->segment_address == making->owner->address) {
+        last->bytes += bytes;
+        return;
+    }
+    start->ranges[start->range_count++] = (struct policy_range){
+        .address = address,
+        .bytes = bytes,
+        .segment_address = making->owner->address,
+        .stream = making->owner->stream,
+        .pool = making->owner->pool,
+        .state = state,
+    };
+}
+
+static enum status add_used(struct making *making, const struct recorded_block *block,
+                            struct error *error)
+{
+    struct recorded_start *start = making->start;
+    struct recorded_request *request = block->request < making->recording->request_count
+                                           ? &making->recording->requests[block->request]
+                                           : NULL;
+    if (!request || request->event >= making->recording->first_event || request->initial)
+        return error_set(error, STATUS_INVALID,
+                         "the block at %" PRIu64 " before the first event is request %zu, which "
+                         "must be one of the first events, with initial=yes, and of one block",
+                         block->address, block->request);
+    if (request->request.bytes > block->bytes || !request->request.bytes)
+        return error_set(error, STATUS_INVALID,
+                         "the block at %" PRIu64 " before the first event has %" PRIu64
+                         " bytes, and request %zu asks for %" PRIu64,
+                         block->address, block->bytes, block->request, request->request.bytes);
+    request->initial = request->known = true;
+    request->start = start->used_count;
+    request->address = block->address;
+    add(making, block->address, block->bytes, POLICY_RANGE_USED);
+    start->ranges[start->range_count - 1].requested_bytes = request->request.bytes;
+    start->used[start->used_count++] = block->request;
+    return STATUS_OK;
+}
+
+/* The blocks of a segment or a run of pages, and what is free between them. */
+static enum status fill(struct making *making, const struct recorded_area *area,
+                        struct error *error)
+{
+    struct recorded_start *start = making->start;
+    uint64_t end = area->address + area->bytes;
+    making->end = area->address;
+    for (; making->block < start->block_count; making->block++) {
+        const struct recorded_block *block = &start->blocks[making->block];
+        if (block->address >= end)
+            break;
+        if (block->address < making->end || block->bytes > end - block->address)
+            return error_set(error, STATUS_INVALID,
+                             "the block at %" PRIu64 " before the first event lies in no segment, "
+                             "or in another block",
+                             block->address);
+        add(making, making->end, block->address - making->end, POLICY_RANGE_HOLE);
+        if (block->request == RECORDED_NONE)
+            add(making, block->address, block->bytes, POLICY_RANGE_HOLE);
+        else {
+            enum status status = add_used(making, block, error);
+            if (status)
+                return status;
+        }
+    }
+    add(making, making->end, end - making->end, POLICY_RANGE_HOLE);
+    return STATUS_OK;
+}
+
+static enum status make_area(struct making *making, const struct recorded_area *area,
+                             struct error *error)
+{
+    bool in_range = area->pages && making->owner && !making->owner->bytes;
+    if (area->address < making->end || (area->pages && !in_range))
+        return error_set(error, STATUS_INVALID,
+                         "the segment or run of pages at %" PRIu64 " before the first event lies "
+                         "in another one, or in no range",
+                         area->address);
+    if (in_range)
+        add(making, making->end, area->address - making->end, POLICY_RANGE_UNMAPPED);
+    else
+        making->owner = area;
+    if (area->bytes)
+        return fill(making, area, error);
+    making->end = area->address;
+    return STATUS_OK;
+}
+
+enum status recorded_start_finish(struct recording *recording, struct error *error)
+{
+    struct recorded_start *start = &recording->start;
+    struct making making = {.start = start, .recording = recording};
+    enum status status = STATUS_OK;
+    /* Each block may have a hole before it, each area one behind and unmapped space before. */
+    start->ranges = calloc(2 * (start->block_count + start->area_count) + 1, sizeof *start->ranges);
+    start->used = calloc(start->block_count + 1, sizeof *start->used);
+    if (!start->ranges || !start->used)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the state at the start");
+    qsort(start->areas, start->area_count, sizeof *start->areas, areas_by_address);
+    if (start->block_count)
+        qsort(start->blocks, start->block_count, sizeof *start->blocks, blocks_by_address);
+    for (size_t i = 0; i < start->area_count; i++)
+        if (start->areas[i].address + start->areas[i].bytes > recording->highest_address)
+            recording->highest_address = start->areas[i].address + start->areas[i].bytes;
+    for (size_t i = 0; i < start->area_count && !status; i++)
+        status = make_area(&making, &start->areas[i], error);
+    if (!status && making.block < start->block_count)
+        status = error_set(error, STATUS_INVALID,
+                           "the block at %" PRIu64 " before the first event lies in no segment",
+                           start->blocks[making.block].address);
+    return status;
+}
+
+void recorded_start_close(struct recorded_start *start)
+{
+    free(start->areas);
+    free(start->blocks);
+    free(start->ranges);
+    free(start->used);
+}

@@ -1,0 +1,139 @@
+/* The device holds what was there before the policy adopts it. */
+#include "sim/fidelity/starting.h"
+
+#include <inttypes.h>
+
+#include "allocators/base/size.h"
+#include "allocators/decorators/forward.h"
+
+struct starting {
+    struct forward forward;
+    struct recorded_device *device;
+    struct policy_block *blocks; /* of the start; granted_bytes 0: could not be served */
+    size_t block_bytes;
+};
+
+static enum status starting_alloc(struct policy *base, const struct policy_request *request,
+                                  struct policy_block *out)
+{
+    struct starting *self = (struct starting *)base;
+    const struct recorded_request *recorded = self->device->request;
+    if (!recorded || !recorded->initial)
+        return forward_alloc(base, request, out);
+    *out = self->blocks[recorded->start];
+    return out->granted_bytes ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+static void starting_destroy(struct policy *base)
+{
+    struct starting *self = (struct starting *)base;
+    host_free(self->forward.host, self->blocks, self->block_bytes);
+    forward_destroy(base);
+}
+
+/* A range reaches to the next one, or as far as an allocator may have reserved. */
+static uint64_t range_bytes(const struct recorded_device *device, size_t index)
+{
+    const struct recorded_start *start = &device->recording->start;
+    uint64_t bytes = size_round_up(2 * device->base.props.total_bytes, GIB);
+    for (size_t i = index + 1; i < start->area_count; i++)
+        if (!start->areas[i].pages && start->areas[i].address - start->areas[index].address < bytes)
+            return start->areas[i].address - start->areas[index].address;
+    return bytes;
+}
+
+static enum status put_places(struct recorded_device *device)
+{
+    const struct recorded_start *start = &device->recording->start;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < start->area_count && !status; i++) {
+        const struct recorded_area *area = &start->areas[i];
+        bool is_range = !area->bytes;
+        if (area->pages) {
+            struct recorded_place *place = recorded_place_at(device, area->address);
+            if (!place->mapped_bytes)
+                place->ordinal = device->base.counters.segments_made++;
+            place->mapped_bytes += area->bytes;
+            continue;
+        }
+        status = recorded_place_add(
+            device, (struct recorded_place){
+                        .address = area->address,
+                        .bytes = is_range ? range_bytes(device, i) : area->bytes,
+                        .ordinal = is_range ? UINT64_MAX : device->base.counters.segments_made++,
+                        .pool = area->pool,
+                        .range = is_range,
+                    });
+    }
+    return status;
+}
+
+static enum status adopt(struct policy *inner, struct recorded_device *device,
+                         struct policy_block *blocks, struct error *error)
+{
+    const struct recorded_start *start = &device->recording->start;
+    enum status status = put_places(device);
+    if (!status)
+        status = inner->ops->adopt(inner, start->ranges, start->range_count, blocks);
+    if (status == STATUS_INVALID)
+        return error_set(error, status,
+                         "policy %s can never have come to the state in which the recording "
+                         "begins; does the recording name its settings?",
+                         inner->ops->name);
+    return status ? error_set(error, status, "policy %s cannot take over what was there: %s",
+                              inner->ops->name, status_meaning(status))
+                  : STATUS_OK;
+}
+
+static enum status request_all(struct policy *inner, struct recorded_device *device,
+                               struct policy_block *blocks, struct error *error)
+{
+    const struct recording *recording = device->recording;
+    enum status status = STATUS_OK;
+    device->step = STEP_START;
+    for (size_t i = 0; i < recording->start.used_count && !status; i++) {
+        status =
+            policy_alloc(inner, &recording->requests[recording->start.used[i]].request, &blocks[i]);
+        if (status == STATUS_NO_MEMORY) {
+            blocks[i] = (struct policy_block){0};
+            status = STATUS_OK;
+        }
+    }
+    device->step = STEP_OTHER;
+    return status ? error_set(error, status, "policy %s cannot serve what was there: %s",
+                              inner->ops->name, status_meaning(status))
+                  : STATUS_OK;
+}
+
+enum status starting_wrap(struct host *host, struct policy *inner, struct recorded_device *device,
+                          struct policy **out, struct error *error)
+{
+    const struct recorded_start *start = &device->recording->start;
+    struct fidelity_result *result = device->result;
+    *out = inner;
+    if (!start->area_count)
+        return STATUS_OK;
+    size_t block_bytes = (start->used_count + 1) * sizeof(struct policy_block);
+    struct policy_block *blocks = host_alloc(host, block_bytes);
+    if (!blocks)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the state at the start");
+    result->start = inner->ops->adopt ? FIDELITY_ADOPTED : FIDELITY_REQUESTED;
+    result->start_blocks = start->used_count;
+    for (size_t i = 0; i < start->area_count; i++)
+        result->start_segments += start->areas[i].bytes != 0;
+    enum status status = inner->ops->adopt ? adopt(inner, device, blocks, error)
+                                           : request_all(inner, device, blocks, error);
+    struct starting *self =
+        status ? NULL : forward_create(host, sizeof *self, "starting", inner, error);
+    if (!self) {
+        host_free(host, blocks, block_bytes);
+        return status ? status : STATUS_HOST_MEMORY;
+    }
+    self->device = device;
+    self->blocks = blocks;
+    self->block_bytes = block_bytes;
+    self->forward.ops.alloc = starting_alloc;
+    self->forward.ops.destroy = starting_destroy;
+    *out = &self->forward.base;
+    return STATUS_OK;
+}
