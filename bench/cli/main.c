@@ -14,6 +14,7 @@ const struct cli_command cli_commands[] = {
     {"gen", "make a trace by rule", cmd_gen},
     {"convert", "translate and filter a trace", cmd_convert},
     {"inspect", "describe a trace", cmd_inspect},
+    {"calibrate", "measure what this card's driver calls cost, into a profile", cmd_calibrate},
     {"list", "the policies, workloads, devices, metrics and formats there are", cmd_list},
     {NULL, NULL, NULL},
 };

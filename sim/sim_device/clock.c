@@ -262,14 +262,29 @@ static void marks_bound(const struct sim_clock *self, struct sim_stream *stream)
         marks_drop(stream, past);
 }
 
+/* Whether the last fence stands for all that is queued. */
+static bool stream_is_fenced(const struct sim_stream *stream)
+{
+    if (!stream->mark_count)
+        return false;
+    const struct sim_moment *last = &stream->marks[stream->mark_first + stream->mark_count - 1];
+    return last->sequence == stream->sequence && last->time_ns == stream->tail_ns;
+}
+
+bool sim_clock_fence_is_new(const struct sim_clock *self, uint32_t ordinal)
+{
+    if (ordinal >= self->stream_count)
+        return false;
+    const struct sim_stream *stream = &self->streams[ordinal];
+    return stream->sequence > stream->known && !stream_is_fenced(stream);
+}
+
 struct backing_ticket sim_clock_fence(struct sim_clock *self, uint32_t ordinal)
 {
     struct sim_stream *stream = clock_stream(self, ordinal);
     if (!stream)
         return (struct backing_ticket){.stream = ordinal};
-    const struct sim_moment *last =
-        stream->mark_count ? &stream->marks[stream->mark_first + stream->mark_count - 1] : NULL;
-    if (!last || last->sequence != stream->sequence || last->time_ns != stream->tail_ns) {
+    if (!stream_is_fenced(stream)) {
         marks_bound(self, stream);
         if (!marks_grow(stream) ||
             !clock_moment(stream, ordinal,
@@ -294,6 +309,12 @@ static struct sim_moment *clock_mark(struct sim_clock *self, struct backing_tick
         ticket.value > stream->marks_gone + stream->mark_count)
         return NULL;
     return &stream->marks[stream->mark_first + ticket.value - stream->marks_gone - 1];
+}
+
+bool sim_clock_is_open(struct sim_clock *self, struct backing_ticket ticket)
+{
+    const struct sim_moment *mark = clock_mark(self, ticket);
+    return mark && !sim_clock_known(self, mark->stream, mark->sequence);
 }
 
 bool sim_clock_done(struct sim_clock *self, struct backing_ticket ticket)

@@ -101,16 +101,32 @@ static void what_is_not_given_is_stood_in_for(void **state)
     run_of_pages(device, 4, &access_ns, &unmap_ns);
     assert_int_equal(access_ns, 20 + 3 * 3);
     assert_int_equal(unmap_ns, 4 * 7);
+    device->ops->kernel(device, 0, 1);
     (void)passed(device, &before_ns);
     struct backing_ticket ticket = backing_fence(device->backing, 0);
     assert_true(backing_done(device->backing, ticket));
     assert_int_equal(passed(device, &before_ns), 10);
     device_close(device);
-    device = open_card(HEAD "cost: event 1 5\ncost: event_poll 1 2\n");
+}
+
+static void what_is_known_is_not_asked(void **state)
+{
+    (void)state;
+    struct device *device = open_card(HEAD "cost: event 1 5\ncost: event_poll 1 2\n");
+    const uint64_t *ns = device->counters.call_ns;
+    struct backing_ticket ticket = backing_fence(device->backing, 0); /* of nothing */
+    assert_int_equal(ns[DEVICE_CALL_event], 0);
+    device->ops->kernel(device, 0, 1000);
     ticket = backing_fence(device->backing, 0);
-    assert_true(backing_done(device->backing, ticket));
+    (void)backing_fence(device->backing, 0); /* the same work */
+    assert_int_equal(ns[DEVICE_CALL_event], 5);
+    assert_false(backing_done(device->backing, ticket));
+    assert_int_equal(ns[DEVICE_CALL_event], 5 + 2);
     backing_wait(device->backing, ticket);
-    assert_int_equal(device->counters.call_ns[DEVICE_CALL_event], 5 + 2 + 2);
+    assert_int_equal(ns[DEVICE_CALL_event], 5 + 2 + 2);
+    assert_true(backing_done(device->backing, ticket));
+    assert_int_equal(ns[DEVICE_CALL_event], 5 + 2 + 2);
+    assert_int_equal(device->counters.calls[DEVICE_CALL_event], 6);
     device_close(device);
 }
 
@@ -251,6 +267,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_busy_card_has_its_own_curve),
         cmocka_unit_test(what_is_not_given_is_stood_in_for),
+        cmocka_unit_test(what_is_known_is_not_asked),
         cmocka_unit_test(the_profile_says_what_waits),
         cmocka_unit_test(launches_take_the_hosts_time),
         cmocka_unit_test(a_written_profile_is_the_same),

@@ -1,0 +1,167 @@
+#include "bench/calibrate/calibrate.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "bench/calibrate/parts.h"
+
+/* Where the simulated device begins to number: any place will do. */
+#define FIRST_ADDRESS (UINT64_C(1) << 40)
+
+/* Sizes that are measured, each part from its least on. 20 MiB stands for sizes that are no power
+ * of two. */
+static const uint64_t sizes[] = {
+    256,      4 * KIB,   64 * KIB,  512 * KIB, MIB, 2 * MIB, 4 * MIB, 8 * MIB, 20 * MIB, 32 * MIB,
+    64 * MIB, 128 * MIB, 256 * MIB, 512 * MIB, GIB, 2 * GIB, 4 * GIB, 8 * GIB, 64 * GIB, 512 * GIB,
+};
+
+#define SIZE_COUNT (sizeof sizes / sizeof sizes[0])
+
+struct part {
+    const char *name;
+    void (*measure)(struct meter *meter, struct sim_profile *out, uint64_t bytes);
+    uint64_t least_bytes, most_bytes;
+    bool idle, busy;   /* on which card */
+    bool mapped, pool; /* needs virtual memory, the pool */
+};
+
+/* In this order: later ones use points of earlier ones. A part of no size has one of 1 byte. */
+static const struct part parts[] = {
+    {"driver allocations, churned", parts_churned, 256, 8 * GIB, true, true, false, false},
+    {"driver allocations, held", parts_held, 256, 8 * GIB, true, true, false, false},
+    {"driver allocations, sharing a page", parts_shared, 256, MIB, true, true, false, false},
+    {"address ranges", parts_ranges, 2 * MIB, 512 * GIB, true, true, true, false},
+    {"physical memory and mappings", parts_mapped, 2 * MIB, 8 * GIB, true, true, true, false},
+    {"runs of mappings", parts_runs, 2 * MIB, GIB, true, true, true, false},
+    {"events", parts_events, 1, 1, true, true, false, false},
+    {"launches", parts_launches, 1, 1, true, true, false, false},
+    {"pool, warm", parts_pool_warm, 256, GIB, true, true, false, true},
+    {"pool, growing", parts_pool_growth, 32 * MIB, GIB, true, true, false, true},
+    {"pool, other streams' frees", parts_pool_pending, 2 * MIB, 2 * MIB, false, true, false, true},
+    {"which calls wait", parts_waits, 1, 1, true, false, false, false},
+    {"cleaning", parts_cleaning, 1, 1, true, false, false, false},
+};
+
+#define PART_COUNT (sizeof parts / sizeof parts[0])
+
+/* The sizes of a part; returns how many. */
+static size_t part_sizes(const struct part *part, uint64_t out[SIZE_COUNT])
+{
+    size_t count = 0;
+    if (part->least_bytes == 1)
+        out[count++] = 1;
+    for (size_t i = 0; i < SIZE_COUNT; i++)
+        if (sizes[i] >= part->least_bytes && sizes[i] <= part->most_bytes)
+            out[count++] = sizes[i];
+    return count;
+}
+
+size_t calibrate_steps(void)
+{
+    size_t count = 0;
+    uint64_t unused[SIZE_COUNT];
+    for (size_t i = 0; i < PART_COUNT; i++)
+        count += part_sizes(&parts[i], unused) * ((size_t)parts[i].idle + (size_t)parts[i].busy);
+    return count;
+}
+
+void parts_figure(const struct meter *meter, struct sim_profile *out, enum sim_cost cost,
+                  uint64_t bytes, uint64_t ns)
+{
+    struct sim_curve *curve = meter->busy ? &out->busy_costs[cost] : &out->costs[cost];
+    if (meter->status == STATUS_OK)
+        (void)sim_curve_add(curve, bytes, ns);
+}
+
+void parts_point(const struct meter *meter, struct sim_profile *out, enum sim_cost cost,
+                 uint64_t bytes, struct samples *samples)
+{
+    if (samples->count >= SAMPLES_LEAST)
+        parts_figure(meter, out, cost, bytes, samples_median(samples));
+}
+
+static bool curve_is_free(const struct sim_curve *curve)
+{
+    for (uint32_t i = 0; i < curve->count; i++)
+        if (curve->ns[i])
+            return false;
+    return true;
+}
+
+/* Kinds that cost nothing have no points; what exists only on a busy card costs the same on an
+ * idle one. */
+static void settle(struct sim_profile *out)
+{
+    for (int kind = 0; kind < SIM_COST_COUNT; kind++) {
+        struct sim_curve *idle = &out->costs[kind], *busy = &out->busy_costs[kind];
+        if (curve_is_free(idle) && curve_is_free(busy))
+            idle->count = busy->count = 0;
+        else if (!idle->count)
+            *idle = *busy;
+    }
+}
+
+static void part_go(const struct part *part, struct meter *meter, struct sim_profile *out,
+                    calibrate_step *step, void *argument)
+{
+    uint64_t wanted[SIZE_COUNT];
+    size_t count = part_sizes(part, wanted);
+    const struct device_props *props = &meter->device->props;
+    bool there = (!part->mapped || props->has_virtual_memory) && (!part->pool || props->has_pool);
+    for (int busy = 0; busy < 2; busy++) {
+        if (!(busy ? part->busy : part->idle))
+            continue;
+        for (size_t i = 0; i < count; i++) {
+            char label[96], text[32] = "";
+            if (wanted[i] > 1)
+                size_print_exact(wanted[i], text, sizeof text);
+            snprintf(label, sizeof label, "%s %s%s", part->name, text, busy ? ", busy card" : "");
+            if (step)
+                step(argument, label);
+            meter->busy = busy;
+            if (there && meter->status == STATUS_OK)
+                part->measure(meter, out, wanted[i]);
+        }
+        meter->busy = false;
+        meter_sync(meter);
+    }
+}
+
+/* What the device says of itself, before anything is held. */
+static void describe(const struct meter *meter, struct sim_profile *out)
+{
+    struct device *device = meter->device;
+    uint64_t free_bytes, total_bytes;
+    backing_memory(device->backing, &free_bytes, &total_bytes);
+    out->total_bytes = total_bytes;
+    out->usable_bytes = free_bytes;
+    out->page_bytes = device->backing->page_bytes;
+    out->granule_bytes = device->backing->granule_bytes;
+    out->first_address = FIRST_ADDRESS;
+    if (device->ops->card_bytes)
+        out->context_bytes = device->ops->card_bytes(device);
+}
+
+enum status calibrate(struct device *device, calibrate_step *step, void *argument,
+                      struct sim_profile *out, struct error *error)
+{
+    struct meter meter;
+    memset(out, 0, sizeof *out);
+    if (!device->backing->page_bytes || device->props.total_bytes == UINT64_MAX)
+        return error_set(error, STATUS_INVALID,
+                         "the device %s has no pages and no end: there is nothing to measure",
+                         device->props.profile);
+    meter_open(&meter, device);
+    describe(&meter, out);
+    for (size_t i = 0; i < PART_COUNT; i++)
+        part_go(&parts[i], &meter, out, step, argument);
+    meter_close(&meter);
+    if (meter.status != STATUS_OK)
+        return error_set(error, meter.status, "calibrating: %s failed: %s", meter.call,
+                         meter.status == STATUS_INVALID ? backing_problem(device->backing)
+                                                        : status_meaning(meter.status));
+    settle(out);
+    return STATUS_OK;
+}

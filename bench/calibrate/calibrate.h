@@ -1,0 +1,27 @@
+/* Measures what a card's driver calls cost, through the device's own interface, so that the same
+ * measurement runs on a real card and on a simulated one: there it must give back the profile
+ * that the device was opened with (tests/unit/test_calibrate.c).
+ *
+ * bench/calibrate/README.md says what is measured and how. */
+#ifndef BENCH_CALIBRATE_CALIBRATE_H
+#define BENCH_CALIBRATE_CALIBRATE_H
+
+#include <stddef.h>
+
+#include "allocators/base/status.h"
+#include "sim/device.h"
+#include "sim/sim_device/profile.h"
+
+/* Told before each step; `argument` is the caller's. May be NULL. */
+typedef void calibrate_step(void *argument, const char *label);
+
+/* How many steps there are. */
+size_t calibrate_steps(void);
+
+/* Measures the device, which nothing else uses and which holds nothing, and writes what it costs
+ * to `out`; name, card, driver, hypervisor and source are the caller's. INVALID with the device's
+ * sentence where a call fails that must not; a size for which there is no memory is left out. */
+enum status calibrate(struct device *device, calibrate_step *step, void *argument,
+                      struct sim_profile *out, struct error *error) STATUS_CHECKED;
+
+#endif

@@ -1,0 +1,11 @@
+/* Where a calibration was made, for the header of its profile. */
+#ifndef BENCH_CALIBRATE_MACHINE_H
+#define BENCH_CALIBRATE_MACHINE_H
+
+#include "sim/device.h"
+#include "sim/sim_device/profile.h"
+
+/* Fills card, driver, hypervisor and source. What cannot be found out stays empty: never fails. */
+void machine_describe(const struct device *device, const char *version, struct sim_profile *out);
+
+#endif

@@ -1,0 +1,150 @@
+/* Virtual memory: ranges, pieces of one size mapped one by one, many mapped with one call, and a
+ * second time. What each further mapping of a call costs is what the call takes beyond one,
+ * divided by how many there are. */
+#include "allocators/base/size.h"
+#include "bench/calibrate/parts.h"
+
+#define PIECES_MOST 128u /* mapped with one call */
+#define RUN_BYTES   GIB  /* of it, where there are fewer */
+
+void parts_ranges(struct meter *meter, struct sim_profile *out, uint64_t bytes)
+{
+    struct samples reserved = {0}, released = {0};
+    uint64_t addresses[16];
+    meter_point(meter);
+    while (meter_goes_on(meter, &reserved)) {
+        uint32_t count = 0;
+        while (count < 16 && meter_reserve(meter, bytes, &addresses[count], &reserved))
+            count++;
+        for (uint32_t i = 0; i < count; i++)
+            (void)meter_release(meter, addresses[i], &released);
+        if (count < 16)
+            break;
+    }
+    parts_point(meter, out, SIM_COST_reserve, bytes, &reserved);
+    parts_point(meter, out, SIM_COST_release, bytes, &released);
+}
+
+/* Pieces of physical memory and a range that they fit in one after another. */
+struct pieces {
+    uint64_t address, bytes; /* of each */
+    uint32_t count, mapped;
+    backing_handle handles[PIECES_MOST];
+};
+
+/* `count` is how many are wanted, and then how many there are. */
+static bool pieces_make(struct meter *meter, struct pieces *self, struct samples *created)
+{
+    uint32_t wanted = self->count;
+    self->count = self->mapped = 0;
+    if (!wanted || !meter_reserve(meter, wanted * self->bytes, &self->address, NULL))
+        return false;
+    while (self->count < wanted &&
+           meter_create(meter, self->bytes, &self->handles[self->count], created))
+        self->count++;
+    return self->count == wanted;
+}
+
+static bool pieces_map(struct meter *meter, struct pieces *self, uint64_t address,
+                       struct samples *mapped)
+{
+    for (uint32_t i = 0; i < self->count; i++)
+        if (!meter_map(meter, address + i * self->bytes, self->handles[i], mapped))
+            return false;
+    return true;
+}
+
+/* They are mapped nowhere. */
+static void pieces_give_back(struct meter *meter, const struct pieces *self,
+                             struct samples *destroyed)
+{
+    for (uint32_t i = 0; i < self->count; i++)
+        (void)meter_destroy(meter, self->handles[i], destroyed);
+    if (self->address)
+        (void)meter_release(meter, self->address, NULL);
+    meter_rest(meter, self->count * self->bytes);
+}
+
+/* Each by a call of its own. */
+static bool one_by_one(struct meter *meter, const struct pieces *pieces, struct samples *access,
+                       struct samples *unmapped)
+{
+    uint64_t end = pieces->address + pieces->count * pieces->bytes;
+    for (uint64_t at = pieces->address; at < end; at += pieces->bytes)
+        if (!meter_access(meter, at, pieces->bytes, access))
+            return false;
+    for (uint64_t at = pieces->address; at < end; at += pieces->bytes)
+        if (!meter_unmap(meter, at, pieces->bytes, unmapped))
+            return false;
+    return true;
+}
+
+void parts_mapped(struct meter *meter, struct sim_profile *out, uint64_t bytes)
+{
+    struct samples created = {0}, destroyed = {0}, mapped = {0}, access = {0}, unmapped = {0};
+    struct pieces pieces;
+    meter_point(meter);
+    while (meter_goes_on(meter, &created)) {
+        pieces = (struct pieces){.bytes = bytes, .count = meter_room(meter, bytes, 16)};
+        bool done = pieces_make(meter, &pieces, &created) &&
+                    pieces_map(meter, &pieces, pieces.address, &mapped) &&
+                    one_by_one(meter, &pieces, &access, &unmapped);
+        pieces_give_back(meter, &pieces, &destroyed);
+        if (!done)
+            return;
+    }
+    parts_point(meter, out, SIM_COST_create, bytes, &created);
+    parts_point(meter, out, SIM_COST_destroy, bytes, &destroyed);
+    parts_point(meter, out, SIM_COST_map, bytes, &mapped);
+    parts_point(meter, out, SIM_COST_access, bytes, &access);
+    parts_point(meter, out, SIM_COST_unmap, bytes, &unmapped);
+}
+
+/* All with one call; then all of it at a second place as well. */
+static bool at_once(struct meter *meter, struct pieces *pieces, struct samples *again,
+                    struct samples *access, struct samples *unmapped)
+{
+    uint64_t second, bytes = pieces->count * pieces->bytes;
+    if (!pieces_map(meter, pieces, pieces->address, NULL) ||
+        !meter_access(meter, pieces->address, bytes, access))
+        return false;
+    if (!meter_reserve(meter, bytes, &second, NULL) || !pieces_map(meter, pieces, second, again) ||
+        !meter_access(meter, second, bytes, NULL) || !meter_unmap(meter, second, bytes, NULL) ||
+        !meter_release(meter, second, NULL))
+        return false;
+    return meter_unmap(meter, pieces->address, bytes, unmapped);
+}
+
+/* What is beyond one call's cost, for each of the others. */
+static void further(const struct meter *meter, struct sim_profile *out, enum sim_cost one,
+                    enum sim_cost more, const struct pieces *pieces, struct samples *whole)
+{
+    uint64_t one_ns = sim_profile_cost(out, one, pieces->bytes, meter->busy);
+    uint64_t whole_ns = samples_median(whole);
+    if (whole->count >= SAMPLES_LEAST)
+        parts_figure(meter, out, more, pieces->bytes,
+                     whole_ns > one_ns ? (whole_ns - one_ns) / (pieces->count - 1) : 0);
+}
+
+void parts_runs(struct meter *meter, struct sim_profile *out, uint64_t bytes)
+{
+    struct samples again = {0}, access = {0}, unmapped = {0};
+    uint32_t most = RUN_BYTES / bytes > PIECES_MOST ? PIECES_MOST
+                    : RUN_BYTES / bytes > 8         ? (uint32_t)(RUN_BYTES / bytes)
+                                                    : 8;
+    struct pieces pieces = {0};
+    meter_point(meter);
+    for (int pass = 0; pass < 5 && (pass < 3 || meter_goes_on(meter, &access)); pass++) {
+        pieces = (struct pieces){.bytes = bytes, .count = meter_room(meter, bytes, most)};
+        if (pieces.count < 2)
+            return;
+        bool done = pieces_make(meter, &pieces, NULL) &&
+                    at_once(meter, &pieces, &again, &access, &unmapped);
+        pieces_give_back(meter, &pieces, NULL);
+        if (!done)
+            return;
+    }
+    parts_point(meter, out, SIM_COST_map_again, bytes, &again);
+    further(meter, out, SIM_COST_access, SIM_COST_access_more, &pieces, &access);
+    further(meter, out, SIM_COST_unmap, SIM_COST_unmap_more, &pieces, &unmapped);
+}

@@ -1,0 +1,218 @@
+#include "bench/calibrate/meter.h"
+
+#include <stdlib.h>
+
+#include "allocators/base/size.h"
+
+#define KERNEL_NS     UINT64_C(50000) /* of those that keep the card busy */
+#define AHEAD_WAITING UINT64_C(200000)
+#define AHEAD_LEAST   UINT64_C(1000000)
+#define AHEAD_MOST    UINT64_C(40000000) /* 800 launches: fewer than a queue holds */
+#define POINT_NS      UINT64_C(400000000)
+
+/* Bytes per nanosecond that are cleaned at the least: a third of what an H100 does. */
+#define CLEANED_PER_NS 100
+
+void samples_add(struct samples *self, uint64_t ns)
+{
+    if (self->count < SAMPLES_MOST)
+        self->ns[self->count++] = ns;
+}
+
+static int by_value(const void *left, const void *right)
+{
+    const uint64_t *a = left;
+    const uint64_t *b = right;
+    return (*a > *b) - (*a < *b);
+}
+
+uint64_t samples_median(struct samples *self)
+{
+    if (!self->count)
+        return 0;
+    qsort(self->ns, self->count, sizeof self->ns[0], by_value);
+    return self->ns[(self->count - 1) / 2];
+}
+
+static void on_call(void *argument, enum device_call call, uint64_t bytes, uint64_t ns,
+                    uint64_t waited_ns, bool refused)
+{
+    struct meter *self = argument;
+    (void)call;
+    (void)bytes;
+    (void)refused;
+    self->ns = ns;
+    self->waited_ns = waited_ns;
+}
+
+void meter_open(struct meter *self, struct device *device)
+{
+    uint64_t total_bytes;
+    *self = (struct meter){
+        .device = device,
+        .backing = device->backing,
+        .listener = device->listener,
+        .status = STATUS_OK,
+    };
+    device->listener = (struct device_listener){.call = on_call, .argument = self};
+    backing_memory(self->backing, &self->free_bytes, &total_bytes);
+}
+
+void meter_close(struct meter *self)
+{
+    self->device->listener = self->listener;
+}
+
+static uint64_t now(const struct meter *self)
+{
+    return self->device->ops->now(self->device);
+}
+
+void meter_point(struct meter *self)
+{
+    self->point_until_ns = now(self) + POINT_NS;
+    self->longest_ns = 0;
+}
+
+bool meter_goes_on(const struct meter *self, const struct samples *samples)
+{
+    return self->status == STATUS_OK && samples->count < SAMPLES_ENOUGH &&
+           (samples->count < SAMPLES_LEAST + 2 || now(self) < self->point_until_ns);
+}
+
+uint32_t meter_room(const struct meter *self, uint64_t bytes, uint32_t most)
+{
+    uint64_t room = self->free_bytes / 10 * 6 / bytes;
+    return room < most ? (uint32_t)room : most;
+}
+
+void meter_pause(struct meter *self, uint64_t ns)
+{
+    /* A real device counts what the host did since the last pause as part of this one. */
+    for (uint64_t until_ns = now(self) + ns; now(self) < until_ns;)
+        self->device->ops->advance(self->device, until_ns - now(self));
+}
+
+void meter_rest(struct meter *self, uint64_t bytes)
+{
+    if (bytes >= 256 * MIB)
+        meter_pause(self, bytes / CLEANED_PER_NS);
+}
+
+void meter_sync(struct meter *self)
+{
+    self->device->ops->sync(self->device, UINT32_MAX);
+    self->busy_until_ns = now(self);
+}
+
+void meter_work(struct meter *self, uint64_t ns)
+{
+    self->device->ops->kernel(self->device, METER_BUSY_STREAM, ns);
+    uint64_t from_ns = now(self) > self->busy_until_ns ? now(self) : self->busy_until_ns;
+    self->busy_until_ns = from_ns + ns;
+}
+
+/* Before a call: what it took before is not its own, and the card is as busy as it should be. */
+static void prepare(struct meter *self, bool waits)
+{
+    uint64_t ahead_ns = 8 * self->longest_ns > AHEAD_LEAST ? 8 * self->longest_ns : AHEAD_LEAST;
+    if (ahead_ns > AHEAD_MOST)
+        ahead_ns = AHEAD_MOST;
+    if (waits)
+        ahead_ns = AHEAD_WAITING;
+    while (self->busy && self->busy_until_ns < now(self) + ahead_ns)
+        meter_work(self, KERNEL_NS);
+    self->ns = self->waited_ns = 0;
+}
+
+/* After it. Only calls that make memory may be refused. */
+static bool take(struct meter *self, const char *call, bool makes, enum status status,
+                 struct samples *into)
+{
+    if (status != STATUS_OK) {
+        if (status != STATUS_REFUSED || !makes) {
+            self->status = status;
+            self->call = call;
+        }
+        return false;
+    }
+    if (self->waited_ns && self->busy_until_ns > now(self))
+        self->busy_until_ns = now(self);
+    if (into) {
+        samples_add(into, self->ns);
+        if (self->ns > self->longest_ns)
+            self->longest_ns = self->ns;
+    }
+    return true;
+}
+
+enum does { MAKES, WAITS, NEITHER };
+
+#define METERED(name, does, ...)                                                                   \
+    if (self->status != STATUS_OK)                                                                 \
+        return false;                                                                              \
+    prepare(self, (does) == WAITS);                                                                \
+    return take(self, #name, (does) == MAKES, __VA_ARGS__, into)
+
+bool meter_alloc(struct meter *self, uint64_t bytes, uint64_t *address, struct samples *into)
+{
+    METERED(alloc, MAKES, backing_segment_alloc(self->backing, bytes, address));
+}
+
+bool meter_free(struct meter *self, uint64_t address, struct samples *into)
+{
+    METERED(free, WAITS, backing_segment_free(self->backing, address));
+}
+
+bool meter_reserve(struct meter *self, uint64_t bytes, uint64_t *address, struct samples *into)
+{
+    METERED(reserve, MAKES, backing_reserve(self->backing, bytes, address));
+}
+
+bool meter_release(struct meter *self, uint64_t address, struct samples *into)
+{
+    METERED(release, NEITHER, backing_release(self->backing, address));
+}
+
+bool meter_create(struct meter *self, uint64_t bytes, backing_handle *handle, struct samples *into)
+{
+    METERED(create, MAKES, backing_create(self->backing, bytes, handle));
+}
+
+bool meter_destroy(struct meter *self, backing_handle handle, struct samples *into)
+{
+    METERED(destroy, NEITHER, backing_destroy(self->backing, handle));
+}
+
+bool meter_map(struct meter *self, uint64_t address, backing_handle handle, struct samples *into)
+{
+    METERED(map, NEITHER, backing_map(self->backing, address, handle));
+}
+
+bool meter_access(struct meter *self, uint64_t address, uint64_t bytes, struct samples *into)
+{
+    METERED(access, NEITHER, backing_access(self->backing, address, bytes));
+}
+
+bool meter_unmap(struct meter *self, uint64_t address, uint64_t bytes, struct samples *into)
+{
+    METERED(unmap, NEITHER, backing_unmap(self->backing, address, bytes));
+}
+
+bool meter_pool_alloc(struct meter *self, uint64_t bytes, uint32_t stream, uint64_t *address,
+                      struct samples *into)
+{
+    METERED(pool_alloc, MAKES,
+            self->backing->ops->pool_alloc(self->backing, bytes, stream, address));
+}
+
+bool meter_pool_free(struct meter *self, uint64_t address, uint32_t stream, struct samples *into)
+{
+    METERED(pool_free, NEITHER, self->backing->ops->pool_free(self->backing, address, stream));
+}
+
+void meter_pool_trim(struct meter *self)
+{
+    if (self->status == STATUS_OK)
+        (void)take(self, "pool_trim", false, self->backing->ops->pool_trim(self->backing, 0), NULL);
+}

@@ -1,0 +1,88 @@
+/* One measured call at a time.
+ *
+ * 1. A call's time is what the device tells its listener: its own, without waiting for work.
+ * 2. For a busy card, short kernels are queued on a stream that nothing else uses, as in training,
+ *    until there is enough ahead for the call; and topped up before every call.
+ * 3. A figure is the median of its samples. Samples are taken until there are enough or the time
+ *    of the point is spent; with too few of them the point is left out.
+ * 4. The first failure stays: calls after it do nothing and say false. That the device has no
+ *    memory is no failure. */
+#ifndef BENCH_CALIBRATE_METER_H
+#define BENCH_CALIBRATE_METER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/device.h"
+
+#define METER_STREAM      0u /* of the calls that have one */
+#define METER_BUSY_STREAM 1u /* where the card is kept busy */
+#define SAMPLES_ENOUGH    40u
+#define SAMPLES_MOST      256u
+#define SAMPLES_LEAST     3u
+
+struct samples {
+    uint32_t count;
+    uint64_t ns[SAMPLES_MOST];
+};
+
+void samples_add(struct samples *self, uint64_t ns);
+/* The median, the lower of two; sorts them. 0 of none. */
+uint64_t samples_median(struct samples *self);
+
+struct meter {
+    struct device *device;
+    struct backing *backing;
+    struct device_listener listener; /* that was there before */
+    uint64_t ns, waited_ns;          /* of the last counted call */
+    uint64_t free_bytes;             /* of the device when it was opened */
+    bool busy;
+    uint64_t busy_until_ns;
+    uint64_t longest_ns; /* of the calls of this point */
+    uint64_t point_until_ns;
+    enum status status; /* the first failure */
+    const char *call;   /* and of which call */
+};
+
+void meter_open(struct meter *self, struct device *device);
+void meter_close(struct meter *self);
+
+/* A point begins: its time is counted from here. */
+void meter_point(struct meter *self);
+/* Whether more samples are wanted. */
+bool meter_goes_on(const struct meter *self, const struct samples *samples);
+
+/* How many blocks of that size may be held at once, at most `most`; 0: not one. */
+uint32_t meter_room(const struct meter *self, uint64_t bytes, uint32_t most);
+
+/* The host does nothing for so long. */
+void meter_pause(struct meter *self, uint64_t ns);
+/* Freed memory of that size is given the time to be cleaned. */
+void meter_rest(struct meter *self, uint64_t bytes);
+/* Waits for all work. */
+void meter_sync(struct meter *self);
+/* Work for so long on the busy stream, from now on. */
+void meter_work(struct meter *self, uint64_t ns);
+
+/* The calls. Each puts its time into `into`, where that is not NULL, and says whether it worked. */
+bool meter_alloc(struct meter *self, uint64_t bytes, uint64_t *address, struct samples *into);
+bool meter_free(struct meter *self, uint64_t address, struct samples *into);
+bool meter_reserve(struct meter *self, uint64_t bytes, uint64_t *address, struct samples *into);
+bool meter_release(struct meter *self, uint64_t address, struct samples *into);
+bool meter_create(struct meter *self, uint64_t bytes, backing_handle *handle, struct samples *into);
+bool meter_destroy(struct meter *self, backing_handle handle, struct samples *into);
+bool meter_map(struct meter *self, uint64_t address, backing_handle handle, struct samples *into);
+bool meter_access(struct meter *self, uint64_t address, uint64_t bytes, struct samples *into);
+bool meter_unmap(struct meter *self, uint64_t address, uint64_t bytes, struct samples *into);
+bool meter_pool_alloc(struct meter *self, uint64_t bytes, uint32_t stream, uint64_t *address,
+                      struct samples *into);
+bool meter_pool_free(struct meter *self, uint64_t address, uint32_t stream, struct samples *into);
+void meter_pool_trim(struct meter *self);
+
+/* Of the last call, with what it waited. */
+static inline uint64_t meter_whole_ns(const struct meter *self)
+{
+    return self->ns + self->waited_ns;
+}
+
+#endif

@@ -1,0 +1,159 @@
+/* What is done in a stream's order: events, kernels' launches, and the driver's stream-ordered
+ * pool.
+ *
+ * 1. An event is recorded behind a kernel that the host does not know to be done, and polled once:
+ *    what is known already is not asked of the driver again. On an idle card both come when the
+ *    work is over.
+ * 2. A launch is timed by the device's clock, less what reading it takes.
+ * 3. The pool keeps everything. Warm: the same size over and over on one stream. Growth: after a
+ *    trim, what an allocation takes beyond a warm one. Pending: the pool holds enough, another
+ *    stream has freed a block behind work that is not done; again beyond a warm one. */
+#include "allocators/base/size.h"
+#include "bench/calibrate/parts.h"
+
+#define LAUNCH_NS     UINT64_C(5000)
+#define POOL_SPARE    (256 * MIB)
+#define PENDING_NS    UINT64_C(200000)
+#define LAUNCHES_MOST 32u /* in a row on an idle card; the queue holds more */
+
+static uint64_t now(const struct meter *meter)
+{
+    return meter->device->ops->now(meter->device);
+}
+
+void parts_events(struct meter *meter, struct sim_profile *out, uint64_t bytes)
+{
+    struct samples recorded = {0}, polled = {0};
+    meter_point(meter);
+    while (meter_goes_on(meter, &polled)) {
+        meter_work(meter, meter->busy ? PENDING_NS : LAUNCH_NS);
+        if (!meter->busy)
+            meter_pause(meter, 10 * LAUNCH_NS);
+        struct backing_ticket ticket = backing_fence(meter->backing, METER_BUSY_STREAM);
+        samples_add(&recorded, meter->ns);
+        if (!meter->busy)
+            meter_pause(meter, 10 * LAUNCH_NS);
+        (void)backing_done(meter->backing, ticket);
+        samples_add(&polled, meter->ns);
+        meter_sync(meter);
+    }
+    parts_point(meter, out, SIM_COST_event, bytes, &recorded);
+    parts_point(meter, out, SIM_COST_event_poll, bytes, &polled);
+}
+
+void parts_launches(struct meter *meter, struct sim_profile *out, uint64_t bytes)
+{
+    struct samples launched = {0}, clock = {0};
+    meter_point(meter);
+    while (meter_goes_on(meter, &launched)) {
+        meter_sync(meter);
+        if (meter->busy)
+            meter_work(meter, LAUNCHES_MOST * 2 * LAUNCH_NS);
+        for (uint32_t i = 0; i < (meter->busy ? LAUNCHES_MOST : 1); i++) {
+            uint64_t before_ns = now(meter), read_ns = now(meter);
+            meter_work(meter, LAUNCH_NS);
+            uint64_t after_ns = now(meter);
+            samples_add(&clock, read_ns - before_ns);
+            samples_add(&launched, after_ns - read_ns);
+        }
+    }
+    meter_sync(meter);
+    uint64_t launch_ns = samples_median(&launched), clock_ns = 2 * samples_median(&clock);
+    parts_figure(meter, out, SIM_COST_launch, bytes,
+                 launch_ns > clock_ns ? launch_ns - clock_ns : 0);
+}
+
+/* Opens the pool, which then keeps what it gets. False: there is none. */
+static bool pool_open(struct meter *meter)
+{
+    static const struct backing_pool keeping = {.release_threshold_bytes = UINT64_MAX,
+                                                .follow_events = true,
+                                                .opportunistic = true,
+                                                .internal = true};
+    if (!meter->device->props.has_pool || meter->status != STATUS_OK)
+        return false;
+    if (!meter->backing->ops->pool_open)
+        return true;
+    meter->status = meter->backing->ops->pool_open(meter->backing, &keeping);
+    meter->call = "pool_open";
+    return meter->status == STATUS_OK;
+}
+
+/* Gives all of it back to the device. */
+static void pool_empty(struct meter *meter)
+{
+    meter_sync(meter);
+    meter_pool_trim(meter);
+}
+
+void parts_pool_warm(struct meter *meter, struct sim_profile *out, uint64_t bytes)
+{
+    struct samples made = {0}, freed = {0};
+    uint64_t address;
+    meter_point(meter);
+    if (!pool_open(meter) || !meter_room(meter, bytes, 1) ||
+        !meter_pool_alloc(meter, bytes, METER_STREAM, &address, NULL) ||
+        !meter_pool_free(meter, address, METER_STREAM, NULL))
+        return;
+    while (meter_goes_on(meter, &made))
+        if (!meter_pool_alloc(meter, bytes, METER_STREAM, &address, &made) ||
+            !meter_pool_free(meter, address, METER_STREAM, &freed))
+            return;
+    pool_empty(meter);
+    meter_rest(meter, bytes);
+    parts_point(meter, out, SIM_COST_pool_alloc, bytes, &made);
+    parts_point(meter, out, SIM_COST_pool_free, bytes, &freed);
+}
+
+/* What the samples' median is above that of a warm allocation. */
+static uint64_t beyond_warm(const struct meter *meter, struct sim_profile *out, uint64_t bytes,
+                            struct samples *samples)
+{
+    uint64_t warm_ns = sim_profile_cost(out, SIM_COST_pool_alloc, bytes, meter->busy);
+    uint64_t ns = samples_median(samples);
+    return ns > warm_ns ? ns - warm_ns : 0;
+}
+
+void parts_pool_growth(struct meter *meter, struct sim_profile *out, uint64_t bytes)
+{
+    struct samples made = {0};
+    uint64_t address;
+    meter_point(meter);
+    if (!pool_open(meter) || !meter_room(meter, bytes, 1))
+        return;
+    while (meter_goes_on(meter, &made)) {
+        if (!meter_pool_alloc(meter, bytes, METER_STREAM, &address, &made) ||
+            !meter_pool_free(meter, address, METER_STREAM, NULL))
+            return;
+        pool_empty(meter);
+        meter_rest(meter, bytes);
+    }
+    if (made.count >= SAMPLES_LEAST)
+        parts_figure(meter, out, SIM_COST_pool_grow, bytes, beyond_warm(meter, out, bytes, &made));
+}
+
+void parts_pool_pending(struct meter *meter, struct sim_profile *out, uint64_t bytes)
+{
+    struct samples made = {0};
+    uint64_t address;
+    uint64_t pending;
+    meter_point(meter);
+    if (!pool_open(meter) || !meter_room(meter, POOL_SPARE, 1) ||
+        !meter_pool_alloc(meter, POOL_SPARE, METER_STREAM, &address, NULL) ||
+        !meter_pool_free(meter, address, METER_STREAM, NULL))
+        return;
+    while (meter_goes_on(meter, &made)) {
+        meter_sync(meter);
+        if (!meter_pool_alloc(meter, bytes, METER_BUSY_STREAM, &pending, NULL))
+            return;
+        meter_work(meter, PENDING_NS);
+        if (!meter_pool_free(meter, pending, METER_BUSY_STREAM, NULL) ||
+            !meter_pool_alloc(meter, bytes, METER_STREAM, &address, &made) ||
+            !meter_pool_free(meter, address, METER_STREAM, NULL))
+            return;
+    }
+    pool_empty(meter);
+    if (made.count >= SAMPLES_LEAST)
+        parts_figure(meter, out, SIM_COST_pool_pending, bytes,
+                     beyond_warm(meter, out, bytes, &made));
+}

@@ -1,0 +1,37 @@
+/* The parts of a calibration. Each measures for one size, with the meter set to an idle or a busy
+ * card, and adds points to the profile. Sizes come in rising order. */
+#ifndef BENCH_CALIBRATE_PARTS_H
+#define BENCH_CALIBRATE_PARTS_H
+
+#include "bench/calibrate/meter.h"
+#include "sim/sim_device/profile.h"
+
+/* The median becomes a point of the idle or busy curve, unless there are too few samples. */
+void parts_point(const struct meter *meter, struct sim_profile *out, enum sim_cost cost,
+                 uint64_t bytes, struct samples *samples);
+/* The same with a figure. */
+void parts_figure(const struct meter *meter, struct sim_profile *out, enum sim_cost cost,
+                  uint64_t bytes, uint64_t ns);
+
+/* plain.c: driver allocations. */
+void parts_churned(struct meter *meter, struct sim_profile *out, uint64_t bytes);
+void parts_held(struct meter *meter, struct sim_profile *out, uint64_t bytes);
+void parts_shared(struct meter *meter, struct sim_profile *out, uint64_t bytes);
+
+/* mapped.c: virtual memory. */
+void parts_ranges(struct meter *meter, struct sim_profile *out, uint64_t bytes);
+void parts_mapped(struct meter *meter, struct sim_profile *out, uint64_t bytes);
+void parts_runs(struct meter *meter, struct sim_profile *out, uint64_t bytes);
+
+/* ordered.c: what is done in a stream's order. */
+void parts_events(struct meter *meter, struct sim_profile *out, uint64_t bytes);
+void parts_launches(struct meter *meter, struct sim_profile *out, uint64_t bytes);
+void parts_pool_warm(struct meter *meter, struct sim_profile *out, uint64_t bytes);
+void parts_pool_growth(struct meter *meter, struct sim_profile *out, uint64_t bytes);
+void parts_pool_pending(struct meter *meter, struct sim_profile *out, uint64_t bytes);
+
+/* waiting.c: what waits for work, and for memory to be cleaned. */
+void parts_waits(struct meter *meter, struct sim_profile *out, uint64_t bytes);
+void parts_cleaning(struct meter *meter, struct sim_profile *out, uint64_t bytes);
+
+#endif

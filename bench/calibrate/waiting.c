@@ -1,0 +1,211 @@
+/* What waits.
+ *
+ * 1. For work: each call is made while a long kernel runs on a stream that has nothing to do with
+ *    it. One that takes half the kernel's time or more in two of three tries waits.
+ * 2. For cleaning of freed memory: a large block is freed, and one of another size is asked for at
+ *    once, with more clean memory there than it needs. The least size that then takes half as long
+ *    as the cleaning would, and twice as long as with nothing to clean, waits for all of it.
+ * 3. The rate: a block of nearly half the memory is made, freed and made again; what the second
+ *    takes beyond one after a pause is the cleaning. Where no call waits for all of the cleaning the
+ *    block is nearly all of the memory, and has to wait for its own pages. */
+#include "allocators/base/size.h"
+#include "bench/calibrate/parts.h"
+
+#define WORK_NS UINT64_C(20000000)
+#define TRIES   3
+#define PIECE   (4 * MIB)
+
+/* Things that a call under test needs, made before the work begins. */
+struct stage {
+    uint64_t address, range, pool_address;
+    backing_handle handle;
+};
+
+enum tested {
+    TESTED_alloc,
+    TESTED_free,
+    TESTED_reserve,
+    TESTED_release,
+    TESTED_create,
+    TESTED_destroy,
+    TESTED_map,
+    TESTED_access,
+    TESTED_unmap,
+    TESTED_pool_alloc,
+    TESTED_pool_free,
+    TESTED_COUNT
+};
+
+static const enum sim_cost tested_costs[TESTED_COUNT] = {
+    SIM_COST_alloc,  SIM_COST_free,       SIM_COST_reserve,   SIM_COST_release,
+    SIM_COST_create, SIM_COST_destroy,    SIM_COST_map,       SIM_COST_access,
+    SIM_COST_unmap,  SIM_COST_pool_alloc, SIM_COST_pool_free,
+};
+
+/* Makes the calls up to `end` of one round of all kinds of memory; `first` says from where. */
+static bool stage_go(struct meter *meter, struct stage *self, enum tested call)
+{
+    switch (call) {
+    case TESTED_alloc:
+        return meter_alloc(meter, PIECE, &self->address, NULL);
+    case TESTED_free:
+        return meter_free(meter, self->address, NULL);
+    case TESTED_reserve:
+        return meter_reserve(meter, PIECE, &self->range, NULL);
+    case TESTED_release:
+        return meter_release(meter, self->range, NULL);
+    case TESTED_create:
+        return meter_create(meter, PIECE, &self->handle, NULL);
+    case TESTED_destroy:
+        return meter_destroy(meter, self->handle, NULL);
+    case TESTED_map:
+        return meter_map(meter, self->range, self->handle, NULL);
+    case TESTED_access:
+        return meter_access(meter, self->range, PIECE, NULL);
+    case TESTED_unmap:
+        return meter_unmap(meter, self->range, PIECE, NULL);
+    case TESTED_pool_alloc:
+        return meter_pool_alloc(meter, PIECE, METER_STREAM, &self->pool_address, NULL);
+    case TESTED_pool_free:
+        return meter_pool_free(meter, self->pool_address, METER_STREAM, NULL);
+    default:
+        return false;
+    }
+}
+
+/* Rounds in which each call has what it needs, and nothing is left at the end. */
+static const enum tested plain_round[] = {TESTED_alloc, TESTED_free};
+static const enum tested mapped_round[] = {TESTED_reserve, TESTED_create, TESTED_map,
+                                           TESTED_access,  TESTED_unmap,  TESTED_destroy,
+                                           TESTED_release};
+static const enum tested pool_round[] = {TESTED_pool_alloc, TESTED_pool_free};
+
+/* One try of each call of a round, each under a kernel of its own. */
+static void round_go(struct meter *meter, const enum tested *calls, size_t count,
+                     int waited[TESTED_COUNT])
+{
+    struct stage stage = {0};
+    for (size_t i = 0; i < count; i++) {
+        meter_work(meter, WORK_NS);
+        uint64_t before_ns = meter->device->ops->now(meter->device);
+        if (!stage_go(meter, &stage, calls[i]))
+            return;
+        uint64_t ns = meter->device->ops->now(meter->device) - before_ns;
+        waited[calls[i]] += ns >= WORK_NS / 2;
+        meter_sync(meter);
+    }
+}
+
+void parts_waits(struct meter *meter, struct sim_profile *out, uint64_t bytes)
+{
+    int waited[TESTED_COUNT] = {0};
+    (void)bytes;
+    meter_point(meter);
+    meter_sync(meter);
+    for (int try = 0; try < TRIES; try++) {
+        round_go(meter, plain_round, sizeof plain_round / sizeof plain_round[0], waited);
+        if (meter->device->props.has_virtual_memory)
+            round_go(meter, mapped_round, sizeof mapped_round / sizeof mapped_round[0], waited);
+        if (meter->device->props.has_pool)
+            round_go(meter, pool_round, sizeof pool_round / sizeof pool_round[0], waited);
+    }
+    if (meter->device->props.has_pool)
+        meter_pool_trim(meter);
+    out->waits = 0;
+    for (int call = 0; call < TESTED_COUNT; call++)
+        if (waited[call] > TRIES / 2)
+            out->waits |= UINT64_C(1) << tested_costs[call];
+}
+
+/* ---- cleaning ------------------------------------------------------------------------------- */
+
+/* A block of the kind made and given back; the time of making it, with what it waited. */
+static uint64_t made_ns(struct meter *meter, enum sim_cost kind, uint64_t bytes)
+{
+    uint64_t address, ns = 0;
+    backing_handle handle;
+    if (kind == SIM_COST_alloc) {
+        if (!meter_alloc(meter, bytes, &address, NULL))
+            return 0;
+        ns = meter_whole_ns(meter);
+        (void)meter_free(meter, address, NULL);
+    } else {
+        if (!meter_create(meter, bytes, &handle, NULL))
+            return 0;
+        ns = meter_whole_ns(meter);
+        (void)meter_destroy(meter, handle, NULL);
+    }
+    return ns;
+}
+
+/* The median over the tries of making a block, either just after one of `dirty_bytes` was given
+ * back, or, with 0, with nothing to clean. */
+static uint64_t usual_ns(struct meter *meter, enum sim_cost kind, uint64_t dirty_bytes,
+                         uint64_t bytes)
+{
+    struct samples samples = {0};
+    for (int try = 0; try < TRIES; try++) {
+        if (dirty_bytes)
+            (void)made_ns(meter, kind, dirty_bytes);
+        samples_add(&samples, made_ns(meter, kind, bytes));
+        meter_rest(meter, dirty_bytes + bytes);
+    }
+    return samples_median(&samples);
+}
+
+static uint64_t part_of_memory(const struct meter *meter, uint64_t percent)
+{
+    return size_round_down(meter->free_bytes / 100 * percent, meter->backing->page_bytes);
+}
+
+/* Rule 3: what making a block takes for the cleaning of `bytes`; 0: nothing that shows. */
+static uint64_t cleaning_ns(struct meter *meter, uint64_t bytes)
+{
+    uint64_t clean_ns = usual_ns(meter, SIM_COST_alloc, 0, bytes);
+    uint64_t dirty_ns = usual_ns(meter, SIM_COST_alloc, bytes, bytes);
+    return dirty_ns > clean_ns + clean_ns / 5 + 1000 ? dirty_ns - clean_ns : 0;
+}
+
+/* Rule 2, for blocks up to a quarter of the memory. */
+static uint64_t waiting_from(struct meter *meter, enum sim_cost kind, uint64_t rate)
+{
+    uint64_t dirty_bytes = part_of_memory(meter, 35);
+    uint64_t cleaning = dirty_bytes / rate * 1000;
+    for (uint64_t bytes = 64 * MIB; bytes <= part_of_memory(meter, 25); bytes *= 2) {
+        uint64_t clean_ns = usual_ns(meter, kind, 0, bytes);
+        uint64_t dirty_ns = usual_ns(meter, kind, dirty_bytes, bytes);
+        if (dirty_ns > 2 * clean_ns && dirty_ns > clean_ns + cleaning / 2)
+            return bytes;
+    }
+    return 0;
+}
+
+void parts_cleaning(struct meter *meter, struct sim_profile *out, uint64_t bytes)
+{
+    uint64_t dirty_bytes = part_of_memory(meter, 48);
+    (void)bytes;
+    meter_point(meter);
+    meter_sync(meter);
+    meter_pause(meter, meter->free_bytes / 100);
+    uint64_t ns = cleaning_ns(meter, dirty_bytes);
+    bool waits_for_all = ns != 0;
+    if (!ns) {
+        uint64_t most_bytes = part_of_memory(meter, 90);
+        ns = cleaning_ns(meter, most_bytes);
+        dirty_bytes = most_bytes - (meter->free_bytes - most_bytes);
+    }
+    if (!ns || meter->status != STATUS_OK)
+        return;
+    out->cleaning_bytes_per_us = (dirty_bytes + ns / 2) / ns * 1000;
+    if (dirty_bytes < UINT64_C(1) << 53)
+        out->cleaning_bytes_per_us = (dirty_bytes * 1000 + ns / 2) / ns;
+    if (!waits_for_all)
+        return;
+    out->cleaning_wait_bytes[SIM_COST_alloc] =
+        waiting_from(meter, SIM_COST_alloc, out->cleaning_bytes_per_us);
+    if (!out->cleaning_wait_bytes[SIM_COST_alloc])
+        out->cleaning_wait_bytes[SIM_COST_alloc] = dirty_bytes;
+    if (meter->device->props.has_virtual_memory)
+        out->cleaning_wait_bytes[SIM_COST_create] =
+            waiting_from(meter, SIM_COST_create, out->cleaning_bytes_per_us);
+}

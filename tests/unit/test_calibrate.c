@@ -1,0 +1,212 @@
+/* Calibrating the simulated device gives back the profile it was opened with: every kind of cost
+ * at every size that both know, idle and busy, what waits, and how freed memory is cleaned. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/size.h"
+#include "bench/calibrate/calibrate.h"
+#include "bench/calibrate/meter.h"
+#include "tests/support/sim.h"
+
+#define CARD "tests/support/card.profile"
+
+static void load(const char *path, struct sim_profile *out)
+{
+    struct error error = {""};
+    enum status status = sim_profile_load(path, out, &error);
+    if (status != STATUS_OK)
+        print_error("%s\n", error.text);
+    assert_int_equal(status, STATUS_OK);
+}
+
+static void measure(const char *spec, struct sim_profile *out)
+{
+    struct error error = {""};
+    struct device *device = sim_test_open(spec);
+    enum status status = calibrate(device, NULL, NULL, out, &error);
+    if (status != STATUS_OK)
+        print_error("%s\n", error.text);
+    assert_int_equal(status, STATUS_OK);
+    assert_int_equal(device->counters.physical_bytes, 0);
+    device_close(device);
+}
+
+/* The card's profile with more lines, in a file of its own. */
+static void card_with(const char *lines, char path[32])
+{
+    char text[16384];
+    FILE *card = fopen(CARD, "r");
+    assert_non_null(card);
+    size_t length = fread(text, 1, sizeof text, card);
+    assert_true(length < sizeof text);
+    fclose(card);
+    snprintf(path, 32, "/tmp/allocrig-card-XXXXXX");
+    int descriptor = mkstemp(path);
+    assert_true(descriptor >= 0);
+    assert_int_equal(write(descriptor, text, length), (int)length);
+    assert_int_equal(write(descriptor, lines, strlen(lines)), (int)strlen(lines));
+    close(descriptor);
+}
+
+/* Every point of `points` that is measured at all says what `asked` costs there. Times that were
+ * divided or subtracted may be a nanosecond off. */
+static void agree(struct sim_profile *points, struct sim_profile *asked)
+{
+    for (int kind = 0; kind < SIM_COST_COUNT; kind++)
+        for (int busy = 0; busy < 2; busy++) {
+            const struct sim_curve *curve = busy ? &points->busy_costs[kind] : &points->costs[kind];
+            for (uint32_t i = 0; i < curve->count; i++) {
+                uint64_t ns = sim_profile_cost(asked, (enum sim_cost)kind, curve->bytes[i], busy);
+                if (llabs((long long)(ns - curve->ns[i])) > 1)
+                    print_error("kind %d, %d: %lu bytes: %lu, not %lu\n", kind, busy,
+                                (unsigned long)curve->bytes[i], (unsigned long)ns,
+                                (unsigned long)curve->ns[i]);
+                assert_true(llabs((long long)(ns - curve->ns[i])) <= 1);
+            }
+        }
+}
+
+static void a_card_gives_back_its_profile(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {
+        "",
+        /* Calls that the first card does not tell apart, or not at all. */
+        "cost: event 1 900\nbusy_cost: event 1 1100\ncost: event_poll 1 400\n"
+        "busy_cost: event_poll 1 300\ncost: launch 1 2500\nbusy_cost: launch 1 2100\n"
+        "cost: access_more 2097152 21000\ncost: access_more 1073741824 90000\n"
+        "cost: unmap_more 2097152 15000\nbusy_cost: free 256 40000\n"
+        "busy_cost: free 8589934592 4000000\nbusy_cost: pool_alloc 256 700\n"
+        "busy_cost: reserve 2097152 999\n",
+        "waits: none\ncleaning_bytes_per_us: 0\n",
+        "waits: free alloc create unmap pool_alloc\ncleaning_bytes_per_us: 150000\n"
+        "cleaning_wait_bytes: create 268435456\ncleaning_wait_bytes: alloc 1073741824\n",
+        /* Nothing waits for all of the cleaning, but for memory that is clean. */
+        "cleaning_wait_bytes: create 0\ncleaning_wait_bytes: alloc 0\n",
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        struct sim_profile card, measured;
+        char path[32], spec[64];
+        card_with(lines[i], path);
+        load(path, &card);
+        snprintf(spec, sizeof spec, "sim:profile=%s", path);
+        measure(spec, &measured);
+        unlink(path);
+        agree(&measured, &card);
+        agree(&card, &measured);
+        assert_int_equal(measured.waits, card.waits);
+        assert_in_range(measured.cleaning_bytes_per_us * 1000, card.cleaning_bytes_per_us * 999,
+                        card.cleaning_bytes_per_us * 1001);
+        if (card.cleaning_bytes_per_us)
+            assert_memory_equal(measured.cleaning_wait_bytes, card.cleaning_wait_bytes,
+                                sizeof card.cleaning_wait_bytes);
+        assert_int_equal(measured.total_bytes, card.total_bytes);
+        assert_int_equal(measured.usable_bytes, size_round_down(card.usable_bytes, 2 * MIB));
+        assert_int_equal(measured.page_bytes, card.page_bytes);
+        assert_int_equal(measured.granule_bytes, card.granule_bytes);
+    }
+}
+
+/* Measuring what was measured changes nothing any more, and two measurements are the same. */
+static void a_second_time_is_the_same(void **state)
+{
+    (void)state;
+    struct sim_profile first, again, second;
+    char path[] = "/tmp/allocrig-profile-XXXXXX", spec[64];
+    measure("sim", &first);
+    measure("sim", &again);
+    assert_memory_equal(&first, &again, offsetof(struct sim_profile, costs));
+    snprintf(first.name, sizeof first.name, "first");
+    int descriptor = mkstemp(path);
+    FILE *file = fdopen(descriptor, "w");
+    assert_non_null(file);
+    sim_profile_write(&first, file);
+    assert_int_equal(fclose(file), 0);
+    snprintf(spec, sizeof spec, "sim:profile=%s", path);
+    measure(spec, &second);
+    unlink(path);
+    agree(&first, &second);
+    agree(&second, &first);
+    for (int kind = 0; kind < SIM_COST_COUNT; kind++) {
+        assert_int_equal(first.costs[kind].count, second.costs[kind].count);
+        assert_int_equal(first.costs[kind].count, again.costs[kind].count);
+    }
+}
+
+static void a_small_card_leaves_large_sizes_out(void **state)
+{
+    (void)state;
+    struct sim_profile card, measured;
+    load(CARD, &card);
+    measure("sim:capacity=1GiB", &measured);
+    assert_int_equal(measured.usable_bytes, GIB);
+    assert_true(measured.costs[SIM_COST_alloc].count > 10);
+    const struct sim_curve *curve = &measured.costs[SIM_COST_create];
+    assert_int_equal(curve->bytes[curve->count - 1], 512 * MIB);
+    agree(&measured, &card);
+}
+
+static void what_has_no_pages_is_refused(void **state)
+{
+    (void)state;
+    struct sim_profile out;
+    struct error error = {""};
+    struct device *device = sim_test_open("sim:profile=bump,capacity=1GiB");
+    assert_int_equal(calibrate(device, NULL, NULL, &out, &error), STATUS_INVALID);
+    assert_non_null(strstr(error.text, "nothing to measure"));
+    device_close(device);
+}
+
+static void count_step(void *argument, const char *label)
+{
+    assert_true(label[0] != '\0');
+    ++*(size_t *)argument;
+}
+
+static void as_many_steps_as_it_says(void **state)
+{
+    (void)state;
+    struct sim_profile out;
+    struct error error;
+    size_t steps = 0;
+    struct device *device = sim_test_open("sim");
+    assert_int_equal(calibrate(device, count_step, &steps, &out, &error), STATUS_OK);
+    assert_int_equal(steps, calibrate_steps());
+    /* On the virtual clock too: it has to be done in two minutes. */
+    assert_true(device->ops->now(device) < UINT64_C(100000000000));
+    device_close(device);
+}
+
+static void medians(void **state)
+{
+    (void)state;
+    struct samples samples = {0};
+    assert_int_equal(samples_median(&samples), 0);
+    for (uint64_t ns = 300; ns > 0; ns--)
+        samples_add(&samples, ns);
+    assert_int_equal(samples.count, SAMPLES_MOST); /* 300 down to 45 */
+    assert_int_equal(samples_median(&samples), 172);
+    samples = (struct samples){3, {5, 1, 9}};
+    assert_int_equal(samples_median(&samples), 5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_card_gives_back_its_profile),
+        cmocka_unit_test(a_second_time_is_the_same),
+        cmocka_unit_test(a_small_card_leaves_large_sizes_out),
+        cmocka_unit_test(what_has_no_pages_is_refused),
+        cmocka_unit_test(as_many_steps_as_it_says),
+        cmocka_unit_test(medians),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
