@@ -10,6 +10,8 @@
 /* Where the simulated device begins to number: any place will do. */
 #define FIRST_ADDRESS (UINT64_C(1) << 40)
 
+#define FREE_LEAST (256 * MIB)
+
 /* Sizes that are measured, each part from its least on. 20 MiB stands for sizes that are no power
  * of two. */
 static const uint64_t sizes[] = {
@@ -27,8 +29,10 @@ struct part {
     bool mapped, pool; /* needs virtual memory, the pool */
 };
 
-/* In this order: later ones use points of earlier ones. A part of no size has one of 1 byte. */
+/* In this order: later ones use points of earlier ones, and give freed memory the time that the
+ * first found. A part of no size has one of 1 byte. */
 static const struct part parts[] = {
+    {"cleaning", parts_cleaning, 1, 1, true, false, false, false},
     {"driver allocations, churned", parts_churned, 256, 8 * GIB, true, true, false, false},
     {"driver allocations, held", parts_held, 256, 8 * GIB, true, true, false, false},
     {"driver allocations, sharing a page", parts_shared, 256, MIB, true, true, false, false},
@@ -41,7 +45,6 @@ static const struct part parts[] = {
     {"pool, growing", parts_pool_growth, 32 * MIB, GIB, true, true, false, true},
     {"pool, other streams' frees", parts_pool_pending, 2 * MIB, 2 * MIB, false, true, false, true},
     {"which calls wait", parts_waits, 1, 1, true, false, false, false},
-    {"cleaning", parts_cleaning, 1, 1, true, false, false, false},
 };
 
 #define PART_COUNT (sizeof parts / sizeof parts[0])
@@ -79,7 +82,7 @@ void parts_point(const struct meter *meter, struct sim_profile *out, enum sim_co
                  uint64_t bytes, struct samples *samples)
 {
     if (samples->count >= SAMPLES_LEAST)
-        parts_figure(meter, out, cost, bytes, samples_median(samples));
+        parts_figure(meter, out, cost, bytes, samples_usual(samples));
 }
 
 static bool curve_is_free(const struct sim_curve *curve)
@@ -154,6 +157,12 @@ enum status calibrate(struct device *device, calibrate_step *step, void *argumen
                          "the device %s has no pages and no end: there is nothing to measure",
                          device->props.profile);
     meter_open(&meter, device);
+    if (meter.free_bytes < FREE_LEAST) {
+        meter_close(&meter);
+        return error_set(error, STATUS_INVALID,
+                         "the device %s has %" PRIu64 " bytes free, and calibrating needs 256 MiB",
+                         device->props.profile, meter.free_bytes);
+    }
     describe(&meter, out);
     for (size_t i = 0; i < PART_COUNT; i++)
         part_go(&parts[i], &meter, out, step, argument);

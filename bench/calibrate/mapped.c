@@ -120,7 +120,7 @@ static void further(const struct meter *meter, struct sim_profile *out, enum sim
                     enum sim_cost more, const struct pieces *pieces, struct samples *whole)
 {
     uint64_t one_ns = sim_profile_cost(out, one, pieces->bytes, meter->busy);
-    uint64_t whole_ns = samples_median(whole);
+    uint64_t whole_ns = samples_usual(whole);
     if (whole->count >= SAMPLES_LEAST)
         parts_figure(meter, out, more, pieces->bytes,
                      whole_ns > one_ns ? (whole_ns - one_ns) / (pieces->count - 1) : 0);

@@ -10,8 +10,8 @@
 #define AHEAD_MOST    UINT64_C(40000000) /* 800 launches: fewer than a queue holds */
 #define POINT_NS      UINT64_C(400000000)
 
-/* Bytes per nanosecond that are cleaned at the least: a third of what an H100 does. */
-#define CLEANED_PER_NS 100
+/* From there on freed memory is given time. */
+#define REST_BYTES (256 * MIB)
 
 void samples_add(struct samples *self, uint64_t ns)
 {
@@ -32,6 +32,14 @@ uint64_t samples_median(struct samples *self)
         return 0;
     qsort(self->ns, self->count, sizeof self->ns[0], by_value);
     return self->ns[(self->count - 1) / 2];
+}
+
+uint64_t samples_usual(struct samples *self)
+{
+    uint64_t most_ns = 4 * samples_median(self), sum_ns = 0;
+    for (uint32_t i = 0; i < self->count; i++)
+        sum_ns += self->ns[i] < most_ns ? self->ns[i] : most_ns;
+    return self->count ? (sum_ns + self->count / 2) / self->count : 0;
 }
 
 static void on_call(void *argument, enum device_call call, uint64_t bytes, uint64_t ns,
@@ -95,8 +103,8 @@ void meter_pause(struct meter *self, uint64_t ns)
 
 void meter_rest(struct meter *self, uint64_t bytes)
 {
-    if (bytes >= 256 * MIB)
-        meter_pause(self, bytes / CLEANED_PER_NS);
+    if (bytes >= REST_BYTES && self->cleaned_per_us)
+        meter_pause(self, bytes / self->cleaned_per_us * 1500);
 }
 
 void meter_sync(struct meter *self)

@@ -3,8 +3,10 @@
  * 1. A call's time is what the device tells its listener: its own, without waiting for work.
  * 2. For a busy card, short kernels are queued on a stream that nothing else uses, as in training,
  *    until there is enough ahead for the call; and topped up before every call.
- * 3. A figure is the median of its samples. Samples are taken until there are enough or the time
- *    of the point is spent; with too few of them the point is left out.
+ * 3. A figure is the mean of its samples, each counted as four medians at most: so many calls of
+ *    it together take what so many figures do, and one that was interrupted does not show. Samples
+ *    are taken until there are enough or the time of the point is spent; with too few of them the
+ *    point is left out.
  * 4. The first failure stays: calls after it do nothing and say false. That the device has no
  *    memory is no failure. */
 #ifndef BENCH_CALIBRATE_METER_H
@@ -29,6 +31,8 @@ struct samples {
 void samples_add(struct samples *self, uint64_t ns);
 /* The median, the lower of two; sorts them. 0 of none. */
 uint64_t samples_median(struct samples *self);
+/* The figure of rule 3; sorts them. */
+uint64_t samples_usual(struct samples *self);
 
 struct meter {
     struct device *device;
@@ -36,6 +40,7 @@ struct meter {
     struct device_listener listener; /* that was there before */
     uint64_t ns, waited_ns;          /* of the last counted call */
     uint64_t free_bytes;             /* of the device when it was opened */
+    uint64_t cleaned_per_us;         /* bytes that the device cleans; 0: at once, or not known */
     bool busy;
     uint64_t busy_until_ns;
     uint64_t longest_ns; /* of the calls of this point */

@@ -58,7 +58,7 @@ void parts_launches(struct meter *meter, struct sim_profile *out, uint64_t bytes
         }
     }
     meter_sync(meter);
-    uint64_t launch_ns = samples_median(&launched), clock_ns = 2 * samples_median(&clock);
+    uint64_t launch_ns = samples_usual(&launched), clock_ns = 2 * samples_median(&clock);
     parts_figure(meter, out, SIM_COST_launch, bytes,
                  launch_ns > clock_ns ? launch_ns - clock_ns : 0);
 }
@@ -105,12 +105,12 @@ void parts_pool_warm(struct meter *meter, struct sim_profile *out, uint64_t byte
     parts_point(meter, out, SIM_COST_pool_free, bytes, &freed);
 }
 
-/* What the samples' median is above that of a warm allocation. */
+/* What the samples take beyond a warm allocation. */
 static uint64_t beyond_warm(const struct meter *meter, struct sim_profile *out, uint64_t bytes,
                             struct samples *samples)
 {
     uint64_t warm_ns = sim_profile_cost(out, SIM_COST_pool_alloc, bytes, meter->busy);
-    uint64_t ns = samples_median(samples);
+    uint64_t ns = samples_usual(samples);
     return ns > warm_ns ? ns - warm_ns : 0;
 }
 

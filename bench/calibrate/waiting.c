@@ -5,15 +5,20 @@
  * 2. For cleaning of freed memory: a large block is freed, and one of another size is asked for at
  *    once, with more clean memory there than it needs. The least size that then takes half as long
  *    as the cleaning would, and twice as long as with nothing to clean, waits for all of it.
- * 3. The rate: a block of nearly half the memory is made, freed and made again; what the second
- *    takes beyond one after a pause is the cleaning. Where no call waits for all of the cleaning the
- *    block is nearly all of the memory, and has to wait for its own pages. */
+ * 3. The rate: a block is made, freed and made again; what the second takes beyond one after a
+ *    pause is the cleaning. Of nearly half the memory it waits for the cleaning of all of the
+ *    first or not at all. Where it does not, blocks of 60 and 75 parts in 100 must wait for 20 and
+ *    50 of them to be clean, or, if one of them is so large that it waits for all, for 60 or 75:
+ *    the ratio of the two times, 2.5, 1.25 or 3.75, tells which. */
 #include "allocators/base/size.h"
 #include "bench/calibrate/parts.h"
 
 #define WORK_NS UINT64_C(20000000)
 #define TRIES   3
 #define PIECE   (4 * MIB)
+
+/* Taken for the rate until it is known: a quarter of what an H100 does. */
+#define CLEANED_PER_US UINT64_C(100000)
 
 /* Things that a call under test needs, made before the work begins. */
 struct stage {
@@ -138,17 +143,23 @@ static uint64_t made_ns(struct meter *meter, enum sim_cost kind, uint64_t bytes)
     return ns;
 }
 
+/* The time that cleaning so much takes, and half as much again. */
+static void let_clean(struct meter *meter, uint64_t bytes, uint64_t rate)
+{
+    meter_pause(meter, bytes / rate * 1500 + 1000);
+}
+
 /* The median over the tries of making a block, either just after one of `dirty_bytes` was given
- * back, or, with 0, with nothing to clean. */
+ * back, or, with 0, with nothing to clean. `rate` is known or below the true one. */
 static uint64_t usual_ns(struct meter *meter, enum sim_cost kind, uint64_t dirty_bytes,
-                         uint64_t bytes)
+                         uint64_t bytes, uint64_t rate)
 {
     struct samples samples = {0};
     for (int try = 0; try < TRIES; try++) {
         if (dirty_bytes)
             (void)made_ns(meter, kind, dirty_bytes);
         samples_add(&samples, made_ns(meter, kind, bytes));
-        meter_rest(meter, dirty_bytes + bytes);
+        let_clean(meter, dirty_bytes + bytes, rate);
     }
     return samples_median(&samples);
 }
@@ -158,12 +169,41 @@ static uint64_t part_of_memory(const struct meter *meter, uint64_t percent)
     return size_round_down(meter->free_bytes / 100 * percent, meter->backing->page_bytes);
 }
 
-/* Rule 3: what making a block takes for the cleaning of `bytes`; 0: nothing that shows. */
+/* What making a driver allocation of that size a second time takes for cleaning; 0: nothing that
+ * shows. */
 static uint64_t cleaning_ns(struct meter *meter, uint64_t bytes)
 {
-    uint64_t clean_ns = usual_ns(meter, SIM_COST_alloc, 0, bytes);
-    uint64_t dirty_ns = usual_ns(meter, SIM_COST_alloc, bytes, bytes);
+    uint64_t clean_ns = usual_ns(meter, SIM_COST_alloc, 0, bytes, CLEANED_PER_US);
+    uint64_t dirty_ns = usual_ns(meter, SIM_COST_alloc, bytes, bytes, CLEANED_PER_US);
     return dirty_ns > clean_ns + clean_ns / 5 + 1000 ? dirty_ns - clean_ns : 0;
+}
+
+static uint64_t bytes_per_us(uint64_t bytes, uint64_t ns)
+{
+    return bytes < UINT64_C(1) << 53 ? (bytes * 1000 + ns / 2) / ns : bytes / ns * 1000;
+}
+
+/* Rule 3: the rate, 0 where nothing shows. `all_bytes` is a size of driver allocation that was
+ * seen to wait for all of the cleaning; 0: none was. */
+static uint64_t find_rate(struct meter *meter, uint64_t *all_bytes)
+{
+    uint64_t half_bytes = part_of_memory(meter, 48);
+    uint64_t ns = cleaning_ns(meter, half_bytes);
+    *all_bytes = ns ? half_bytes : 0;
+    if (ns)
+        return bytes_per_us(half_bytes, ns);
+    uint64_t less_bytes = part_of_memory(meter, 60), more_bytes = part_of_memory(meter, 75);
+    uint64_t less_ns = cleaning_ns(meter, less_bytes), more_ns = cleaning_ns(meter, more_bytes);
+    if (!less_ns || !more_ns)
+        return 0;
+    if (more_ns < less_ns * 18 / 10) {
+        *all_bytes = less_bytes;
+        return bytes_per_us(less_bytes, less_ns);
+    }
+    if (more_ns < less_ns * 31 / 10)
+        return bytes_per_us(2 * more_bytes - meter->free_bytes, more_ns);
+    *all_bytes = more_bytes;
+    return bytes_per_us(more_bytes, more_ns);
 }
 
 /* Rule 2, for blocks up to a quarter of the memory. */
@@ -172,8 +212,8 @@ static uint64_t waiting_from(struct meter *meter, enum sim_cost kind, uint64_t r
     uint64_t dirty_bytes = part_of_memory(meter, 35);
     uint64_t cleaning = dirty_bytes / rate * 1000;
     for (uint64_t bytes = 64 * MIB; bytes <= part_of_memory(meter, 25); bytes *= 2) {
-        uint64_t clean_ns = usual_ns(meter, kind, 0, bytes);
-        uint64_t dirty_ns = usual_ns(meter, kind, dirty_bytes, bytes);
+        uint64_t clean_ns = usual_ns(meter, kind, 0, bytes, rate);
+        uint64_t dirty_ns = usual_ns(meter, kind, dirty_bytes, bytes, rate);
         if (dirty_ns > 2 * clean_ns && dirty_ns > clean_ns + cleaning / 2)
             return bytes;
     }
@@ -182,30 +222,18 @@ static uint64_t waiting_from(struct meter *meter, enum sim_cost kind, uint64_t r
 
 void parts_cleaning(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 {
-    uint64_t dirty_bytes = part_of_memory(meter, 48);
+    uint64_t all_bytes;
     (void)bytes;
     meter_point(meter);
     meter_sync(meter);
-    meter_pause(meter, meter->free_bytes / 100);
-    uint64_t ns = cleaning_ns(meter, dirty_bytes);
-    bool waits_for_all = ns != 0;
-    if (!ns) {
-        uint64_t most_bytes = part_of_memory(meter, 90);
-        ns = cleaning_ns(meter, most_bytes);
-        dirty_bytes = most_bytes - (meter->free_bytes - most_bytes);
-    }
-    if (!ns || meter->status != STATUS_OK)
+    uint64_t rate = find_rate(meter, &all_bytes);
+    if (!rate || meter->status != STATUS_OK)
         return;
-    out->cleaning_bytes_per_us = (dirty_bytes + ns / 2) / ns * 1000;
-    if (dirty_bytes < UINT64_C(1) << 53)
-        out->cleaning_bytes_per_us = (dirty_bytes * 1000 + ns / 2) / ns;
-    if (!waits_for_all)
-        return;
-    out->cleaning_wait_bytes[SIM_COST_alloc] =
-        waiting_from(meter, SIM_COST_alloc, out->cleaning_bytes_per_us);
-    if (!out->cleaning_wait_bytes[SIM_COST_alloc])
-        out->cleaning_wait_bytes[SIM_COST_alloc] = dirty_bytes;
+    meter->cleaned_per_us = out->cleaning_bytes_per_us = rate;
+    uint64_t *from_bytes = out->cleaning_wait_bytes;
+    from_bytes[SIM_COST_alloc] = waiting_from(meter, SIM_COST_alloc, rate);
+    if (!from_bytes[SIM_COST_alloc])
+        from_bytes[SIM_COST_alloc] = all_bytes;
     if (meter->device->props.has_virtual_memory)
-        out->cleaning_wait_bytes[SIM_COST_create] =
-            waiting_from(meter, SIM_COST_create, out->cleaning_bytes_per_us);
+        from_bytes[SIM_COST_create] = waiting_from(meter, SIM_COST_create, rate);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bench/calibrate/calibrate.h"
+#include "bench/calibrate/check.h"
 #include "bench/calibrate/machine.h"
 #include "bench/cli/cli.h"
 #include "bench/report/output_file.h"
@@ -81,30 +82,63 @@ static void on_step(void *argument, const char *label)
     progress_step(argument, label);
 }
 
-static enum status measure(const char *device_text, struct sim_profile *out, struct error *error)
+static enum status measure(struct device *device, struct sim_profile *out, struct error *error)
 {
-    struct device *device;
     struct progress progress;
-    enum status status = device_open_text(device_text, &device, error);
-    if (status)
-        return status;
     char name[sizeof out->name];
     memcpy(name, out->name, sizeof name);
     progress_begin(&progress, calibrate_steps());
-    status = calibrate(device, on_step, &progress, out, error);
+    enum status status = calibrate(device, on_step, &progress, out, error);
     progress_end(&progress);
     memcpy(out->name, name, sizeof name);
     if (!status)
         machine_describe(device, build_info()->version, out);
-    device_close(device);
     return status;
+}
+
+/* Measures, and writes the file. */
+static enum status make(const struct calibrate_arguments *self, struct device *device,
+                        struct sim_profile *profile, struct error *error)
+{
+    struct output_file file = {0};
+    enum status status = output_open(&file, self->path, error);
+    if (!status)
+        status = measure(device, profile, error);
+    if (status) {
+        output_abandon(&file);
+        return status;
+    }
+    sim_profile_write(profile, file.stream);
+    return output_commit(&file, error);
+}
+
+/* Says how well the new profile tells what the card does. */
+static enum status verify(const char *path, struct device *device, struct error *error)
+{
+    char text[4096];
+    struct check check;
+    struct device *model;
+    snprintf(text, sizeof text, "%s%s", strpbrk(path, "/.") ? "" : "./", path);
+    printf("wrote %s: use it with -d sim:profile=%s\n\n", path, text);
+    struct spec spec;
+    snprintf(text, sizeof text, "sim:profile='%s%s'", strpbrk(path, "/.") ? "" : "./", path);
+    enum status status = spec_parse(text, &spec, error);
+    if (status)
+        return status;
+    status = device_open(&spec, &model, error);
+    spec_close(&spec);
+    if (status)
+        return status;
+    status = check_devices(device, model, &check, error);
+    device_close(model);
+    return status ? status : check_print(&check, stdout, error);
 }
 
 enum status cmd_calibrate(int argc, char **argv, struct error *error)
 {
     struct calibrate_arguments self = {0};
     struct sim_profile profile = {0};
-    struct output_file file = {0};
+    struct device *device;
     bool help = false;
     enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
     if (status || help)
@@ -115,17 +149,12 @@ enum status cmd_calibrate(int argc, char **argv, struct error *error)
                          "FILE");
     status = name_profile(&self, profile.name, sizeof profile.name, error);
     if (!status)
-        status = output_open(&file, self.path, error);
-    if (!status)
-        status = measure(self.device ? self.device : "cuda", &profile, error);
-    if (status) {
-        output_abandon(&file);
+        status = device_open_text(self.device ? self.device : "cuda", &device, error);
+    if (status)
         return status;
-    }
-    sim_profile_write(&profile, file.stream);
-    status = output_commit(&file, error);
+    status = make(&self, device, &profile, error);
     if (!status && strcmp(self.path, "-") != 0)
-        printf("wrote %s: use it with -d sim:profile=%s%s\n", self.path,
-               strpbrk(self.path, "/.") ? "" : "./", self.path);
+        status = verify(self.path, device, error);
+    device_close(device);
     return status;
 }

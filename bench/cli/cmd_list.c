@@ -8,6 +8,7 @@
 #include "bench/report/table.h"
 #include "sim/device.h"
 #include "sim/metrics/metrics.h"
+#include "sim/sim_device/profile.h"
 #include "workloads/gen/gen.h"
 
 #define TEXT_WIDTH 22u
@@ -208,6 +209,23 @@ static enum status list_workloads(const char *name, struct error *error)
 
 /* ---- devices, metrics, formats --------------------------------------------------------- */
 
+/* The cards that the simulated device knows by name. */
+static enum status print_profiles(struct error *error)
+{
+    const char *names[SIM_PROFILES_MOST];
+    size_t count = sim_profile_names(names, SIM_PROFILES_MOST);
+    struct sim_profile profile;
+    for (size_t i = 0; i < count; i++) {
+        enum status status =
+            sim_profile_read(sim_profile_builtin(names[i]), names[i], &profile, error);
+        if (status)
+            return status;
+        printf("%s %s%s%s\n", i ? "        " : "Profiles:", names[i], profile.card[0] ? ": " : "",
+               profile.card);
+    }
+    return STATUS_OK;
+}
+
 static enum status list_devices(const char *name, struct error *error)
 {
     const char *names[NAMES_MOST];
@@ -219,9 +237,13 @@ static enum status list_devices(const char *name, struct error *error)
         if (name && strcmp(name, kind->name) != 0)
             continue;
         bool there = kind->available(why, sizeof why);
-        printf("%s%s: %s\n%s: %s\n\n", !name && count ? "\n" : "", kind->name, kind->summary,
+        printf("%s%s: %s\n%s: %s\n", !name && count ? "\n" : "", kind->name, kind->summary,
                there ? "Available" : "Not available", why);
-        enum status status = print_options(kind->options, error);
+        enum status status = strcmp(kind->name, "sim") == 0 ? print_profiles(error) : STATUS_OK;
+        if (status)
+            return status;
+        putchar('\n');
+        status = print_options(kind->options, error);
         if (status || name)
             return status;
     }

@@ -20,7 +20,7 @@ struct sim_options {
 
 static const struct option sim_options[] = {
     {"profile", OPTION_TEXT, offsetof(struct sim_options, profile), "h100", 0, 0, NULL,
-     "the card: h100, bump, or a profile's file"},
+     "the card: a profile by its name, or a profile's file"},
     {"capacity", OPTION_BYTES, offsetof(struct sim_options, capacity_bytes), NULL, 0, 0, NULL,
      "bytes that the process may have; without it all that the card has for one"},
     {"others", OPTION_BYTES, offsetof(struct sim_options, others_bytes), "0", 0, 0, NULL,

@@ -14,7 +14,7 @@ says() { # NAME REGEX ARGUMENTS...: ends with 0 and prints a line that matches
 
 says version '^allocrig [0-9]+\.[0-9]+\.[0-9]+$' --version
 says help_names_every_command '^  run ' help
-for command in run capacity gen convert inspect list; do
+for command in run capacity gen convert inspect calibrate list; do
     says "help_$command" "^Usage: allocrig $command" help "$command"
     says "help_option_$command" "^Usage: allocrig $command" "$command" --help
 done
@@ -37,6 +37,7 @@ says list_decorator '^n +count' list policies fault
 says list_workloads '^order_flip ' list workloads
 says list_workload_page 'workloads/gen/.*\.md' list workloads random
 says list_devices '^capacity +bytes' list devices
+says list_profiles '^ +h100: NVIDIA H100' list devices sim
 says list_metrics '^peak_physical_bytes +bytes +lower +exact' list metrics
 says list_metric '^slowdown: time of the run' list metrics slowdown
 says list_formats '^text ' list formats

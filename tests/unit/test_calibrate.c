@@ -13,6 +13,7 @@
 
 #include "allocators/base/size.h"
 #include "bench/calibrate/calibrate.h"
+#include "bench/calibrate/check.h"
 #include "bench/calibrate/meter.h"
 #include "tests/support/sim.h"
 
@@ -80,15 +81,15 @@ static void a_card_gives_back_its_profile(void **state)
     static const char *const lines[] = {
         "",
         /* Calls that the first card does not tell apart, or not at all. */
-        "cost: event 1 900\nbusy_cost: event 1 1100\ncost: event_poll 1 400\n"
-        "busy_cost: event_poll 1 300\ncost: launch 1 2500\nbusy_cost: launch 1 2100\n"
-        "cost: access_more 2097152 21000\ncost: access_more 1073741824 90000\n"
-        "cost: unmap_more 2097152 15000\nbusy_cost: free 256 40000\n"
-        "busy_cost: free 8589934592 4000000\nbusy_cost: pool_alloc 256 700\n"
-        "busy_cost: reserve 2097152 999\n",
+        ("cost: event 1 900\nbusy_cost: event 1 1100\ncost: event_poll 1 400\n"
+         "busy_cost: event_poll 1 300\ncost: launch 1 2500\nbusy_cost: launch 1 2100\n"
+         "cost: access_more 2097152 21000\ncost: access_more 1073741824 90000\n"
+         "cost: unmap_more 2097152 15000\nbusy_cost: free 256 40000\n"
+         "busy_cost: free 8589934592 4000000\nbusy_cost: pool_alloc 256 700\n"
+         "busy_cost: reserve 2097152 999\n"),
         "waits: none\ncleaning_bytes_per_us: 0\n",
-        "waits: free alloc create unmap pool_alloc\ncleaning_bytes_per_us: 150000\n"
-        "cleaning_wait_bytes: create 268435456\ncleaning_wait_bytes: alloc 1073741824\n",
+        ("waits: free alloc create unmap pool_alloc\ncleaning_bytes_per_us: 150000\n"
+         "cleaning_wait_bytes: create 268435456\ncleaning_wait_bytes: alloc 1073741824\n"),
         /* Nothing waits for all of the cleaning, but for memory that is clean. */
         "cleaning_wait_bytes: create 0\ncleaning_wait_bytes: alloc 0\n",
     };
@@ -152,6 +153,15 @@ static void a_small_card_leaves_large_sizes_out(void **state)
     const struct sim_curve *curve = &measured.costs[SIM_COST_create];
     assert_int_equal(curve->bytes[curve->count - 1], 512 * MIB);
     agree(&measured, &card);
+    /* Cards on which only some blocks are large enough to wait for all of the cleaning. */
+    static const char *const specs[] = {"sim:capacity=256MiB", "sim:capacity=1GiB",
+                                        "sim:capacity=24GiB", "sim:capacity=28GiB"};
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+        measure(specs[i], &measured);
+        assert_in_range(measured.cleaning_bytes_per_us, 370000, 378000);
+        uint64_t from_bytes = measured.cleaning_wait_bytes[SIM_COST_alloc];
+        assert_true(!from_bytes || from_bytes >= 16 * GIB);
+    }
 }
 
 static void what_has_no_pages_is_refused(void **state)
@@ -163,6 +173,42 @@ static void what_has_no_pages_is_refused(void **state)
     assert_int_equal(calibrate(device, NULL, NULL, &out, &error), STATUS_INVALID);
     assert_non_null(strstr(error.text, "nothing to measure"));
     device_close(device);
+    device = sim_test_open("sim:capacity=255MiB");
+    assert_int_equal(calibrate(device, NULL, NULL, &out, &error), STATUS_INVALID);
+    assert_non_null(strstr(error.text, "calibrating needs 256 MiB"));
+    assert_null(device->listener.call);
+    device_close(device);
+}
+
+/* A model that is wrong where the card is busy shows there, and only there. */
+static void a_wrong_profile_shows(void **state)
+{
+    (void)state;
+    struct check check;
+    struct error error = {""};
+    char path[32], spec[64];
+    card_with("busy_percent: create 1000\nbusy_percent: map 250\n", path);
+    snprintf(spec, sizeof spec, "sim:profile=%s", path);
+    struct device *card = sim_test_open("sim"), *model = sim_test_open(spec);
+    unlink(path);
+    assert_int_equal(check_devices(card, model, &check, &error), STATUS_OK);
+    for (int busy = 0; busy < 2; busy++)
+        for (int call = 0; call < DEVICE_CALL_COUNT; call++) {
+            const struct check_row *row = &check.rows[busy][call];
+            if (call != DEVICE_CALL_event)
+                assert_true(row->calls > 0);
+            if (busy)
+                continue;
+            assert_int_equal(row->measured_ns, row->modelled_ns);
+            assert_int_equal(row->within, row->calls);
+        }
+    const struct check_row *create = &check.rows[1][DEVICE_CALL_create];
+    assert_true(2 * create->modelled_ns > 3 * create->measured_ns);
+    assert_true(create->within < create->calls);
+    assert_int_equal(card->counters.physical_bytes, 0);
+    assert_int_equal(model->counters.physical_bytes, 0);
+    device_close(card);
+    device_close(model);
 }
 
 static void count_step(void *argument, const char *label)
@@ -196,6 +242,9 @@ static void medians(void **state)
     assert_int_equal(samples_median(&samples), 172);
     samples = (struct samples){3, {5, 1, 9}};
     assert_int_equal(samples_median(&samples), 5);
+    assert_int_equal(samples_usual(&samples), 5);
+    samples = (struct samples){4, {1, 1000, 2, 3}};
+    assert_int_equal(samples_usual(&samples), (1 + 2 + 3 + 8 + 2) / 4); /* 1000 counts as 4 x 2 */
 }
 
 int main(void)
@@ -205,6 +254,7 @@ int main(void)
         cmocka_unit_test(a_second_time_is_the_same),
         cmocka_unit_test(a_small_card_leaves_large_sizes_out),
         cmocka_unit_test(what_has_no_pages_is_refused),
+        cmocka_unit_test(a_wrong_profile_shows),
         cmocka_unit_test(as_many_steps_as_it_says),
         cmocka_unit_test(medians),
     };

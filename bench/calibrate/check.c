@@ -1,0 +1,279 @@
+/* Three programs, each idle and with short kernels between the calls:
+ *
+ * 1. Driver allocations of log-uniform sizes in 64 places; a place that is full is freed.
+ * 2. A reserved range that grows by runs of pages and shrinks from its end, as an arena does.
+ * 3. The stream-ordered pool, as the first.
+ *
+ * Kernels run on a stream of their own and no block is used by any, so no call has to wait for
+ * work but where the driver makes it. */
+#include "bench/calibrate/check.h"
+
+#include <stdlib.h>
+
+#include "allocators/base/rng.h"
+#include "allocators/base/size.h"
+#include "bench/report/table.h"
+
+#define STEPS          400u
+#define PLACES         64u
+#define RUNS_MOST      64u
+#define PAGES_IN_A_RUN 16u
+#define LEAST_BYTES    512u
+#define STREAM         0u
+#define KERNELS_STREAM 1u
+#define BESIDE_NS      UINT64_C(200) /* differences that a clock's reading explains count as none */
+
+struct call {
+    enum device_call call;
+    uint64_t ns;
+};
+
+struct calls {
+    struct call *calls;
+    size_t count, room;
+    bool lost;
+};
+
+/* One program on one device. */
+struct program {
+    struct device *device;
+    struct backing *backing;
+    struct rng rng;
+    bool busy;
+    uint64_t most_bytes;  /* of a block */
+    uint64_t arena_bytes; /* of program 2 */
+};
+
+static void on_call(void *argument, enum device_call call, uint64_t bytes, uint64_t ns,
+                    uint64_t waited_ns, bool refused)
+{
+    struct calls *self = argument;
+    (void)bytes;
+    (void)waited_ns;
+    (void)refused;
+    if (self->count == self->room) {
+        size_t room = self->room ? 2 * self->room : 1024;
+        struct call *grown = realloc(self->calls, room * sizeof *grown);
+        if (!grown) {
+            self->lost = true;
+            return;
+        }
+        self->calls = grown;
+        self->room = room;
+    }
+    self->calls[self->count++] = (struct call){.call = call, .ns = ns};
+}
+
+/* What a program does between two calls. */
+static void compute(struct program *self)
+{
+    uint64_t kernels = rng_below(&self->rng, 9);
+    for (uint64_t i = 0; i < kernels; i++) {
+        uint64_t ns = rng_log_uniform(&self->rng, 10000, 300000);
+        if (self->busy)
+            self->device->ops->kernel(self->device, KERNELS_STREAM, ns);
+    }
+}
+
+static enum status block_make(struct program *self, bool pool, uint64_t bytes, uint64_t *address)
+{
+    return pool ? self->backing->ops->pool_alloc(self->backing, bytes, STREAM, address)
+                : backing_segment_alloc(self->backing, bytes, address);
+}
+
+static enum status block_free(struct program *self, bool pool, uint64_t address)
+{
+    return pool ? self->backing->ops->pool_free(self->backing, address, STREAM)
+                : backing_segment_free(self->backing, address);
+}
+
+/* Programs 1 and 3. A block that does not fit is not made. */
+static enum status blocks_go(struct program *self, bool pool)
+{
+    uint64_t places[PLACES] = {0};
+    enum status status = STATUS_OK;
+    for (uint32_t step = 0; step < STEPS && status == STATUS_OK; step++) {
+        uint64_t *place = &places[rng_below(&self->rng, PLACES)];
+        uint64_t bytes = rng_log_uniform(&self->rng, LEAST_BYTES, self->most_bytes);
+        compute(self);
+        if (*place) {
+            status = block_free(self, pool, *place);
+            *place = 0;
+        } else {
+            status = block_make(self, pool, bytes, place);
+            if (status == STATUS_REFUSED)
+                status = STATUS_OK;
+        }
+    }
+    for (uint32_t i = 0; i < PLACES && status == STATUS_OK; i++)
+        if (places[i])
+            status = block_free(self, pool, places[i]);
+    if (!pool || status != STATUS_OK)
+        return status;
+    self->device->ops->sync(self->device, UINT32_MAX);
+    return self->backing->ops->pool_trim(self->backing, 0);
+}
+
+struct run {
+    uint64_t address, bytes;
+    uint32_t pages;
+    backing_handle handles[PAGES_IN_A_RUN];
+};
+
+static enum status run_make(struct program *self, struct run *run, uint64_t address)
+{
+    uint64_t page_bytes = self->backing->page_bytes;
+    uint64_t wanted = rng_between(&self->rng, 1, PAGES_IN_A_RUN);
+    enum status status = STATUS_OK;
+    *run = (struct run){.address = address};
+    while (run->pages < wanted && status == STATUS_OK) {
+        status = backing_create(self->backing, page_bytes, &run->handles[run->pages]);
+        if (status == STATUS_OK)
+            status = backing_map(self->backing, address + run->bytes, run->handles[run->pages]);
+        run->bytes += page_bytes;
+        run->pages++;
+    }
+    return status == STATUS_OK ? backing_access(self->backing, address, run->bytes) : status;
+}
+
+static enum status run_free(struct program *self, const struct run *run)
+{
+    enum status status = backing_unmap(self->backing, run->address, run->bytes);
+    for (uint32_t i = 0; i < run->pages && status == STATUS_OK; i++)
+        status = backing_destroy(self->backing, run->handles[i]);
+    return status;
+}
+
+/* Program 2. */
+static enum status arena_go(struct program *self)
+{
+    struct run runs[RUNS_MOST];
+    uint32_t count = 0;
+    uint64_t address, end;
+    uint64_t run_bytes = PAGES_IN_A_RUN * self->backing->page_bytes;
+    enum status status = backing_reserve(self->backing, self->arena_bytes, &address);
+    end = address;
+    for (uint32_t step = 0; step < STEPS / 4 && status == STATUS_OK; step++) {
+        bool grows = rng_below(&self->rng, 8) < 5;
+        compute(self);
+        bool fits = count < RUNS_MOST && end - address + run_bytes <= self->arena_bytes;
+        if (fits && (grows || !count)) {
+            status = run_make(self, &runs[count], end);
+            end += runs[count++].bytes;
+        } else {
+            status = run_free(self, &runs[--count]);
+            end -= runs[count].bytes;
+        }
+    }
+    while (count && status == STATUS_OK)
+        status = run_free(self, &runs[--count]);
+    return status == STATUS_OK ? backing_release(self->backing, address) : status;
+}
+
+/* All programs on one device. */
+static enum status device_go(struct device *device, bool busy, uint64_t most_bytes,
+                             struct calls *calls, struct error *error)
+{
+    struct device_listener before = device->listener;
+    struct program program = {.device = device,
+                              .backing = device->backing,
+                              .busy = busy,
+                              .most_bytes = most_bytes,
+                              .arena_bytes = size_round_up(4 * most_bytes, MIB * 64)};
+    rng_seed(&program.rng, 1);
+    device->listener = (struct device_listener){.call = on_call, .argument = calls};
+    enum status status = blocks_go(&program, false);
+    if (status == STATUS_OK && device->props.has_virtual_memory)
+        status = arena_go(&program);
+    if (status == STATUS_OK && device->props.has_pool)
+        status = blocks_go(&program, true);
+    device->ops->sync(device, UINT32_MAX);
+    device->listener = before;
+    if (calls->lost)
+        status = STATUS_HOST_MEMORY;
+    if (status == STATUS_OK)
+        return STATUS_OK;
+    return error_set(error, status, "checking the profile on %s: %s", device->props.kind,
+                     status == STATUS_INVALID ? backing_problem(device->backing)
+                                              : status_meaning(status));
+}
+
+static bool is_within(uint64_t measured_ns, uint64_t modelled_ns)
+{
+    uint64_t low = measured_ns < modelled_ns ? measured_ns : modelled_ns;
+    uint64_t high = measured_ns < modelled_ns ? modelled_ns : measured_ns;
+    return high <= 2 * low || high - low <= BESIDE_NS;
+}
+
+static enum status compare(const struct calls *measured, const struct calls *modelled,
+                           struct check_row rows[DEVICE_CALL_COUNT], struct error *error)
+{
+    size_t count = measured->count < modelled->count ? measured->count : modelled->count;
+    bool same = measured->count == modelled->count;
+    for (size_t i = 0; i < count && same; i++) {
+        const struct call *one = &measured->calls[i], *other = &modelled->calls[i];
+        struct check_row *row = &rows[one->call];
+        same = one->call == other->call;
+        row->calls++;
+        row->measured_ns += one->ns;
+        row->modelled_ns += other->ns;
+        row->within += is_within(one->ns, other->ns);
+    }
+    if (same)
+        return STATUS_OK;
+    return error_set(error, STATUS_INVALID,
+                     "checking the profile: the card and its model did not make the same calls");
+}
+
+enum status check_devices(struct device *measured, struct device *modelled, struct check *out,
+                          struct error *error)
+{
+    uint64_t free_bytes, total_bytes;
+    backing_memory(measured->backing, &free_bytes, &total_bytes);
+    uint64_t most_bytes = free_bytes / 160 < 512 * MIB ? free_bytes / 160 : 512 * MIB;
+    enum status status = STATUS_OK;
+    *out = (struct check){0};
+    for (int busy = 0; busy < 2 && status == STATUS_OK; busy++) {
+        struct calls real = {0}, model = {0};
+        status = device_go(measured, busy, most_bytes, &real, error);
+        if (status == STATUS_OK)
+            status = device_go(modelled, busy, most_bytes, &model, error);
+        if (status == STATUS_OK)
+            status = compare(&real, &model, out->rows[busy], error);
+        free(real.calls);
+        free(model.calls);
+    }
+    return status;
+}
+
+enum status check_print(const struct check *self, FILE *stream, struct error *error)
+{
+    static const struct table_column columns[] = {
+        {"call", "", true, 0},     {"calls", "", false, 0},          {"measured", "us", false, 0},
+        {"model", "us", false, 0}, {"model/measured", "", false, 0}, {"within 2x", "%", false, 0},
+    };
+    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    if (!table)
+        return error_set(error, STATUS_HOST_MEMORY, "no memory for a table");
+    for (int busy = 0; busy < 2; busy++) {
+        table_heading(table, busy ? "Mixed calls between kernels" : "Mixed calls, idle card");
+        for (int call = 0; call < DEVICE_CALL_COUNT; call++) {
+            const struct check_row *row = &self->rows[busy][call];
+            if (!row->calls)
+                continue;
+            double calls = (double)row->calls;
+            table_cell(table, "%s", device_call_name((enum device_call)call));
+            table_cell(table, "%.0f", calls);
+            table_cell(table, "%.2f", (double)row->measured_ns / calls / 1000);
+            table_cell(table, "%.2f", (double)row->modelled_ns / calls / 1000);
+            if (row->measured_ns)
+                table_cell(table, "%.2f", (double)row->modelled_ns / (double)row->measured_ns);
+            else
+                table_cell(table, "-");
+            table_cell(table, "%.0f", 100 * (double)row->within / calls);
+        }
+    }
+    enum status status = table_print(table, stream, TABLE_TEXT, error);
+    table_close(table);
+    return status;
+}

@@ -1,0 +1,43 @@
+#!/bin/bash
+# `calibrate`: a profile is written whole or not at all, says where it comes from, and is read by `sim`.
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+tmp=$TEST_TMP
+card=tests/support/card.profile
+export CUDA_VISIBLE_DEVICES= # without a card, also where there is one
+
+refuses no_card 3 'NVIDIA|CUDA|cuda|card' calibrate -o "$tmp/none.profile"
+check no_card_leaves_nothing [ -z "$(find "$tmp" -name 'none*')" ]
+refuses no_file 2 'no file is named.*calibrate -o FILE' calibrate
+refuses file_without_option 2 'x.profile.*belongs to no option' calibrate x.profile
+refuses file_twice 2 'give one of them' calibrate -o a -o b
+refuses no_place 2 'no/such/x: cannot be written' calibrate -d sim -o "$tmp/no/such/x"
+refuses no_pages 2 'nothing to measure' calibrate -d sim:profile=bump -o "$tmp/none.profile"
+refuses too_small 2 'calibrating needs 256 MiB' calibrate -d sim:capacity=64MiB -o "$tmp/none.profile"
+refuses bad_name 2 'is no name for a profile' calibrate -d sim -o "$tmp/a b.profile"
+refuses long_name 2 '1 to 63 letters' calibrate -d sim -o "$tmp/x" --name "$(printf 'x%.0s' {1..64})"
+refuses disk_full 2 '/dev/full: cannot be written' calibrate -d sim -o /dev/full
+check nothing_is_left [ -z "$(find "$tmp" -type f ! -name 'std*')" ]
+
+run calibrate -d "sim:profile=$card" -o "$tmp/one.profile"
+[ "$status" = 0 ] && [ ! -s "$err" ]
+verdict measures $?
+check says_where grep -q "^wrote $tmp/one.profile: use it with -d sim:profile=$tmp/one.profile" "$out"
+check says_how_well grep -qE '^alloc +[0-9]+ .* 1\.00 +100$' "$out"
+check has_a_name grep -qx 'name: one' "$tmp/one.profile"
+check has_a_source grep -qE '^source: allocrig [0-9.]+ calibrate of device sim, profile card' "$tmp/one.profile"
+check has_known_costs grep -qx 'cost: alloc_held 67108864 94440' "$tmp/one.profile"
+check has_busy_costs grep -qx 'busy_cost: alloc 2097152 159117' "$tmp/one.profile"
+run calibrate -d "sim:profile=$card" -o "$tmp/two.profile" --name one
+check is_the_same cmp "$tmp/one.profile" "$tmp/two.profile"
+run calibrate -d "sim:profile=$card" -o - --name one
+check to_standard_output cmp "$tmp/one.profile" "$out"
+run run -p direct -p torch -w gradient_tape -d "sim:profile=$tmp/one.profile" --json "$tmp/new.json"
+check is_read [ "$status" = 0 ]
+run run -p direct -p torch -w gradient_tape -d "sim:profile=$card" --json "$tmp/old.json"
+# Between the sizes that were measured both lie on lines of their own.
+ratio() { sed -n 's/.*"driver_time_ns": \([0-9]*\).*/\1/p' "$1" | head -n 1; }
+awk -v a="$(ratio "$tmp/old.json")" -v b="$(ratio "$tmp/new.json")" 'BEGIN { exit !(a > 0 && b > 0.97 * a && b < 1.03 * a) }'
+verdict tells_what_the_card_does $?
+finish
