@@ -16,7 +16,7 @@ static void ask(struct card *card, struct device *device)
 
 void card_end_step(struct card *card, struct device *device)
 {
-    if (!device->ops->card_bytes)
+    if (!device->ops->card_bytes || device->failed)
         return;
     if (card->steps++ < STEPS_ALWAYS || device->counters.peak_physical_bytes > card->seen_bytes)
         ask(card, device);
@@ -24,7 +24,7 @@ void card_end_step(struct card *card, struct device *device)
 
 void card_report(struct card *card, struct device *device, struct metric_values *metrics)
 {
-    if (!device->ops->card_bytes)
+    if (!device->ops->card_bytes || device->failed)
         return;
     ask(card, device);
     metric_set(metrics, METRIC_peak_card_bytes, card->peak_bytes);

@@ -29,6 +29,7 @@
 #include "sim/replay/latency.h"
 #include "sim/replay/run.h"
 #include "sim/replay/steps.h"
+#include "sim/replay/verify.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -296,8 +297,12 @@ static enum status begin(struct replay *run, const struct replay_config *config,
     steps_begin(run->steps, config->device);
     if (config->measure_time && !(run->latency = latency_open(config->device)))
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for histograms");
-    run->watched = config->row || config->sample || config->source->ops->served || run->hazards ||
-                   run->latency || run->pauses.responses || config->event_now;
+    status = replay_memory_open(run, error);
+    if (status != STATUS_OK)
+        return status;
+    run->watched = replay_memory_used(run) || config->row || config->sample ||
+                   config->source->ops->served || run->hazards || run->latency ||
+                   run->pauses.responses || config->event_now;
     run->is_exact = config->measure == REPLAY_METRICS_EXACT;
     run->counts = run->is_exact || run->watched;
     return STATUS_OK;
@@ -311,6 +316,7 @@ static void end(struct replay *run)
     free(run->steps);
     latency_close(run->latency);
     pauses_close(&run->pauses);
+    replay_memory_close(run);
     free(run->slots);
     free(run->uses);
 }
@@ -325,6 +331,8 @@ enum status replay_run(const struct replay_config *config, struct replay_result 
         status = all_spans(&run, error);
     if (status == STATUS_OK)
         status = replay_check_end(&run, error);
+    if (status == STATUS_OK && run.verify && !run.device->failed)
+        status = verify_end(&run, error);
     if (status == STATUS_OK)
         status = replay_report(&run, result, error);
     end(&run);

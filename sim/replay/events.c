@@ -5,14 +5,17 @@
 #include "sim/replay/run.h"
 #include "sim/replay/steps.h"
 
-/* After a request that was served: what other parts want to know of it. */
-static void placed(struct replay *run, const struct trace_event *event, struct replay_slot *slot)
+/* After a request that was served: what other parts want to know of it. The block is used only
+ * once its stream waits for what used the bytes before. */
+static enum status placed(struct replay *run, const struct trace_event *event,
+                          struct replay_slot *slot, struct error *error)
 {
     if (run->config->row)
         replay_place(run, slot);
     if (run->hazards)
         run->device->ops->handed_out(run->device, slot->block.address, slot->block.granted_bytes,
                                      slot->stream, !run->stream_ordered, replay_number(run, event));
+    return replay_memory_used(run) ? replay_memory_given(run, event, slot, error) : STATUS_OK;
 }
 
 static struct latency_place place_of(const struct replay *run)
@@ -80,8 +83,7 @@ static enum status ask(struct replay *run, const struct trace_event *event,
     slot->stream = event->stream;
     if (run->counts)
         exact_served(&run->exact, &slot->block);
-    placed(run, event, slot);
-    return STATUS_OK;
+    return placed(run, event, slot, error);
 }
 
 /* Requests with keys, probes, empty ones and impossible ones. */
@@ -140,6 +142,8 @@ static enum status on_request(struct replay *run, const struct trace_event *even
     else
         status = unusual_request(run, event, slot, error);
     if (status == STATUS_OK)
+        status = replay_memory_request(run, event, error);
+    if (status == STATUS_OK)
         status = told(run, event, slot, error);
     return status;
 }
@@ -147,7 +151,9 @@ static enum status on_request(struct replay *run, const struct trace_event *even
 static enum status give_back(struct replay *run, const struct trace_event *event,
                              struct replay_slot *slot, uint32_t stream, struct error *error)
 {
-    enum status status = STATUS_OK;
+    enum status status = replay_memory_let_go(run, event, slot, stream, error);
+    if (UNLIKELY(status != STATUS_OK))
+        return status;
     if (run->hazards)
         replay_uses_end(run, slot, stream, replay_number(run, event));
     /* A free in another stream's order: what that stream did so far may have used the block. */
@@ -185,6 +191,7 @@ static enum status on_let_go(struct replay *run, const struct trace_event *event
         return replay_bad_input(run, event, "let go, but not live", error);
     enum status status = STATUS_OK;
     run->frees += slot->state != SLOT_FAILED;
+    works_gone(&run->works, event->id);
     if (LIKELY(slot->state == SLOT_LIVE)) {
         if (run->counts)
             exact_let_go(&run->exact, &slot->block);
@@ -218,6 +225,7 @@ static enum status on_free(struct replay *run, const struct trace_event *event, 
         if (UNLIKELY(slot->state == SLOT_LET_GO))
             return replay_bad_input(run, event, "freed whole, but let go before", error);
         run->frees += slot->state != SLOT_FAILED;
+        works_gone(&run->works, event->id);
         if (LIKELY(slot->state == SLOT_LIVE)) {
             if (run->counts)
                 exact_let_go(&run->exact, &slot->block);
@@ -295,6 +303,8 @@ static enum status other(struct replay *run, const struct trace_event *event, st
     struct device *device = run->device;
     switch (event->kind) {
     case TRACE_KERNEL:
+        if (run->has_works)
+            return replay_memory_kernel(run, event, error);
         device->ops->kernel(device, event->stream, event->value);
         return STATUS_OK;
     case TRACE_RECORD:

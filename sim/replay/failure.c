@@ -61,6 +61,14 @@ enum status replay_not_served(struct replay *run, const struct trace_event *even
     return STATUS_OK;
 }
 
+void replay_launch_refused(struct replay *run, const struct trace_event *event)
+{
+    bool first = !run->failed;
+    count_failure(run, event, REPLAY_CAUSE_OUTSIDE);
+    if (first)
+        run->first_failed_bytes = 0; /* how many it wanted the device does not say */
+}
+
 void replay_outside_refused(struct replay *run, const struct trace_event *event)
 {
     uint64_t more_bytes = event->value - run->device->counters.outside_bytes;

@@ -6,9 +6,11 @@
 #include "sim/replay/card.h"
 #include "sim/replay/exact.h"
 #include "sim/replay/pauses.h"
+#include "sim/replay/works.h"
 
 struct latency;
 struct steps;
+struct verify;
 
 /* What the engine knows of a block, by its slot. UNUSED: no block. LET_GO: the program has let
  * go; a completion may still come, and in mode `recorded` it frees the block. EMPTY: served without a block of the
@@ -74,6 +76,10 @@ struct replay {
     struct latency *latency; /* NULL: the host clock is not read */
     struct pauses pauses;
     struct card card;
+    struct verify *verify; /* NULL: blocks are not verified */
+    struct works works;
+    bool has_works;     /* kernels do what their keys say */
+    bool touches;       /* each block is touched when it is given */
     uint64_t opened_ns; /* device time when the replay began: times of the trace count from it */
 };
 
@@ -114,6 +120,8 @@ enum status replay_not_served(struct replay *run, const struct trace_event *even
 void replay_outside_refused(struct replay *run, const struct trace_event *event);
 /* The driver failed: the run ends here, before `event` if that was not done with. */
 void replay_driver_failed(struct replay *run, bool in_event);
+/* A kernel that the device could not launch for want of memory. */
+void replay_launch_refused(struct replay *run, const struct trace_event *event);
 /* A call other than alloc that did not return OK; or a broken contract. */
 enum status replay_broken(const struct replay *run, const struct trace_event *event,
                           enum status status, const char *what, struct error *error);
@@ -133,6 +141,25 @@ enum status replay_sample_take(struct replay *run, const struct trace_event *eve
                                struct error *error);
 void replay_answer(struct replay *run, const struct trace_event *event,
                    const struct replay_slot *slot);
+
+/* memory.c: what is done to blocks where the device has memory: verify, touch, work. */
+enum status replay_memory_open(struct replay *run, struct error *error);
+void replay_memory_close(struct replay *run);
+enum status replay_memory_given(struct replay *run, const struct trace_event *event,
+                                const struct replay_slot *slot, struct error *error);
+enum status replay_memory_let_go(struct replay *run, const struct trace_event *event,
+                                 const struct replay_slot *slot, uint32_t stream,
+                                 struct error *error);
+/* Also of requests without a block, and failed ones: kernels name them too. */
+enum status replay_memory_request(struct replay *run, const struct trace_event *event,
+                                  struct error *error);
+enum status replay_memory_kernel(struct replay *run, const struct trace_event *event,
+                                 struct error *error);
+/* Whether the run has to go through all of these. */
+static inline bool replay_memory_used(const struct replay *run)
+{
+    return run->verify || run->has_works || run->touches;
+}
 
 /* report.c: the policy's own count of live bytes must be the engine's: CORRUPT. */
 enum status replay_check_end(const struct replay *run, struct error *error);

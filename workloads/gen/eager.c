@@ -19,18 +19,58 @@ void eager_start(struct eager *self, struct emit *emit, enum numeric type)
     *self = (struct eager){.emit = emit, .type = type};
 }
 
+void eager_work(struct eager *self, uint64_t time_ns, const struct emit_work *work)
+{
+    if (self->works)
+        emit_work(self->emit, time_ns, work);
+    else
+        emit_kernel(self->emit, time_ns);
+}
+
+const char *eager_type(const struct eager *self)
+{
+    static const char *const names[] = {"f32", "f16", "bf16", "f16"};
+    return names[self->type];
+}
+
+struct emit_work eager_set(const char *type)
+{
+    return (struct emit_work){.op = "set", .type = type};
+}
+
+struct emit_work eager_combine(const char *type, const struct emit_block *a,
+                               const struct emit_block *b)
+{
+    return (struct emit_work){.op = "elementwise", .type = type, .in = {a, b}};
+}
+
+struct emit_block eager_make(struct eager *self, uint64_t output_bytes, uint64_t read_bytes,
+                             const char *tag, struct emit_work work)
+{
+    struct emit_block output = emit_alloc(self->emit, output_bytes, tag);
+    work.out = &output;
+    eager_work(self, roofline_bytes_ns(output_bytes + read_bytes), &work);
+    return output;
+}
+
 struct emit_block eager_map(struct eager *self, uint64_t output_bytes, uint64_t read_bytes,
                             const char *tag)
 {
-    struct emit_block output = emit_alloc(self->emit, output_bytes, tag);
-    emit_kernel(self->emit, roofline_bytes_ns(output_bytes + read_bytes));
-    return output;
+    return eager_make(self, output_bytes, read_bytes, tag, (struct emit_work){.op = NULL});
 }
 
 struct emit_block eager_product(struct eager *self, enum eager_thread thread, uint64_t rows,
                                 uint64_t columns, uint64_t inner, bool bias, const char *tag)
 {
-    uint64_t bytes = rows * columns * numeric_value_bytes(self->type);
+    return eager_multiply(self, thread, (struct eager_shape){rows, columns, inner}, bias, tag, NULL,
+                          NULL);
+}
+
+struct emit_block eager_multiply(struct eager *self, enum eager_thread thread,
+                                 struct eager_shape shape, bool bias, const char *tag,
+                                 const struct emit_block *left, const struct emit_block *right)
+{
+    uint64_t bytes = shape.rows * shape.columns * numeric_value_bytes(self->type);
     struct emit_block output = emit_alloc(self->emit, bytes, tag);
     if (!self->workspace[thread].held)
         self->workspace[thread] = emit_alloc(self->emit, EAGER_WORKSPACE_BYTES, "workspace");
@@ -40,7 +80,12 @@ struct emit_block eager_product(struct eager *self, enum eager_thread thread, ui
     enum numeric type = self->type;
     if (type == NUMERIC_INT8 && thread == EAGER_BACKWARD)
         type = NUMERIC_FLOAT16;
-    emit_kernel(self->emit, roofline_product_ns(type, rows, columns, inner));
+    eager_work(self, roofline_product_ns(type, shape.rows, shape.columns, shape.inner),
+               &(struct emit_work){.op = "matmul",
+                                   .type = type == NUMERIC_INT8 ? "i8" : eager_type(self),
+                                   .out = &output,
+                                   .in = {left, right},
+                                   .shape = {shape.rows, shape.columns, shape.inner}});
     return output;
 }
 
@@ -91,7 +136,8 @@ void eager_sum_scratch(uint64_t rows, uint64_t columns, uint64_t *partial_bytes,
     *counter_bytes = 4 * grid;
 }
 
-struct emit_block eager_bias_gradient(struct eager *self, uint64_t rows, uint64_t columns)
+struct emit_block eager_sum_rows(struct eager *self, uint64_t rows, uint64_t columns,
+                                 const struct emit_block *outgoing)
 {
     uint64_t value = numeric_value_bytes(self->type);
     uint64_t partial_bytes;
@@ -103,9 +149,16 @@ struct emit_block eager_bias_gradient(struct eager *self, uint64_t rows, uint64_
     if (partial_bytes) {
         partial = emit_alloc(self->emit, partial_bytes, "scratch");
         counters = emit_alloc(self->emit, counter_bytes, "scratch");
-        emit_kernel(self->emit, roofline_bytes_ns(counter_bytes));
+        struct emit_work clear = eager_set("i8");
+        clear.out = &counters;
+        eager_work(self, roofline_bytes_ns(counter_bytes), &clear);
     }
-    emit_kernel(self->emit, roofline_bytes_ns(rows * columns * value));
+    eager_work(self, roofline_bytes_ns(rows * columns * value),
+               &(struct emit_work){.op = "reduce",
+                                   .type = eager_type(self),
+                                   .out = &gradient,
+                                   .in = {outgoing},
+                                   .shape = {rows, columns}});
     emit_free(self->emit, &counters);
     emit_free(self->emit, &partial);
     return gradient;

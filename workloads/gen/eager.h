@@ -16,6 +16,7 @@ enum eager_thread { EAGER_FORWARD, EAGER_BACKWARD };
 struct eager {
     struct emit *emit;
     enum numeric type;
+    bool works; /* kernels say what they do to which blocks; set it after eager_start */
     struct emit_block workspace[2]; /* by thread; held from the first product on */
     struct emit_block fused_workspace;
 };
@@ -31,8 +32,32 @@ struct emit_block eager_map(struct eager *self, uint64_t output_bytes, uint64_t 
 struct emit_block eager_product(struct eager *self, enum eager_thread thread, uint64_t rows,
                                 uint64_t columns, uint64_t inner, bool bias, const char *tag);
 
-/* The gradient of a bias: the sum over rows. Long sums go through scratch memory. */
-struct emit_block eager_bias_gradient(struct eager *self, uint64_t rows, uint64_t columns);
+/* A kernel, and what it does with its blocks on a device that has memory, where `works` is set.
+ * Without inputs all elements are set, with inputs they are combined one by one. */
+#define EAGER_F32   "f32" /* of master copies and optimizers' state */
+#define EAGER_INDEX "i64"
+void eager_work(struct eager *self, uint64_t time_ns, const struct emit_work *work);
+const char *eager_type(const struct eager *self); /* of activations and gradients */
+struct emit_work eager_set(const char *type);
+struct emit_work eager_combine(const char *type, const struct emit_block *a,
+                               const struct emit_block *b);
+
+/* eager_map with its work, whose output is the block that is made. */
+struct emit_block eager_make(struct eager *self, uint64_t output_bytes, uint64_t read_bytes,
+                             const char *tag, struct emit_work work);
+
+/* eager_product of two blocks. */
+struct eager_shape {
+    uint64_t rows, columns, inner;
+};
+struct emit_block eager_multiply(struct eager *self, enum eager_thread thread,
+                                 struct eager_shape shape, bool bias, const char *tag,
+                                 const struct emit_block *left, const struct emit_block *right);
+
+/* The gradient of a bias: the sum of the outgoing gradient over rows. Long sums go through
+ * scratch memory. */
+struct emit_block eager_sum_rows(struct eager *self, uint64_t rows, uint64_t columns,
+                                 const struct emit_block *outgoing);
 
 /* Scratch bytes of such a sum: partial sums, and one counter per block of the grid; both 0
  * where one pass does it. */

@@ -87,6 +87,7 @@ static enum status start(struct emit *emit, struct error *error)
     draws_start(&self->batches);
     draws_start(&self->bags);
     eager_start(&self->eager, emit, (enum numeric)self->values.type);
+    self->eager.works = true;
     self->table_count = 0;
     self->step = 0;
     self->ended = false;
@@ -124,12 +125,29 @@ static bool table_is_due(const struct embedding *self)
            (self->step - values->first) % values->every == 0;
 }
 
-/* A layer with a bias and a rectifier; the layer's own output is not kept. */
-static struct emit_block hidden_layer(struct embedding *self, uint64_t inputs)
+static struct emit_work combine(const struct embedding *self, const struct emit_block *a,
+                                const struct emit_block *b)
 {
-    struct emit_block linear = eager_product(&self->eager, EAGER_FORWARD, self->batch,
-                                             self->values.hidden, inputs, true, "activation");
-    struct emit_block output = eager_map(&self->eager, linear.bytes, linear.bytes, "activation");
+    return eager_combine(eager_type(&self->eager), a, b);
+}
+
+/* batch x inputs times the weight, with a bias. */
+static struct emit_block product(struct embedding *self, uint64_t outputs, uint64_t inputs,
+                                 const struct emit_block *input, const struct parameter *weight)
+{
+    return eager_multiply(&self->eager, EAGER_FORWARD,
+                          (struct eager_shape){self->batch, outputs, inputs}, true, "activation",
+                          input, &weight->value);
+}
+
+/* A layer with a bias and a rectifier; the layer's own output is not kept. */
+static struct emit_block hidden_layer(struct embedding *self, uint64_t inputs,
+                                      const struct emit_block *input,
+                                      const struct parameter *weight)
+{
+    struct emit_block linear = product(self, self->values.hidden, inputs, input, weight);
+    struct emit_block output = eager_make(&self->eager, linear.bytes, linear.bytes, "activation",
+                                          combine(self, &linear, NULL));
     emit_free(&self->emit, &linear);
     return output;
 }
@@ -139,10 +157,12 @@ static void forward_vectors(struct embedding *self, struct saved *saved)
 {
     const struct embedding_values *values = &self->values;
     uint64_t input_bytes = self->batch * values->dense * value_bytes(self);
-    saved->input = eager_map(&self->eager, input_bytes, 0, "input");
-    saved->bottom_hidden = hidden_layer(self, values->dense);
-    struct emit_block output = eager_product(&self->eager, EAGER_FORWARD, self->batch,
-                                             values->width, values->hidden, true, "activation");
+    saved->input =
+        eager_make(&self->eager, input_bytes, 0, "input", eager_set(eager_type(&self->eager)));
+    saved->bottom_hidden =
+        hidden_layer(self, values->dense, &saved->input, &self->bottom[WEIGHT_1]);
+    struct emit_block output = product(self, values->width, values->hidden, &saved->bottom_hidden,
+                                       &self->bottom[WEIGHT_2]);
     for (uint64_t i = self->table_count; i > 0; i--)
         emit_free(&self->emit, &self->tables[i - 1].output);
     emit_free(&self->emit, &self->bottom_output);
@@ -159,13 +179,20 @@ static void forward_loss(struct embedding *self, struct saved *saved)
 {
     uint64_t value = value_bytes(self);
     uint64_t joined = self->batch * joined_width(self) * value;
-    saved->joined = eager_map(&self->eager, joined, joined, "activation");
-    saved->top_hidden = hidden_layer(self, joined_width(self));
-    struct emit_block logit = eager_product(&self->eager, EAGER_FORWARD, self->batch, 1,
-                                            self->values.hidden, true, "activation");
-    saved->probability = eager_map(&self->eager, logit.bytes, logit.bytes, "activation");
+    saved->joined = eager_make(&self->eager, joined, joined, "activation",
+                               (struct emit_work){.op = "copy", .in = {&self->bottom_output}});
+    saved->top_hidden =
+        hidden_layer(self, joined_width(self), &saved->joined, &self->top[WEIGHT_1]);
+    struct emit_block logit =
+        product(self, 1, self->values.hidden, &saved->top_hidden, &self->top[WEIGHT_2]);
+    saved->probability = eager_make(&self->eager, logit.bytes, logit.bytes, "activation",
+                                    combine(self, &logit, NULL));
     emit_free(&self->emit, &logit);
-    struct emit_block loss = eager_map(&self->eager, value, logit.bytes, "loss");
+    struct emit_block loss = eager_make(&self->eager, value, logit.bytes, "loss",
+                                        (struct emit_work){.op = "reduce",
+                                                           .type = eager_type(&self->eager),
+                                                           .in = {&saved->probability},
+                                                           .shape = {self->batch, 1}});
     parameter_drop(&self->eager, &self->retired[WEIGHT_2]);
     parameter_drop(&self->eager, &self->retired[WEIGHT_1]);
     parameter_drop(&self->eager, &self->retired[BIAS_1]);
@@ -173,21 +200,31 @@ static void forward_loss(struct embedding *self, struct saved *saved)
     self->loss = loss;
 }
 
+/* A layer of the model: what it reads, and how wide it and its output are. */
+struct layer {
+    struct parameter *weight, *bias;
+    const struct emit_block *input;
+    uint64_t inputs, outputs;
+};
+
 /* Backward through output = input x weight + bias: the gradients of input (not for the first
  * layer of the model), weight and bias; `outgoing` stays. */
-static struct emit_block backward_layer(struct embedding *self, struct parameter *weight,
-                                        struct parameter *bias, uint64_t inputs, uint64_t outputs,
-                                        bool want_input)
+static struct emit_block backward_layer(struct embedding *self, struct layer layer,
+                                        const struct emit_block *outgoing, bool want_input)
 {
     struct eager *eager = &self->eager;
     struct emit_block input = {.held = false};
     if (want_input)
-        input =
-            eager_product(eager, EAGER_BACKWARD, self->batch, inputs, outputs, false, "gradient");
+        input = eager_multiply(eager, EAGER_BACKWARD,
+                               (struct eager_shape){self->batch, layer.inputs, layer.outputs},
+                               false, "gradient", outgoing, &layer.weight->value);
     parameter_accumulate(
-        eager, weight,
-        eager_product(eager, EAGER_BACKWARD, outputs, inputs, self->batch, false, "gradient"));
-    parameter_accumulate(eager, bias, eager_bias_gradient(eager, self->batch, outputs));
+        eager, layer.weight,
+        eager_multiply(eager, EAGER_BACKWARD,
+                       (struct eager_shape){layer.outputs, layer.inputs, self->batch}, false,
+                       "gradient", outgoing, layer.input));
+    parameter_accumulate(eager, layer.bias,
+                         eager_sum_rows(eager, self->batch, layer.outputs, outgoing));
     return input;
 }
 
@@ -196,10 +233,18 @@ static struct emit_block backward_hidden(struct embedding *self, struct emit_blo
                                          struct emit_block *saved)
 {
     struct emit_block gradient =
-        eager_map(&self->eager, outgoing->bytes, outgoing->bytes + saved->bytes, "gradient");
+        eager_make(&self->eager, outgoing->bytes, outgoing->bytes + saved->bytes, "gradient",
+                   combine(self, outgoing, saved));
     emit_free(&self->emit, outgoing);
     emit_free(&self->emit, saved);
     return gradient;
+}
+
+/* Layer 1 or 2 of a network. */
+static struct layer layer_of(struct parameter *network, int weight, const struct emit_block *input,
+                             uint64_t inputs, uint64_t outputs)
+{
+    return (struct layer){&network[weight], &network[weight + 1], input, inputs, outputs};
 }
 
 /* The top network; gives the gradient of the joined vectors. */
@@ -208,16 +253,18 @@ static struct emit_block backward_top(struct embedding *self, struct saved *save
     struct eager *eager = &self->eager;
     uint64_t hidden = self->values.hidden;
     uint64_t bytes = saved->probability.bytes;
-    struct emit_block mean = eager_map(eager, bytes, 0, "gradient");
-    struct emit_block logit = eager_map(eager, bytes, 2 * bytes, "gradient");
+    struct emit_block mean = eager_make(eager, bytes, 0, "gradient", eager_set(eager_type(eager)));
+    struct emit_block logit =
+        eager_make(eager, bytes, 2 * bytes, "gradient", combine(self, &mean, &saved->probability));
     emit_free(&self->emit, &mean);
     emit_free(&self->emit, &saved->probability);
-    struct emit_block output =
-        backward_layer(self, &self->top[WEIGHT_2], &self->top[BIAS_2], hidden, 1, true);
+    struct emit_block output = backward_layer(
+        self, layer_of(self->top, WEIGHT_2, &saved->top_hidden, hidden, 1), &logit, true);
     emit_free(&self->emit, &logit);
     struct emit_block linear = backward_hidden(self, &output, &saved->top_hidden);
-    struct emit_block joined = backward_layer(self, &self->top[WEIGHT_1], &self->top[BIAS_1],
-                                              joined_width(self), hidden, true);
+    struct emit_block joined = backward_layer(
+        self, layer_of(self->top, WEIGHT_1, &saved->joined, joined_width(self), hidden), &linear,
+        true);
     emit_free(&self->emit, &linear);
     emit_free(&self->emit, &saved->joined);
     return joined;
@@ -227,16 +274,20 @@ static struct emit_block backward_top(struct embedding *self, struct saved *save
 static void backward(struct embedding *self, struct saved *saved)
 {
     const struct embedding_values *values = &self->values;
-    struct emit_block seed = eager_map(&self->eager, value_bytes(self), 0, "gradient");
+    struct emit_block seed = eager_make(&self->eager, value_bytes(self), 0, "gradient",
+                                        eager_set(eager_type(&self->eager)));
     struct emit_block joined = backward_top(self, saved);
     for (uint64_t i = self->table_count; i > 0; i--)
-        embedding_table_backward(&self->eager, &self->tables[i - 1], self->batch);
-    struct emit_block output = backward_layer(self, &self->bottom[WEIGHT_2], &self->bottom[BIAS_2],
-                                              values->hidden, values->width, true);
+        embedding_table_backward(&self->eager, &self->tables[i - 1], self->batch, &joined);
+    struct emit_block output = backward_layer(
+        self,
+        layer_of(self->bottom, WEIGHT_2, &saved->bottom_hidden, values->hidden, values->width),
+        &joined, true);
     emit_free(&self->emit, &joined);
     struct emit_block linear = backward_hidden(self, &output, &saved->bottom_hidden);
-    backward_layer(self, &self->bottom[WEIGHT_1], &self->bottom[BIAS_1], values->dense,
-                   values->hidden, false);
+    (void)backward_layer(
+        self, layer_of(self->bottom, WEIGHT_1, &saved->input, values->dense, values->hidden),
+        &linear, false);
     emit_free(&self->emit, &linear);
     emit_free(&self->emit, &saved->input);
     emit_free(&self->emit, &seed);

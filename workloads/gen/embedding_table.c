@@ -66,13 +66,20 @@ static uint64_t row_bytes(const struct eager *eager, const struct embedding_tabl
            (eager->type == NUMERIC_INT8 ? SCALE_BYTES : 0);
 }
 
+static const char *table_type(const struct eager *eager)
+{
+    return eager->type == NUMERIC_INT8 ? "i8" : eager_type(eager);
+}
+
 void embedding_table_make(struct eager *eager, struct embedding_table *self, uint64_t capacity)
 {
     uint64_t bytes = capacity * row_bytes(eager, self);
     self->capacity = capacity;
     self->weight = (struct parameter){.elements = capacity * self->width};
     self->weight.value = emit_alloc(eager->emit, bytes, "table");
-    emit_kernel(eager->emit, roofline_upload_ns(bytes));
+    struct emit_work work = eager_set(table_type(eager));
+    work.out = &self->weight.value;
+    eager_work(eager, roofline_upload_ns(bytes), &work);
 }
 
 /* Copies a block into a larger one. */
@@ -80,7 +87,8 @@ static void enlarge(struct eager *eager, struct emit_block *block, uint64_t byte
 {
     if (!block->held)
         return;
-    struct emit_block larger = eager_map(eager, bytes, block->bytes, tag);
+    struct emit_block larger = eager_make(eager, bytes, block->bytes, tag,
+                                          (struct emit_work){.op = "copy", .in = {block}});
     emit_free(eager->emit, block);
     *block = larger;
 }
@@ -110,67 +118,115 @@ void embedding_table_see(struct eager *eager, struct embedding_table *self, uint
         enlarge(eager, &self->weight.state[i], 4 * self->weight.elements, "optimizer");
 }
 
+/* `rows` rows of `source`, or of the output, named by `names`. */
+static struct emit_work rows_named(const char *op, const char *type,
+                                   const struct emit_block *source, const struct emit_block *names,
+                                   uint64_t rows, uint64_t width)
+{
+    return (struct emit_work){
+        .op = op, .type = type, .in = {source, names}, .shape = {rows, width}};
+}
+
 void embedding_table_lookup(struct eager *eager, struct embedding_table *self, uint64_t batch,
                             uint64_t bag)
 {
     uint64_t values = batch * self->width * numeric_value_bytes(eager->type);
     self->lookups = batch * bag;
-    self->indices = eager_map(eager, self->lookups * INDEX_BYTES, 0, "index");
-    self->offsets = eager_map(eager, batch * INDEX_BYTES, 0, "index");
+    self->indices =
+        eager_make(eager, self->lookups * INDEX_BYTES, 0, "index", eager_set(EAGER_INDEX));
+    self->offsets = eager_make(eager, batch * INDEX_BYTES, 0, "index", eager_set(EAGER_INDEX));
     self->bag_sizes = emit_alloc(eager->emit, batch * INDEX_BYTES, "index");
     self->bag_of_index = emit_alloc(eager->emit, self->lookups * INDEX_BYTES, "index");
-    self->output = eager_map(eager, values, self->lookups * row_bytes(eager, self), "activation");
+    self->output = eager_make(eager, values, self->lookups * row_bytes(eager, self), "activation",
+                              rows_named("gather", table_type(eager), &self->weight.value,
+                                         &self->indices, batch, self->width));
 }
 
 /* Rule 1. Gives the sorted ids and, with each, its place. */
-static void sort_ids(struct eager *eager, uint64_t n, struct emit_block *sorted,
-                     struct emit_block *places)
+static void sort_ids(struct eager *eager, const struct embedding_table *self,
+                     struct emit_block *sorted, struct emit_block *places)
 {
-    uint64_t bytes = n * INDEX_BYTES;
+    uint64_t n = self->lookups, bytes = n * INDEX_BYTES;
     *sorted = emit_alloc(eager->emit, bytes, "scratch");
     *places = emit_alloc(eager->emit, bytes, "scratch");
-    struct emit_block range = eager_map(eager, bytes, 0, "scratch");
+    struct emit_block range = eager_make(eager, bytes, 0, "scratch", eager_set(EAGER_INDEX));
     struct emit_block scratch = emit_alloc(eager->emit, embedding_sort_scratch(n), "scratch");
-    for (unsigned pass = 0; pass < SORT_PASSES; pass++)
-        emit_kernel(eager->emit, roofline_bytes_ns(4 * bytes));
+    /* Each pass reads and writes both; the launched one writes them in turn. */
+    for (unsigned pass = 0; pass < SORT_PASSES; pass++) {
+        bool even = pass % 2 == 0;
+        struct emit_work work = eager_combine(EAGER_INDEX, &self->indices, &range);
+        work.in[2] = even ? NULL : places;
+        work.out = even ? places : sorted;
+        eager_work(eager, roofline_bytes_ns(4 * bytes), &work);
+    }
     emit_free(eager->emit, &scratch);
     emit_free(eager->emit, &range);
 }
 
+/* What the sum of the parts reads beside the table's gradient. */
+struct sorted {
+    struct emit_block ids, places;
+    const struct emit_block *outgoing;
+};
+
 /* Rule 4: partial sums, then the table's gradient. */
-static void sum_parts(struct eager *eager, const struct embedding_table *self, uint64_t parts)
+static void sum_parts(struct eager *eager, const struct embedding_table *self, uint64_t parts,
+                      const struct sorted *from)
 {
     uint64_t value = numeric_value_bytes(eager->type);
-    struct emit_block starts = eager_map(eager, parts * INDEX_BYTES, 0, "scratch");
-    struct emit_block sums =
-        eager_map(eager, parts * self->width * 4, self->lookups * self->width * value, "scratch");
-    emit_kernel(eager->emit, roofline_bytes_ns(sums.bytes));
+    uint64_t rows = parts < self->lookups ? parts : self->lookups;
+    struct emit_block starts =
+        eager_make(eager, parts * INDEX_BYTES, 0, "scratch", eager_set(EAGER_INDEX));
+    struct emit_block sums = eager_make(
+        eager, parts * self->width * 4, self->lookups * self->width * value, "scratch",
+        rows_named("gather", eager_type(eager), from->outgoing, &from->places, rows, self->width));
+    struct emit_work work =
+        rows_named("scatter_add", eager_type(eager), &sums, &from->ids, rows, self->width);
+    work.out = &self->weight.gradient;
+    eager_work(eager, roofline_bytes_ns(sums.bytes), &work);
     emit_free(eager->emit, &sums);
     emit_free(eager->emit, &starts);
 }
 
+/* A kernel over indices that reads one block and writes another. */
+static void index_kernel(struct eager *eager, uint64_t bytes, const struct emit_block *out,
+                         const struct emit_block *in)
+{
+    struct emit_work work = eager_combine(EAGER_INDEX, in, NULL);
+    work.out = out;
+    eager_work(eager, roofline_bytes_ns(bytes), &work);
+}
+
+static struct emit_block library_scratch(struct eager *eager, uint64_t bytes)
+{
+    return eager_make(eager, bytes, 0, "scratch", eager_set("i8"));
+}
+
 /* Rules 2 to 4, from sorted ids. */
-static void sum_runs(struct eager *eager, struct embedding_table *self)
+static void sum_runs(struct eager *eager, struct embedding_table *self, const struct sorted *from)
 {
     struct emit *emit = eager->emit;
     uint64_t n = self->lookups;
     uint64_t runs = n < self->capacity ? n : self->capacity;
     uint64_t gradient = self->weight.elements * numeric_value_bytes(eager->type);
-    self->weight.gradient = eager_map(eager, gradient, 0, "gradient");
+    self->weight.gradient =
+        eager_make(eager, gradient, 0, "gradient", eager_set(eager_type(eager)));
     struct emit_block run_starts = emit_alloc(emit, n * INDEX_BYTES, "scratch");
     struct emit_block run_count = emit_alloc(emit, INDEX_BYTES, "scratch");
     struct emit_block selected = emit_alloc(emit, n * INDEX_BYTES, "scratch");
-    struct emit_block scratch = eager_map(eager, embedding_select_scratch(n), 0, "scratch");
-    emit_kernel(emit, roofline_bytes_ns(2 * n * INDEX_BYTES));
+    struct emit_block scratch = library_scratch(eager, embedding_select_scratch(n));
+    index_kernel(eager, 2 * n * INDEX_BYTES, &run_starts, &from->ids);
     emit_free(emit, &scratch);
     emit_free(emit, &selected);
-    struct emit_block run_parts = eager_map(eager, runs * INDEX_BYTES, 0, "scratch");
+    struct emit_block run_parts =
+        eager_make(eager, runs * INDEX_BYTES, 0, "scratch", eager_set(EAGER_INDEX));
     struct emit_block part_sums = emit_alloc(emit, runs * INDEX_BYTES, "scratch");
-    scratch = eager_map(eager, embedding_scan_scratch(runs), 0, "scratch");
-    emit_kernel(emit, roofline_bytes_ns(2 * runs * INDEX_BYTES));
+    scratch = library_scratch(eager, embedding_scan_scratch(runs));
+    index_kernel(eager, 2 * runs * INDEX_BYTES, &part_sums, &run_parts);
     emit_free(emit, &scratch);
-    struct emit_block part_count = eager_map(eager, INDEX_BYTES, INDEX_BYTES, "scratch");
-    sum_parts(eager, self, n / IDS_PER_PART + runs);
+    struct emit_block part_count = eager_make(eager, INDEX_BYTES, INDEX_BYTES, "scratch",
+                                              eager_combine(EAGER_INDEX, &part_sums, NULL));
+    sum_parts(eager, self, n / IDS_PER_PART + runs, from);
     emit_free(emit, &part_count);
     emit_free(emit, &part_sums);
     emit_free(emit, &run_parts);
@@ -178,24 +234,32 @@ static void sum_runs(struct eager *eager, struct embedding_table *self)
     emit_free(emit, &run_starts);
 }
 
-void embedding_table_backward(struct eager *eager, struct embedding_table *self, uint64_t batch)
+static void backward_dense(struct eager *eager, struct embedding_table *self, uint64_t outgoing,
+                           const struct emit_block *joined)
+{
+    struct emit_block contiguous = eager_make(eager, outgoing, outgoing, "gradient",
+                                              (struct emit_work){.op = "copy", .in = {joined}});
+    struct sorted from = {.outgoing = &contiguous};
+    sort_ids(eager, self, &from.ids, &from.places);
+    sum_runs(eager, self, &from);
+    emit_free(eager->emit, &from.places);
+    emit_free(eager->emit, &from.ids);
+    emit_free(eager->emit, &contiguous);
+    emit_free(eager->emit, &self->indices);
+}
+
+void embedding_table_backward(struct eager *eager, struct embedding_table *self, uint64_t batch,
+                              const struct emit_block *joined)
 {
     uint64_t value = numeric_value_bytes(eager->type);
     uint64_t outgoing = batch * self->width * value;
-    if (self->sparse) {
+    if (self->sparse)
         self->sparse_values =
-            eager_map(eager, self->lookups * self->width * value, outgoing, "gradient");
-    } else {
-        struct emit_block contiguous = eager_map(eager, outgoing, outgoing, "gradient");
-        struct emit_block sorted;
-        struct emit_block places;
-        sort_ids(eager, self->lookups, &sorted, &places);
-        sum_runs(eager, self);
-        emit_free(eager->emit, &places);
-        emit_free(eager->emit, &sorted);
-        emit_free(eager->emit, &contiguous);
-        emit_free(eager->emit, &self->indices);
-    }
+            eager_make(eager, self->lookups * self->width * value, outgoing, "gradient",
+                       rows_named("gather", eager_type(eager), joined, &self->indices,
+                                  self->lookups, self->width));
+    else
+        backward_dense(eager, self, outgoing, joined);
     emit_free(eager->emit, &self->offsets);
     emit_free(eager->emit, &self->bag_of_index);
     emit_free(eager->emit, &self->bag_sizes);
@@ -208,15 +272,21 @@ void embedding_table_update_sparse(struct eager *eager, struct embedding_table *
         return;
     struct emit *emit = eager->emit;
     uint64_t bytes = self->sparse_values.bytes;
+    const char *type = eager_type(eager);
     parameter_prepare(eager, &self->weight, optimizer, master);
     struct emit_block sorted;
     struct emit_block places;
-    sort_ids(eager, self->lookups, &sorted, &places);
-    struct emit_block unique = eager_map(eager, bytes, bytes, "optimizer scratch");
+    sort_ids(eager, self, &sorted, &places);
+    struct emit_block unique = eager_make(eager, bytes, bytes, "optimizer scratch",
+                                          eager_combine(type, &self->sparse_values, NULL));
     struct emit_block squares = {.held = false};
     if (optimizer == OPTIMIZER_ADAM || optimizer == OPTIMIZER_ADAGRAD)
-        squares = eager_map(eager, bytes, bytes, "optimizer scratch");
-    emit_kernel(emit, roofline_bytes_ns((2 + 2 * optimizer_states(optimizer)) * bytes));
+        squares = eager_make(eager, bytes, bytes, "optimizer scratch",
+                             eager_combine(type, &unique, NULL));
+    struct emit_work work =
+        rows_named("scatter_add", table_type(eager), &unique, &sorted, self->lookups, self->width);
+    work.out = &self->weight.value;
+    eager_work(eager, roofline_bytes_ns((2 + 2 * optimizer_states(optimizer)) * bytes), &work);
     emit_free(emit, &squares);
     emit_free(emit, &unique);
     emit_free(emit, &places);

@@ -31,8 +31,9 @@ void embedding_table_see(struct eager *eager, struct embedding_table *self, uint
 void embedding_table_lookup(struct eager *eager, struct embedding_table *self, uint64_t batch,
                             uint64_t bag);
 
-/* The gradient of the table, once the gradient of all outputs together is there. */
-void embedding_table_backward(struct eager *eager, struct embedding_table *self, uint64_t batch);
+/* The gradient of the table, once the gradient of all outputs together is there: `joined`. */
+void embedding_table_backward(struct eager *eager, struct embedding_table *self, uint64_t batch,
+                              const struct emit_block *joined);
 
 /* The optimizer's step on a sparse gradient. Dense ones go through parameter_update. */
 void embedding_table_update_sparse(struct eager *eager, struct embedding_table *self,

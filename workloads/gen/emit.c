@@ -19,10 +19,12 @@ struct emit_state {
     size_t free_count, free_room;
     uint32_t next_slot;
     uint64_t next_id;
+    uint64_t step_id; /* of the first request of the step at hand */
     uint64_t events_written, live_bytes;
     const char *labels[EMIT_TEXTS]; /* of marks, by their index in the tables */
     size_t label_count;
-    const char *tags[EMIT_TEXTS]; /* by their index in the tables - 1 */
+    const char *tags[EMIT_TEXTS];
+    uint32_t tag_keys[EMIT_TEXTS]; /* their indexes in the tables */
     size_t tag_count;
     struct trace_tables tables;
     struct trace_check check;
@@ -113,13 +115,16 @@ static uint32_t tag_index(struct emit *self, const char *tag)
     if (!tag)
         return 0;
     size_t at = literal_find(state->tags, state->tag_count, tag);
-    uint32_t index = (uint32_t)at + 1;
-    if (at == state->tag_count && literal_add(self, state->tags, &state->tag_count, tag)) {
-        struct trace_attributes attributes = {.tag = tag, .given = 1u << 0};
-        state->failed =
-            trace_tables_attributes(&state->tables, &attributes, &index, &state->problem);
-    }
-    return index;
+    if (at < state->tag_count)
+        return state->tag_keys[at];
+    if (!literal_add(self, state->tags, &state->tag_count, tag))
+        return 0;
+    struct trace_attributes attributes = {.tag = tag, .given = TRACE_GIVEN_TAG};
+    enum status status =
+        trace_tables_attributes(&state->tables, &attributes, &state->tag_keys[at], &state->problem);
+    if (status != STATUS_OK)
+        state->failed = status;
+    return state->tag_keys[at];
 }
 
 static uint64_t label_index(struct emit *self, const char *label)
@@ -208,6 +213,46 @@ void emit_kernel_on(struct emit *self, uint32_t stream, uint64_t time_ns)
     append(self, &(struct trace_event){.kind = TRACE_KERNEL, .stream = stream, .value = time_ns});
 }
 
+static struct trace_reference reference_to(const struct emit_state *state,
+                                           const struct emit_block *block)
+{
+    bool back = block->id >= state->step_id;
+    return (struct trace_reference){.back = back,
+                                    .number = back ? state->next_id - block->id : block->id};
+}
+
+/* The index of the keys that say what the work is. */
+static uint32_t work_index(struct emit *self, const struct emit_work *work)
+{
+    struct emit_state *state = self->state;
+    struct trace_work keys = {.out = reference_to(state, work->out)};
+    char text[TRACE_WORK_TEXT];
+    uint32_t index = 0;
+    strncpy(keys.op, work->op, sizeof keys.op - 1);
+    strncpy(keys.type, work->type ? work->type : "", sizeof keys.type - 1);
+    for (unsigned i = 0; i < TRACE_WORK_INPUTS; i++)
+        if (work->in[i] && work->in[i]->held)
+            keys.in[keys.input_count++] = reference_to(state, work->in[i]);
+    while (keys.dimension_count < TRACE_WORK_DIMENSIONS && work->shape[keys.dimension_count]) {
+        keys.shape[keys.dimension_count] = work->shape[keys.dimension_count];
+        keys.dimension_count++;
+    }
+    trace_work_print(&keys, text);
+    enum status status =
+        trace_tables_keys(&state->tables, text, strlen(text), &index, &state->problem);
+    if (status != STATUS_OK)
+        state->failed = status;
+    return index;
+}
+
+void emit_work(struct emit *self, uint64_t time_ns, const struct emit_work *work)
+{
+    bool does = work->op && work->out && work->out->held;
+    append(self, &(struct trace_event){.kind = TRACE_KERNEL,
+                                       .attributes = does ? work_index(self, work) : 0,
+                                       .value = time_ns});
+}
+
 void emit_record(struct emit *self, uint64_t event, uint32_t stream)
 {
     append(self, &(struct trace_event){.kind = TRACE_RECORD, .stream = stream, .value = event});
@@ -242,6 +287,7 @@ void emit_step(struct emit *self)
 {
     append(self, &(struct trace_event){
                      .kind = TRACE_MARK, .flags = TRACE_STEP, .value = label_index(self, "step")});
+    self->state->step_id = self->state->next_id;
 }
 
 /* ---- lists ---- */
@@ -322,6 +368,7 @@ static enum status chunk_make(struct emit *self, struct error *error)
     if (!state->started) {
         state->started = true;
         status = self->program->start(self, error);
+        state->step_id = state->next_id;
     }
     if (status == STATUS_OK && state->event_count == 0)
         status = self->program->advance(self, error);
@@ -381,7 +428,7 @@ static enum status rewind_source(struct trace_source *source, struct error *erro
     state->event_count = state->given = 0;
     state->free_count = 0;
     state->next_slot = 0;
-    state->next_id = 0;
+    state->next_id = state->step_id = 0;
     state->live_bytes = 0;
     state->events_written = 0;
     state->started = state->ended = false;

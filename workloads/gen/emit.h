@@ -8,7 +8,10 @@
  * 2. Ids are dense; a slot is taken again, the latest freed first, once its block is free.
  * 3. Counts and the hash of the stream are known, and set in info, when it has come to its end.
  * 4. An emit function that finds no host memory remembers that; the source reports it.
- * 5. A program with several streams lets go where it says so (emit_let_go): when a block is
+ * 5. A kernel names blocks of the step at hand by how many requests ago they were made and older
+ *    ones by their ids: a program that does the same in each step then has the same keys in each,
+ *    and the table of keys does not grow with the steps.
+ * 6. A program with several streams lets go where it says so (emit_let_go): when a block is
  *    complete is then up to policy and device. Such a program sets `let_go`, never frees, and
  *    puts the number of its streams into source.info.streams when it is created. */
 #ifndef WORKLOADS_GEN_EMIT_H
@@ -20,6 +23,7 @@
 
 #include "allocators/base/status.h"
 #include "workloads/trace/source.h"
+#include "workloads/trace/work_keys.h"
 
 struct emit;
 
@@ -82,6 +86,15 @@ void emit_use(struct emit *self, const struct emit_block *block, uint32_t stream
 /* A kernel on stream 0, or on another, that runs for so long. */
 void emit_kernel(struct emit *self, uint64_t time_ns);
 void emit_kernel_on(struct emit *self, uint32_t stream, uint64_t time_ns);
+/* A kernel on stream 0 with what it does to which blocks (workloads/trace/work_keys.h). Inputs that
+ * are NULL or not held are left out; without an output it is just a kernel. */
+struct emit_work {
+    const char *op, *type; /* literals; type may be NULL */
+    const struct emit_block *out;
+    const struct emit_block *in[TRACE_WORK_INPUTS];
+    uint64_t shape[TRACE_WORK_DIMENSIONS]; /* up to the first 0 */
+};
+void emit_work(struct emit *self, uint64_t time_ns, const struct emit_work *work);
 /* Event number `event` is recorded on a stream; a stream waits for it. */
 void emit_record(struct emit *self, uint64_t event, uint32_t stream);
 void emit_wait(struct emit *self, uint32_t stream, uint64_t event);

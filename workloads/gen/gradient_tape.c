@@ -78,6 +78,7 @@ static enum status start(struct emit *emit, struct error *error)
     draws_start(&self->batches);
     draws_start(&self->lengths);
     eager_start(&self->eager, emit, (enum numeric)self->values.type);
+    self->eager.works = true;
     self->kept_count = 0;
     self->input.held = self->result.held = self->loss.held = self->difference.held = false;
     self->step = 0;
@@ -116,28 +117,43 @@ static void tape_drop(struct tape *self)
 
 /* ---- forward ---- */
 
+/* What a layer reads: the model's input, or the output of the layer before. */
+static const struct emit_block *input_of(const struct tape *self, uint64_t index)
+{
+    return index ? &self->layers[index - 1].output : &self->input;
+}
+
+static struct emit_work combine(const struct tape *self, const struct emit_block *a,
+                                const struct emit_block *b)
+{
+    return eager_combine(eager_type(&self->eager), a, b);
+}
+
 /* input x weight. An int8 layer quantises its input, one scale a row, and the product's kernel
  * scales its sums back. */
-static struct emit_block forward_product(struct tape *self, bool bias)
+static struct emit_block forward_product(struct tape *self, uint64_t index, bool bias)
 {
     uint64_t width = self->values.width;
+    const struct emit_block *input = input_of(self, index);
     struct emit_block codes = {.held = false};
     if (self->eager.type == NUMERIC_INT8)
-        codes = eager_map(&self->eager, self->rows * (width + SCALE_BYTES), sheet_bytes(self),
-                          "scratch");
-    struct emit_block output =
-        eager_product(&self->eager, EAGER_FORWARD, self->rows, width, width, bias, "activation");
+        codes = eager_make(&self->eager, self->rows * (width + SCALE_BYTES), sheet_bytes(self),
+                           "scratch", eager_combine("i8", input, NULL));
+    struct emit_block output = eager_multiply(
+        &self->eager, EAGER_FORWARD, (struct eager_shape){self->rows, width, width}, bias,
+        "activation", codes.held ? &codes : input, &self->layers[index].weight.value);
     emit_free(&self->emit, &codes);
     return output;
 }
 
 /* Gives the layer's output before its activation. */
-static struct emit_block forward_linear(struct tape *self)
+static struct emit_block forward_linear(struct tape *self, uint64_t index)
 {
-    struct emit_block product = forward_product(self, self->values.bias == BIAS_FUSED);
+    struct emit_block product = forward_product(self, index, self->values.bias == BIAS_FUSED);
     if (self->values.bias != BIAS_SEPARATE)
         return product;
-    struct emit_block sum = eager_map(&self->eager, product.bytes, product.bytes, "activation");
+    struct emit_block sum = eager_make(&self->eager, product.bytes, product.bytes, "activation",
+                                       combine(self, &product, NULL));
     emit_free(&self->emit, &product);
     return sum;
 }
@@ -150,12 +166,13 @@ static bool is_last(const struct tape *self, uint64_t layer)
 static void forward_layer(struct tape *self, uint64_t index)
 {
     struct layer *layer = &self->layers[index];
-    struct emit_block linear = forward_linear(self);
+    struct emit_block linear = forward_linear(self, index);
     if (is_last(self, index) || self->values.activation == ACTIVATION_NONE) {
         layer->output = linear;
         return;
     }
-    layer->output = eager_map(&self->eager, linear.bytes, linear.bytes, "activation");
+    layer->output = eager_make(&self->eager, linear.bytes, linear.bytes, "activation",
+                               combine(self, &linear, NULL));
     if (self->values.activation == ACTIVATION_GELU)
         layer->before = linear;
     else
@@ -185,7 +202,8 @@ static uint64_t segment_end(const struct tape *self, uint64_t first)
 
 static void forward(struct tape *self)
 {
-    struct emit_block input = eager_map(&self->eager, sheet_bytes(self), 0, "input");
+    struct emit_block input = eager_make(&self->eager, sheet_bytes(self), 0, "input",
+                                         eager_set(eager_type(&self->eager)));
     emit_free(&self->emit, &self->input);
     self->input = input;
     for (uint64_t first = 0; first < self->values.layers; first = segment_end(self, first)) {
@@ -205,10 +223,16 @@ static void forward(struct tape *self)
 static void forward_loss(struct tape *self)
 {
     uint64_t bytes = sheet_bytes(self);
-    self->difference = eager_map(&self->eager, bytes, 2 * bytes, "activation");
-    struct emit_block squares = eager_map(&self->eager, bytes, bytes, "activation");
+    self->difference = eager_make(&self->eager, bytes, 2 * bytes, "activation",
+                                  combine(self, &self->result, &self->input));
+    struct emit_block squares = eager_make(&self->eager, bytes, bytes, "activation",
+                                           combine(self, &self->difference, NULL));
     struct emit_block loss =
-        eager_map(&self->eager, numeric_value_bytes(self->eager.type), bytes, "loss");
+        eager_make(&self->eager, numeric_value_bytes(self->eager.type), bytes, "loss",
+                   (struct emit_work){.op = "reduce",
+                                      .type = eager_type(&self->eager),
+                                      .in = {&squares},
+                                      .shape = {self->rows, 1}});
     emit_free(&self->emit, &squares);
     emit_free(&self->emit, &self->loss);
     self->loss = loss;
@@ -220,54 +244,61 @@ static void forward_loss(struct tape *self)
 static struct emit_block backward_loss(struct tape *self)
 {
     uint64_t bytes = sheet_bytes(self);
-    struct emit_block power = eager_map(&self->eager, bytes, bytes, "gradient");
-    struct emit_block twice = eager_map(&self->eager, bytes, bytes, "gradient");
-    struct emit_block gradient = eager_map(&self->eager, bytes, bytes, "gradient");
+    struct emit_block power =
+        eager_make(&self->eager, bytes, bytes, "gradient", combine(self, &self->difference, NULL));
+    struct emit_block twice =
+        eager_make(&self->eager, bytes, bytes, "gradient", combine(self, &power, NULL));
+    struct emit_block gradient =
+        eager_make(&self->eager, bytes, bytes, "gradient", combine(self, &twice, NULL));
     emit_free(&self->emit, &twice);
     emit_free(&self->emit, &power);
     tape_release(self, &self->difference);
     return gradient;
 }
 
-static void backward_bias(struct tape *self, struct layer *layer)
+static void backward_bias(struct tape *self, struct layer *layer, const struct emit_block *gradient)
 {
     if (self->values.bias != BIAS_NONE)
-        parameter_accumulate(&self->eager, &layer->bias,
-                             eager_bias_gradient(&self->eager, self->rows, self->values.width));
+        parameter_accumulate(
+            &self->eager, &layer->bias,
+            eager_sum_rows(&self->eager, self->rows, self->values.width, gradient));
 }
 
 /* The gradients of input (not of the model's own) and weight. An int8 weight is wanted in 16
  * bits for the first. */
-static struct emit_block backward_product(struct tape *self, struct layer *layer, bool want_input)
+static struct emit_block backward_product(struct tape *self, uint64_t index,
+                                          const struct emit_block *gradient)
 {
+    struct parameter *weight = &self->layers[index].weight;
     uint64_t width = self->values.width;
     struct emit_block input = {.held = false};
-    if (want_input) {
+    if (index > 0) {
         struct emit_block plain = {.held = false};
         if (self->eager.type == NUMERIC_INT8)
-            plain = eager_map(&self->eager, width * row_bytes(self), layer->weight.value.bytes,
-                              "scratch");
-        input = eager_product(&self->eager, EAGER_BACKWARD, self->rows, width, width, false,
-                              "gradient");
+            plain = eager_make(&self->eager, width * row_bytes(self), weight->value.bytes,
+                               "scratch", combine(self, &weight->value, NULL));
+        input = eager_multiply(&self->eager, EAGER_BACKWARD,
+                               (struct eager_shape){self->rows, width, width}, false, "gradient",
+                               gradient, plain.held ? &plain : &weight->value);
         emit_free(&self->emit, &plain);
     }
-    parameter_accumulate(
-        &self->eager, &layer->weight,
-        eager_product(&self->eager, EAGER_BACKWARD, width, width, self->rows, false, "gradient"));
+    parameter_accumulate(&self->eager, weight,
+                         eager_multiply(&self->eager, EAGER_BACKWARD,
+                                        (struct eager_shape){width, width, self->rows}, false,
+                                        "gradient", gradient, input_of(self, index)));
     return input;
 }
 
 /* Through the activation: what the tape kept for it goes. */
 static void backward_activation(struct tape *self, struct layer *layer, struct emit_block *gradient)
 {
+    bool relu = self->values.activation == ACTIVATION_RELU;
     struct emit_block inner =
-        eager_map(&self->eager, gradient->bytes, 2 * gradient->bytes, "gradient");
+        eager_make(&self->eager, gradient->bytes, 2 * gradient->bytes, "gradient",
+                   combine(self, gradient, relu ? &layer->output : &layer->before));
     emit_free(&self->emit, gradient);
     *gradient = inner;
-    if (self->values.activation == ACTIVATION_RELU)
-        tape_release(self, &layer->output);
-    else
-        tape_release(self, &layer->before);
+    tape_release(self, relu ? &layer->output : &layer->before);
 }
 
 static void backward_layer(struct tape *self, uint64_t index, struct emit_block *gradient)
@@ -277,10 +308,10 @@ static void backward_layer(struct tape *self, uint64_t index, struct emit_block 
     if (!is_last(self, index) && self->values.activation != ACTIVATION_NONE)
         backward_activation(self, layer, gradient);
     if (separate)
-        backward_bias(self, layer);
-    struct emit_block input = backward_product(self, layer, index > 0);
+        backward_bias(self, layer, gradient);
+    struct emit_block input = backward_product(self, index, gradient);
     if (!separate)
-        backward_bias(self, layer);
+        backward_bias(self, layer, gradient);
     emit_free(&self->emit, gradient);
     *gradient = input;
     if (index == 0)
@@ -304,7 +335,8 @@ static void recompute_segment(struct tape *self, uint64_t first, uint64_t end)
 static void backward(struct tape *self)
 {
     uint64_t value = numeric_value_bytes(self->eager.type);
-    struct emit_block seed = eager_map(&self->eager, value, 0, "gradient");
+    struct emit_block seed =
+        eager_make(&self->eager, value, 0, "gradient", eager_set(eager_type(&self->eager)));
     struct emit_block gradient = backward_loss(self);
     for (uint64_t end = self->values.layers; end > 0;) {
         uint64_t first = (end - 1) / segment_layers(self) * segment_layers(self);

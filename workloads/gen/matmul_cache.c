@@ -61,6 +61,7 @@ static enum status start(struct emit *emit, struct error *error)
     rng_seed(&self->rng, self->values.common.seed);
     draws_start(&self->shapes);
     eager_start(&self->eager, emit, (enum numeric)self->values.type);
+    self->eager.works = true;
     self->kernel_count = 0;
     self->last_input.held = self->result.held = false;
     self->turn = 0;
@@ -78,7 +79,7 @@ static uint64_t square_bytes(const struct matmul *self)
 }
 
 /* Rule 2: algorithm k divides the inner dimension by 2^k and adds up as many float32 results. */
-static void probe_algorithms(struct matmul *self)
+static void probe_algorithms(struct matmul *self, const struct emit_block *matrix)
 {
     uint64_t time_ns = roofline_product_ns(self->eager.type, self->shape, self->shape, self->shape);
     for (uint64_t k = self->values.probes; k > 0; k--) {
@@ -86,20 +87,25 @@ static void probe_algorithms(struct matmul *self)
         struct emit_block scratch = {.held = false};
         if (k > 1)
             scratch = emit_probe(&self->emit, bytes, "scratch");
-        emit_kernel(&self->emit, time_ns + (k > 1 ? roofline_bytes_ns(2 * bytes) : 0));
+        eager_work(&self->eager, time_ns + (k > 1 ? roofline_bytes_ns(2 * bytes) : 0),
+                   &(struct emit_work){.op = "matmul",
+                                       .type = eager_type(&self->eager),
+                                       .out = &scratch,
+                                       .in = {matrix, matrix},
+                                       .shape = {self->shape, self->shape, self->shape}});
         emit_free(&self->emit, &scratch);
     }
 }
 
 /* Rules 2 and 3. */
-static void first_use(struct matmul *self)
+static void first_use(struct matmul *self, const struct emit_block *matrix)
 {
     for (size_t i = 0; i < self->kernel_count; i++)
         if (self->kernels[i].shape == self->shape)
             return;
     struct kernel *kernel = &self->kernels[self->kernel_count++];
     *kernel = (struct kernel){.shape = self->shape};
-    probe_algorithms(self);
+    probe_algorithms(self, matrix);
     hold_outside(self, self->values.module);
     if (self->values.kept)
         kernel->tables = emit_alloc(&self->emit, self->values.kept, "kernel");
@@ -107,16 +113,18 @@ static void first_use(struct matmul *self)
 
 static struct emit_block draw_matrix(struct matmul *self)
 {
-    return eager_map(&self->eager, square_bytes(self), 0, "input");
+    return eager_make(&self->eager, square_bytes(self), 0, "input",
+                      eager_set(eager_type(&self->eager)));
 }
 
 /* The product of a matrix with itself takes the name of the result before it. */
-static void multiply(struct matmul *self)
+static void multiply(struct matmul *self, const struct emit_block *matrix)
 {
     uint64_t n = self->shape;
-    first_use(self);
+    first_use(self, matrix);
     struct emit_block product =
-        eager_product(&self->eager, EAGER_FORWARD, n, n, n, false, "product");
+        eager_multiply(&self->eager, EAGER_FORWARD, (struct eager_shape){n, n, n}, false, "product",
+                       matrix, matrix);
     emit_free(&self->emit, &self->result);
     self->result = product;
 }
@@ -143,14 +151,14 @@ static enum status advance(struct emit *emit, struct error *error)
         self->shape = draws_next(&self->shapes, &self->rng);
     struct emit_block first = draw_matrix(self);
     struct emit_block second = draw_matrix(self);
-    multiply(self);
-    multiply(self);
+    multiply(self, &first);
+    multiply(self, &second);
     emit_free(emit, &first);
     emit_free(emit, &second);
     struct emit_block third = draw_matrix(self);
     emit_free(emit, &self->last_input);
     self->last_input = third;
-    multiply(self);
+    multiply(self, &third);
     emit_step(emit);
     self->turn++;
     return STATUS_OK;

@@ -11,7 +11,9 @@ void parameter_make(struct eager *eager, struct parameter *self, uint64_t elemen
 {
     *self = (struct parameter){.elements = elements};
     self->value = emit_alloc(eager->emit, bytes, "parameter");
-    emit_kernel(eager->emit, roofline_bytes_ns(bytes));
+    struct emit_work work = eager_set(eager_type(eager));
+    work.out = &self->value;
+    eager_work(eager, roofline_bytes_ns(bytes), &work);
 }
 
 void parameter_accumulate(struct eager *eager, struct parameter *self, struct emit_block gradient)
@@ -20,7 +22,9 @@ void parameter_accumulate(struct eager *eager, struct parameter *self, struct em
         self->gradient = gradient;
         return;
     }
-    emit_kernel(eager->emit, roofline_bytes_ns(3 * gradient.bytes));
+    struct emit_work work = eager_combine(eager_type(eager), &self->gradient, &gradient);
+    work.out = &self->gradient;
+    eager_work(eager, roofline_bytes_ns(3 * gradient.bytes), &work);
     emit_free(eager->emit, &gradient);
 }
 
@@ -30,10 +34,12 @@ void parameter_prepare(struct eager *eager, struct parameter *self, enum optimiz
     if (optimizer == OPTIMIZER_NONE)
         return;
     if (master && !self->master.held)
-        self->master = eager_map(eager, 4 * self->elements, self->value.bytes, "master");
+        self->master = eager_make(eager, 4 * self->elements, self->value.bytes, "master",
+                                  eager_combine(EAGER_F32, &self->value, NULL));
     for (unsigned i = 0; i < optimizer_states(optimizer); i++)
         if (!self->state[i].held)
-            self->state[i] = eager_map(eager, 4 * self->elements, 0, "optimizer");
+            self->state[i] =
+                eager_make(eager, 4 * self->elements, 0, "optimizer", eager_set(EAGER_F32));
 }
 
 void parameter_update(struct eager *eager, struct parameter *const *parameters, size_t count,
@@ -47,10 +53,17 @@ void parameter_update(struct eager *eager, struct parameter *const *parameters, 
         struct parameter *self = parameters[i];
         uint64_t states = optimizer_states(optimizer) + (master ? 1 : 0);
         if (optimizer == OPTIMIZER_ADAM || optimizer == OPTIMIZER_ADAGRAD)
-            scratch[i] =
-                eager_map(eager, 4 * self->elements, 4 * self->elements, "optimizer scratch");
-        emit_kernel(eager->emit, roofline_bytes_ns(2 * self->value.bytes + self->gradient.bytes +
-                                                   8 * states * self->elements));
+            scratch[i] = eager_make(
+                eager, 4 * self->elements, 4 * self->elements, "optimizer scratch",
+                eager_combine(EAGER_F32, &self->state[optimizer == OPTIMIZER_ADAM], NULL));
+        eager_work(eager,
+                   roofline_bytes_ns(2 * self->value.bytes + self->gradient.bytes +
+                                     8 * states * self->elements),
+                   &(struct emit_work){
+                       .op = "elementwise",
+                       .type = eager_type(eager),
+                       .out = &self->value,
+                       .in = {&self->gradient, &self->state[0], &self->state[1], &self->master}});
     }
     if (optimizer == OPTIMIZER_ADAM || optimizer == OPTIMIZER_ADAGRAD)
         for (size_t i = 0; i < count; i++)

@@ -96,7 +96,7 @@ static void cell_backward(struct rnn *self, struct parameter *cell, struct param
                          eager_product(eager, EAGER_BACKWARD, 2 * values->hidden,
                                        4 * values->hidden, values->batch, false, "gradient"));
     parameter_accumulate(eager, bias,
-                         eager_bias_gradient(eager, values->batch, 4 * values->hidden));
+                         eager_sum_rows(eager, values->batch, 4 * values->hidden, NULL));
     struct emit_block next = eager_product(eager, EAGER_BACKWARD, values->batch, 2 * values->hidden,
                                            4 * values->hidden, false, "gradient");
     emit_free(&self->emit, &gates);

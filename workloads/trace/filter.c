@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
+#include "workloads/trace/id_map.h"
 #include "workloads/trace/rewrite.h"
 #include "workloads/trace/state.h"
 
@@ -41,6 +42,8 @@ struct filter {
     size_t block_count;
     uint8_t *recorded; /* a bit per event number that was emitted */
     uint64_t next_id, told_id, step, round;
+    uint64_t requests;   /* of the source in this round */
+    struct id_map names; /* the new ids of blocks that were emitted and are there, by the old */
     uint64_t time_base_ns, time_ns; /* of this repetition's start; of the event emitted last */
     uint64_t source_ns, origin_ns;  /* the source's time; the same where the part began */
     bool inside;                    /* within the steps asked for */
@@ -90,6 +93,8 @@ static enum status emit_request(struct filter *filter, struct filter_block *bloc
     char *rest = NULL;
     block->new_id = request.id = filter->next_id++;
     block->emitted = true;
+    if (id_map_put(&filter->names, block->id, block->new_id) != STATUS_OK)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the blocks of a trace");
     if (!initial)
         return emit(filter, request, NULL, error);
     keys = *trace_attributes_of(filter->source, request.attributes);
@@ -110,6 +115,7 @@ static enum status emit_request(struct filter *filter, struct filter_block *bloc
 static enum status take_request(struct filter *filter, const struct trace_event *event,
                                 struct error *error)
 {
+    filter->requests++;
     struct filter_block *block;
     enum status status = block_at(filter, event->slot, &block, error);
     if (status)
@@ -134,6 +140,8 @@ static enum status take_block_event(struct filter *filter, const struct trace_ev
     enum status status = block_at(filter, event.slot, &block, error);
     if (status || !block->kept || block->id != event.id)
         return status;
+    if (event.kind != TRACE_USE)
+        id_map_remove(&filter->names, event.id);
     bool was_let_go = block->state == LET_GO;
     if (event.kind == TRACE_LET_GO || event.kind == TRACE_FREE)
         block->state = event.kind == TRACE_FREE ? GONE : LET_GO;
@@ -195,6 +203,20 @@ static enum status recorded_bit(struct filter *filter, const struct trace_event 
     return STATUS_OK;
 }
 
+static bool find_name(const void *names, uint64_t id, uint64_t *new_id)
+{
+    return id_map_get(names, id, new_id);
+}
+
+static enum status take_kernel(struct filter *filter, struct trace_event event, struct error *error)
+{
+    const struct trace_rewrite_names names = {.lookup = find_name,
+                                              .argument = &filter->names,
+                                              .next_id = filter->requests,
+                                              .new_next_id = filter->next_id};
+    return trace_rewrite_kernel(&filter->base, filter->source, event, NULL, &names, error);
+}
+
 static enum status take_other(struct filter *filter, const struct trace_event *given,
                               struct error *error)
 {
@@ -211,6 +233,8 @@ static enum status take_other(struct filter *filter, const struct trace_event *g
         if (status)
             return status;
     }
+    if (keep && event.kind == TRACE_KERNEL && event.attributes)
+        return take_kernel(filter, event, error);
     return keep ? emit(filter, event, NULL, error) : STATUS_OK;
 }
 
@@ -343,6 +367,8 @@ static enum status begin_round(struct filter *filter, struct error *error)
         memset(filter->blocks, 0, filter->block_count * sizeof *filter->blocks);
     trace_state_close(&filter->recorded_state);
     filter->inside = false;
+    filter->requests = 0;
+    id_map_clear(&filter->names);
     filter->source_ns = 0;
     filter->time_base_ns = filter->time_ns;
     enum status status = trace_rewind(filter->source, error);
@@ -393,6 +419,7 @@ static void filter_close(struct trace_rewrite *self)
     trace_state_close(&filter->recorded_state);
     free(filter->streams);
     free(filter->blocks);
+    id_map_close(&filter->names);
     free(filter->recorded);
 }
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "workloads/trace/id_map.h"
 #include "workloads/trace/rewrite.h"
 
 struct part {
@@ -23,6 +24,8 @@ struct part {
     uint32_t first_stream;
     uint64_t *ids; /* the new id by the source's slot */
     size_t id_count;
+    struct id_map names; /* the new id of each block that is there, by its old one */
+    uint64_t requests;
 };
 
 struct merge {
@@ -76,6 +79,25 @@ static enum status new_id(struct part *part, const struct trace_event *event, ui
     return STATUS_OK;
 }
 
+/* Kernels name blocks by id while they are there. */
+static enum status name_block(struct part *part, const struct trace_event *event, uint64_t new_id,
+                              struct error *error)
+{
+    if (event->kind == TRACE_LET_GO || event->kind == TRACE_FREE)
+        id_map_remove(&part->names, event->id);
+    if (event->kind != TRACE_ALLOC && event->kind != TRACE_PROBE)
+        return STATUS_OK;
+    part->requests++;
+    if (id_map_put(&part->names, event->id, new_id) != STATUS_OK)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the blocks of a trace");
+    return STATUS_OK;
+}
+
+static bool find_name(const void *part, uint64_t id, uint64_t *new_id)
+{
+    return id_map_get(&((const struct part *)part)->names, id, new_id);
+}
+
 static enum status emit_time(struct merge *merge, struct part *part, struct error *error)
 {
     if (!merge->by_time || part->time_ns <= merge->time_ns)
@@ -101,6 +123,9 @@ static enum status emit_next(struct merge *merge, struct part *part, struct erro
             return status;
         if (event.kind == TRACE_ALLOC || event.kind == TRACE_PROBE)
             *id = merge->next_id++;
+        status = name_block(part, &event, *id, error);
+        if (status)
+            return status;
         event.id = *id;
     }
     if (event.kind <= TRACE_SYNC && event.stream != TRACE_NO_STREAM)
@@ -111,7 +136,13 @@ static enum status emit_next(struct merge *merge, struct part *part, struct erro
     struct trace_attributes keys = *trace_attributes_of(part->source, event.attributes);
     keys.tenant = (uint32_t)tenant;
     keys.given = (uint16_t)(keys.given | TRACE_GIVEN_TENANT);
-    return trace_rewrite_emit(&merge->base, part->source, event, &keys, error);
+    if (event.kind != TRACE_KERNEL)
+        return trace_rewrite_emit(&merge->base, part->source, event, &keys, error);
+    const struct trace_rewrite_names names = {.lookup = find_name,
+                                              .argument = part,
+                                              .next_id = part->requests,
+                                              .new_next_id = merge->next_id};
+    return trace_rewrite_kernel(&merge->base, part->source, event, &keys, &names, error);
 }
 
 /* The time at the end of the trace that ends last. */
@@ -154,7 +185,8 @@ static enum status merge_restart(struct trace_rewrite *self, struct error *error
         struct part *part = &merge->parts[i];
         part->at = part->count = 0;
         part->ended = false;
-        part->given = part->time_ns = 0;
+        part->given = part->time_ns = part->requests = 0;
+        id_map_clear(&part->names);
         enum status status = trace_rewind(part->source, error);
         if (status)
             return status;
@@ -168,6 +200,7 @@ static void merge_close(struct trace_rewrite *self)
     for (size_t i = 0; i < merge->part_count; i++) {
         trace_close(merge->parts[i].source);
         free(merge->parts[i].ids);
+        id_map_close(&merge->parts[i].names);
     }
     free(merge->parts);
 }

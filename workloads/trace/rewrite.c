@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "workloads/trace/work_keys.h"
+
 /* The event has its keys and texts from these tables; `status` is what became of that. */
 static enum status push(struct trace_rewrite *self, struct trace_event event, enum status status,
                         struct error *error)
@@ -40,6 +42,43 @@ enum status trace_rewrite_note(struct trace_rewrite *self, const char *text, str
     enum status status =
         trace_tables_add_text(&self->tables, text, strlen(text), &event.value, error);
     return push(self, event, status, error);
+}
+
+/* Gives all references of the work their new names. False: one has none. */
+static bool rename_work(struct trace_work *work, const struct trace_rewrite_names *names)
+{
+    for (unsigned i = 0; i <= work->input_count; i++) {
+        struct trace_reference *reference = i ? &work->in[i - 1] : &work->out;
+        uint64_t id, new_id;
+        if (!trace_work_id(*reference, names->next_id, &id) ||
+            !names->lookup(names->argument, id, &new_id))
+            return false;
+        reference->number = reference->back ? names->new_next_id - new_id : new_id;
+    }
+    return true;
+}
+
+enum status trace_rewrite_kernel(struct trace_rewrite *self, struct trace_source *source,
+                                 struct trace_event event,
+                                 const struct trace_attributes *attributes,
+                                 const struct trace_rewrite_names *names, struct error *error)
+{
+    struct trace_attributes keys =
+        attributes ? *attributes : *trace_attributes_of(source, event.attributes);
+    struct trace_work work;
+    struct error ignored;
+    /* Keys of these names that say something else are the user's own. */
+    if (!keys.rest || trace_work_parse(keys.rest, &work, &ignored) != STATUS_OK || !work.op[0])
+        return trace_rewrite_emit(self, source, event, attributes, error);
+    size_t room = strlen(keys.rest) + TRACE_WORK_TEXT;
+    char *text = malloc(room);
+    if (!text)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the keys of a trace");
+    trace_work_replace(keys.rest, rename_work(&work, names) ? &work : NULL, text, room);
+    keys.rest = text[0] ? text : NULL;
+    enum status status = trace_rewrite_emit(self, source, event, &keys, error);
+    free(text);
+    return status;
 }
 
 static enum status rewrite_next(struct trace_source *source, const struct trace_event **events,

@@ -38,6 +38,22 @@ enum status trace_rewrite_emit(struct trace_rewrite *self, struct trace_source *
 enum status trace_rewrite_note(struct trace_rewrite *self, const char *text,
                                struct error *error) STATUS_CHECKED;
 
+/* The new id of a block of the old trace. False: it is not in the new one. */
+typedef bool trace_rewrite_lookup(const void *argument, uint64_t id, uint64_t *new_id);
+
+/* The same for a kernel: where its keys name blocks they get their new names, or, where one is not
+ * in the new trace, go. `next_id` and `new_next_id` are the ids of the next request in both. */
+struct trace_rewrite_names {
+    trace_rewrite_lookup *lookup;
+    const void *argument;
+    uint64_t next_id, new_next_id;
+};
+enum status trace_rewrite_kernel(struct trace_rewrite *self, struct trace_source *source,
+                                 struct trace_event event,
+                                 const struct trace_attributes *attributes,
+                                 const struct trace_rewrite_names *names,
+                                 struct error *error) STATUS_CHECKED;
+
 /* The first pass, after which the source stands at its first event. `self` has its ops and the
  * fields of info that are not counted. A failure closes it. */
 enum status trace_rewrite_open(struct trace_rewrite *self, struct error *error) STATUS_CHECKED;

@@ -1,0 +1,182 @@
+#include "sim/replay/verify.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sim/replay/run.h"
+#include "workloads/trace/check.h"
+
+#define REMEMBERED 65536u            /* blocks given latest; a power of two */
+#define DELAY_NS   UINT64_C(200000)  /* long against a launch, and against a policy */
+#define OWN_EVENT  TRACE_EVENT_LIMIT /* a number that no trace has */
+
+struct given {
+    uint64_t id, event, address, bytes;
+    uint32_t stream;
+};
+
+struct verify {
+    bool several;
+    uint64_t count; /* given so far; the place of the next is count % REMEMBERED */
+    struct given given[REMEMBERED];
+};
+
+enum status verify_open(struct verify **out, bool several, struct error *error)
+{
+    *out = calloc(1, sizeof **out);
+    if (!*out)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory to remember blocks");
+    (*out)->several = several;
+    return STATUS_OK;
+}
+
+void verify_close(struct verify *verify)
+{
+    free(verify);
+}
+
+enum status verify_given(struct replay *run, const struct trace_event *event,
+                         const struct replay_slot *slot)
+{
+    struct verify *verify = run->verify;
+    const struct policy_block *block = &slot->block;
+    verify->given[verify->count++ % REMEMBERED] = (struct given){
+        .id = event->id,
+        .event = replay_number(run, event),
+        .address = block->address,
+        .bytes = block->requested_bytes,
+        .stream = slot->stream,
+    };
+    return run->device->ops->fill(run->device, block->address, block->requested_bytes, event->id,
+                                  slot->stream);
+}
+
+/* Reads the block on a stream (rules 2 and 3). */
+static enum status read_on(struct replay *run, const struct replay_slot *slot, uint64_t id,
+                           uint32_t stream)
+{
+    struct device *device = run->device;
+    if (stream != slot->stream) {
+        device->ops->event_record(device, OWN_EVENT, slot->stream);
+        device->ops->stream_wait(device, stream, OWN_EVENT);
+    }
+    if (run->verify->several)
+        device->ops->kernel(device, stream, DELAY_NS);
+    return device->ops->verify(device, slot->block.address, slot->block.requested_bytes, id,
+                               stream);
+}
+
+/* On the streams that use it, then on its own: that one's delay holds no other up. */
+static enum status read_everywhere(struct replay *run, const struct replay_slot *slot, uint64_t id,
+                                   uint32_t stream)
+{
+    enum status status = STATUS_OK;
+    bool seen = stream == slot->stream;
+    for (uint32_t i = slot->uses; i && status == STATUS_OK; i = run->uses[i - 1].next) {
+        status = read_on(run, slot, id, run->uses[i - 1].stream);
+        seen |= run->uses[i - 1].stream == stream;
+    }
+    if (status == STATUS_OK && !seen)
+        status = read_on(run, slot, id, stream);
+    return status == STATUS_OK ? read_on(run, slot, id, slot->stream) : status;
+}
+
+enum status verify_let_go(struct replay *run, const struct replay_slot *slot, uint64_t id,
+                          uint32_t stream)
+{
+    enum status status = read_everywhere(run, slot, id, stream);
+    if (status == STATUS_OK && run->verify->several && run->config->frees != REPLAY_ORDERED)
+        run->device->ops->sync(run->device, TRACE_NO_STREAM);
+    return status;
+}
+
+static const struct given *find_given(const struct verify *verify, uint64_t id)
+{
+    uint64_t count = verify->count < REMEMBERED ? verify->count : REMEMBERED;
+    for (uint64_t i = 1; i <= count; i++) {
+        const struct given *given = &verify->given[(verify->count - i) % REMEMBERED];
+        if (given->id == id)
+            return given;
+    }
+    return NULL;
+}
+
+/* The first one that was given the byte after the block was. */
+static const struct given *find_other(const struct verify *verify, const struct given *block,
+                                      uint64_t address)
+{
+    const struct given *found = NULL;
+    for (uint64_t i = 1; i <= verify->count && i <= REMEMBERED; i++) {
+        const struct given *given = &verify->given[(verify->count - i) % REMEMBERED];
+        if (given == block)
+            break;
+        if (address - given->address < given->bytes)
+            found = given;
+    }
+    return found;
+}
+
+/* Blocks live at the end, found by slot: their ids are in what is remembered, or, of those that
+ * were given too long ago, in the trace. */
+static enum status read_left(struct replay *run, struct error *error)
+{
+    const struct trace_event *events;
+    size_t count = 1;
+    enum status status = trace_rewind(run->config->source, error);
+    uint64_t *ids = calloc(run->slot_count + 1, sizeof *ids);
+    if (!ids)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the blocks left");
+    for (uint64_t seen = 0; status == STATUS_OK && count && seen < run->span_first;) {
+        status = trace_next(run->config->source, &events, &count, error);
+        for (size_t i = 0; status == STATUS_OK && i < count && seen < run->span_first; i++, seen++)
+            if (events[i].kind == TRACE_ALLOC || events[i].kind == TRACE_PROBE)
+                ids[events[i].slot] = events[i].id;
+    }
+    for (uint64_t i = 0; i < run->slot_count && status == STATUS_OK; i++) {
+        const struct replay_slot *slot = &run->slots[i];
+        if (slot->state != SLOT_LIVE && (slot->state != SLOT_LET_GO || !run->at_completion))
+            continue;
+        status = read_everywhere(run, slot, ids[i], slot->stream);
+        if (status != STATUS_OK)
+            (void)error_set(error, status, "%s: block %" PRIu64 " could not be read: %s",
+                            run->config->source->info.name, ids[i],
+                            run->device->ops->problem(run->device));
+    }
+    free(ids);
+    return status;
+}
+
+static enum status report(const struct replay *run, const struct device_wrong *wrong,
+                          struct error *error)
+{
+    char where[64] = "", who[160] = "";
+    const struct given *block = find_given(run->verify, wrong->block);
+    const struct given *other = block ? find_other(run->verify, block, wrong->address) : NULL;
+    if (block)
+        (void)snprintf(where, sizeof where, " of event %" PRIu64 ", stream %" PRIu32, block->event,
+                       block->stream);
+    if (other)
+        (void)snprintf(who, sizeof who,
+                       ". Block %" PRIu64 " of event %" PRIu64 ", stream %" PRIu32
+                       ", was given that byte before the first was done with",
+                       other->id, other->event, other->stream);
+    return error_set(error, STATUS_CORRUPT,
+                     "%s: policy %s: block %" PRIu64 "%s: byte %" PRIu64
+                     " is 0x%02x, where 0x%02x was written (%" PRIu64 " wrong bytes in all)%s",
+                     run->config->source->info.name, run->policy->ops->name, wrong->block, where,
+                     wrong->offset, wrong->found, wrong->expected, wrong->count, who);
+}
+
+enum status verify_end(struct replay *run, struct error *error)
+{
+    struct device_wrong wrong = {.count = 0};
+    enum status status = read_left(run, error);
+    if (status != STATUS_OK)
+        return status;
+    status = run->device->ops->wrong(run->device, &wrong);
+    if (status != STATUS_OK)
+        return error_set(error, status, "%s: the device cannot tell whether bytes are wrong: %s",
+                         run->config->source->info.name, run->device->ops->problem(run->device));
+    return wrong.count ? report(run, &wrong, error) : STATUS_OK;
+}

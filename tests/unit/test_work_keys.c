@@ -1,0 +1,205 @@
+/* The keys that say what a kernel does: reading and writing them, how they follow the blocks when
+ * a trace is rewritten, and the map from ids. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/rng.h"
+#include "tests/support/trace_rig.h"
+#include "workloads/trace/filter.h"
+#include "workloads/trace/id_map.h"
+#include "workloads/trace/work_keys.h"
+
+static void what_is_read_is_written(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "op=matmul,out=~1,in=~2+14,shape=4992x2048x2048,type=bf16",
+        "op=set,out=0",
+        "op=elementwise,out=7,in=1+2+~3+4",
+        "op=reduce,out=1152921504606846975,in=0,shape=3",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct trace_work work;
+        struct error error;
+        char text[TRACE_WORK_TEXT], mixed[400];
+        if (trace_work_parse(texts[i], &work, &error) != STATUS_OK)
+            fail_msg("%s", error.text);
+        trace_work_print(&work, text);
+        assert_string_equal(text, texts[i]);
+        snprintf(mixed, sizeof mixed, "x=1,%s,note=a=b", texts[i]);
+        assert_int_equal(trace_work_parse(mixed, &work, &error), STATUS_OK);
+        trace_work_replace(mixed, &work, text, sizeof text);
+        assert_int_equal(strncmp(text, "x=1,note=a=b,op=", 16), 0);
+        trace_work_replace(mixed, NULL, text, sizeof text);
+        assert_string_equal(text, "x=1,note=a=b");
+    }
+}
+
+static void no_operation_is_no_work(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {NULL, "", "x=1", "opera=7,outer=3"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct trace_work work;
+        struct error error;
+        assert_int_equal(trace_work_parse(texts[i], &work, &error), STATUS_OK);
+        assert_string_equal(work.op, "");
+    }
+}
+
+static void keys_that_cannot_be_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        {"op=set", "no output"},
+        {"op=set,out=", "out=: a block's id"},
+        {"op=set,out=~0", "out=~0"},
+        {"op=set,out=1+2", "out=1+2"},
+        {"op=set,out=1x", "out=1x"},
+        {"op=,out=1", "a name"},
+        {"op=anamewithtoomany,out=1", "a name"},
+        {"op=set,out=1,in=1+2+3+4+5", "up to four"},
+        {"op=set,out=1,in=1+", "up to four"},
+        {"op=set,out=1,shape=1x2x3x4", "up to three"},
+        {"op=set,out=1,shape=-1", "up to three"},
+        {"op=set,out=1,type=", "type="},
+        {"op=set,out=1,out=2", "given twice"},
+        {"op=set,out=99999999999999999999", "out="},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct trace_work work;
+        struct error error = {""};
+        assert_int_equal(trace_work_parse(cases[i].text, &work, &error), STATUS_INVALID);
+        if (!strstr(error.text, cases[i].says))
+            fail_msg("\"%s\" does not say \"%s\"", error.text, cases[i].says);
+    }
+}
+
+static void references_count_back_from_the_latest_request(void **state)
+{
+    (void)state;
+    uint64_t id;
+    assert_true(trace_work_id((struct trace_reference){true, 1}, 5, &id));
+    assert_int_equal(id, 4);
+    assert_true(trace_work_id((struct trace_reference){true, 5}, 5, &id));
+    assert_int_equal(id, 0);
+    assert_false(trace_work_id((struct trace_reference){true, 6}, 5, &id));
+    assert_true(trace_work_id((struct trace_reference){false, 4}, 5, &id));
+    assert_int_equal(id, 4);
+    assert_false(trace_work_id((struct trace_reference){false, 5}, 5, &id));
+}
+
+#define HEAD "# allocrig-trace 1\n# name: x\n"
+
+static const char two_steps[] = HEAD "a,0,100\na,1,100\nk,0,5,x=1,op=set,out=~1\nf,1\nm,step\n"
+                                     "a,2,50\na,3,200\nk,0,5,op=copy,out=3,in=0+~2\n"
+                                     "k,0,5,op=my own\nf,3\nm,step\n";
+
+static void becomes(struct trace_rig *rig, const struct trace_filter_options *options,
+                    const char *wanted)
+{
+    struct trace_source *source = NULL, *filter = NULL;
+    struct error error;
+    if (trace_rig_text(rig, two_steps, &source, &error) != STATUS_OK ||
+        trace_filter(source, options, &filter, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    char *got = trace_rig_print(rig, filter);
+    assert_string_equal(got, wanted);
+    free(got);
+    trace_close(filter);
+}
+
+static void a_filter_gives_blocks_their_new_names(void **state)
+{
+    struct trace_rig rig;
+    (void)state;
+    trace_rig_open(&rig);
+    becomes(&rig, &(struct trace_filter_options){0}, two_steps);
+    /* The second step alone: block 0 stays 0, 2 and 3 become 1 and 2. */
+    becomes(&rig, &(struct trace_filter_options){.first_step = 2, .last_step = 2},
+            HEAD "a,0,100,initial=yes\na,1,50\na,2,200\nk,0,5,op=copy,out=2,in=0+~2\n"
+                 "k,0,5,op=my own\nf,2\nm,step\n");
+    /* Without block 2 the copy lacks an operand: it is just a kernel. */
+    becomes(&rig, &(struct trace_filter_options){.min_bytes = 60},
+            HEAD "a,0,100\na,1,100\nk,0,5,x=1,op=set,out=~1\nf,1\nm,step\na,2,200\nk,0,5\n"
+                 "k,0,5,op=my own\nf,2\nm,step\n");
+    trace_rig_close(&rig);
+}
+
+static void a_merge_gives_blocks_their_new_names(void **state)
+{
+    struct trace_rig rig;
+    struct error error;
+    struct trace_source *sources[2] = {NULL, NULL}, *merged = NULL;
+    (void)state;
+    trace_rig_open(&rig);
+    for (int i = 0; i < 2; i++)
+        if (trace_rig_text(&rig, HEAD "a,0,8\na,1,8\nk,0,5,op=copy,out=0,in=~1\n", &sources[i],
+                           &error) != STATUS_OK)
+            fail_msg("%s", error.text);
+    if (trace_merge(sources, 2, &merged, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    char *got = trace_rig_print(&rig, merged);
+    /* Requests come in turn: 0 2 of the first trace, 1 3 of the second. */
+    assert_non_null(strstr(got, "k,0,5,tenant=0,op=copy,out=0,in=~"));
+    assert_non_null(strstr(got, "k,1,5,tenant=1,op=copy,out=1,in=~1"));
+    free(got);
+    trace_close(merged);
+    trace_rig_close(&rig);
+}
+
+static void the_map_does_what_an_array_does(void **state)
+{
+    enum { IDS = 512 };
+    uint64_t wanted[IDS] = {0}, value;
+    struct id_map map = {.cells = NULL};
+    struct rng rng;
+    size_t count = 0;
+    (void)state;
+    rng_seed(&rng, 7);
+    for (uint64_t i = 0; i < 40000; i++) {
+        uint64_t id = rng_next(&rng) % IDS, spread = id * UINT64_C(0x100000001);
+        if (rng_next(&rng) % 2) {
+            count += !wanted[id];
+            wanted[id] = i + 1;
+            assert_int_equal(id_map_put(&map, spread, i + 1), STATUS_OK);
+        } else {
+            count -= wanted[id] != 0;
+            wanted[id] = 0;
+            id_map_remove(&map, spread);
+        }
+        uint64_t other = rng_next(&rng) % IDS;
+        bool there = id_map_get(&map, other * UINT64_C(0x100000001), &value);
+        assert_int_equal(there, wanted[other] != 0);
+        if (there)
+            assert_int_equal(value, wanted[other]);
+        assert_int_equal(map.count, count);
+    }
+    assert_true(map.room <= 4 * IDS);
+    id_map_clear(&map);
+    assert_false(id_map_get(&map, 0, &value));
+    id_map_close(&map);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_read_is_written),
+        cmocka_unit_test(no_operation_is_no_work),
+        cmocka_unit_test(keys_that_cannot_be_are_refused),
+        cmocka_unit_test(references_count_back_from_the_latest_request),
+        cmocka_unit_test(a_filter_gives_blocks_their_new_names),
+        cmocka_unit_test(a_merge_gives_blocks_their_new_names),
+        cmocka_unit_test(the_map_does_what_an_array_does),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
