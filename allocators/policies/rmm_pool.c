@@ -302,7 +302,8 @@ static enum status take_initial(struct rmm *self, uint64_t bytes, struct error *
     if (status == STATUS_OK)
         status = heap_grow(&self->heap, bytes, &piece);
     if (status == STATUS_REFUSED)
-        return error_set(error, STATUS_INVALID,
+        return error_set(error,
+                         status, /* a full device, not a bad option: a run that cannot begin */
                          "policy rmm-pool: the device has no %llu bytes for initial_pool_size; "
                          "make it smaller",
                          (unsigned long long)bytes);

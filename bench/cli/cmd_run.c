@@ -22,6 +22,9 @@ enum option_key {
     KEY_DRAWS,
     KEY_TIME,
     KEY_VERIFY,
+    KEY_ISOLATE,
+    KEY_TIMEOUT,
+    KEY_CALLS,
     KEY_ON_FAIL,
     KEY_REQUIRE_PASS,
 };
@@ -30,22 +33,26 @@ static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "What to run:"},
     {'p', "policy", "SPEC", "a policy, NAME:key=value,...; `all`: every one"},
     {'w', "workload", "WORKLOAD", "a trace file, or a generator's NAME:key=value,..."},
-    {'d', "device", "DEVICE", "sim[:profile=h100,capacity=24GiB,...]; default: sim"},
+    {'d', "device", "DEVICE",
+     "sim[:profile=h100,...], cuda[:...]; default: a card if there is one"},
     {CLI_HEADING, NULL, NULL, "Files, each whole or not at all; - is standard output:"},
     {KEY_JSON, "json", "FILE", "every figure of every run; results/schema.json"},
     {KEY_CSV, "csv", "FILE", "the same, a row for each run"},
     {KEY_PLACEMENTS, "placements", "FILE", "of one run: where each block went"},
     {KEY_SERIES, "series", "FILE", "of one run: the state after each event"},
     {KEY_STATS, "stats", "FILE", "of one run: the allocator's own statistics, as JSON"},
+    {KEY_CALLS, "calls", "FILE", "of one run: each driver call and what it cost"},
     {KEY_OUTPUT, "output", "FOLDER", "results, a summary and the data of the figures"},
     {CLI_HEADING, NULL, NULL, "How:"},
     {KEY_FREES, "frees", "MODE", "ordered (default), at-once or recorded"},
     {KEY_HOST, "host", "MODE", "none (default), recorded or open: do host times pass"},
     {KEY_METRICS, "metrics", "MODE", "exact (default): all; none: what costs nothing"},
-    {KEY_REPS, "reps", "N", "repetitions of each run"},
+    {KEY_REPS, "reps", "N", "repetitions of each run; default: 6 on a card, else 1"},
     {KEY_SEED, "seed", "N", "of policies that draw, and of the first draw"},
     {KEY_DRAWS, "draws", "N", "repeat with N seeds of addresses=random"},
-    {KEY_JOBS, "jobs", "N", "workers; default: one for each processor"},
+    {KEY_JOBS, "jobs", "N", "workers; default: one for each processor; 1 on a card"},
+    {KEY_ISOLATE, "isolate", NULL, "each run in a process of its own, as on a card"},
+    {KEY_TIMEOUT, "timeout", "SECONDS", "of a run in a process of its own; default 600"},
     {KEY_TIME, "time", NULL, "measure host time of each call, in its own pass"},
     {KEY_VERIFY, "verify", NULL, "fill and check the memory itself, on a real card"},
     {KEY_ON_FAIL, "on-fail", "MODE", "go (default) or stop after a request that failed"},
@@ -89,6 +96,7 @@ static enum status set_file(struct run_arguments *self, int key, const char *pat
                          : key == KEY_CSV        ? &self->files.csv
                          : key == KEY_PLACEMENTS ? &self->files.placements
                          : key == KEY_SERIES     ? &self->files.series
+                         : key == KEY_CALLS      ? &self->files.calls
                                                  : &self->files.stats;
     if (*place)
         return error_set(error, STATUS_INVALID, "--%s is given twice", cli_option_name(&page, key));
@@ -125,9 +133,11 @@ static enum status set_option(void *argument, int key, const char *value, struct
     case KEY_PLACEMENTS:
     case KEY_SERIES:
     case KEY_STATS:
+    case KEY_CALLS:
         return set_file(self, key, value, error);
     case KEY_REQUIRE_PASS:
     case KEY_TIME:
+    case KEY_ISOLATE:
         return suite_set(suite, cli_option_name(&page, key), "yes", error);
     case KEY_VERIFY:
         self->verify = true;
@@ -150,7 +160,8 @@ static bool same_path(const char *left, const char *right)
 static enum status check_files(const struct run_arguments *self, struct error *error)
 {
     const char *const paths[] = {self->files.json,   self->files.csv,   self->files.placements,
-                                 self->files.series, self->files.stats, self->suite.output};
+                                 self->files.series, self->files.stats, self->files.calls,
+                                 self->suite.output};
     enum { COUNT = sizeof paths / sizeof *paths };
     for (size_t i = 0; i < COUNT; i++) {
         if (!paths[i])

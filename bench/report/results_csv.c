@@ -48,8 +48,7 @@ static void write_run(FILE *stream, const struct run_record *record)
         fprintf(stream, "%" PRIu64, record->device.capacity_bytes);
     fprintf(stream, ",%s,%s,%u,%" PRIu64 ",%s,%s", replay_frees_name(record->frees),
             replay_host_name(record->host), record->repetition, record->seed,
-            record->passed ? "true" : "false",
-            record->passed ? "" : replay_cause_name(record->cause));
+            record->passed ? "true" : "false", record->passed ? "" : run_record_cause(record));
     for (int i = 0; i < METRIC_COUNT; i++) {
         fputc(',', stream);
         csv_value(stream, &record->metrics.at[i]);

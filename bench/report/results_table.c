@@ -37,12 +37,16 @@ static void heading(struct table *table, const struct run_record *records, size_
 {
     char capacity[32] = "no limit";
     char events[48];
-    double least = metric_number(&records[0].metrics, METRIC_events, 0);
-    double most = least;
-    for (size_t i = 1; i < count; i++) {
+    double least = 0;
+    double most = 0;
+    bool seen = false;
+    for (size_t i = 0; i < count; i++) {
         double number = metric_number(&records[i].metrics, METRIC_events, 0);
-        least = number < least ? number : least;
+        if (records[i].end != RUN_PLAYED)
+            continue;
+        least = !seen || number < least ? number : least;
         most = number > most ? number : most;
+        seen = true;
     }
     if (least == most)
         snprintf(events, sizeof events, "%.0f events", most);
@@ -88,6 +92,10 @@ static void number_cell(struct table *table, const struct run_record *record, en
 static void failed_rest(struct table *table, const struct run_record *record)
 {
     char bytes[32];
+    if (record->end != RUN_PLAYED) {
+        table_rest(table, "DNF: %s", record->detail);
+        return;
+    }
     table_rest(table, "DNF @ %" PRIu64 ": %s, a request of %s", record->first_failed_event,
                replay_cause_name(record->cause),
                size_print(record->first_failed_bytes, bytes, sizeof bytes));

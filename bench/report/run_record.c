@@ -2,6 +2,18 @@
 
 #include <string.h>
 
+const char *run_record_cause(const struct run_record *record)
+{
+    static const char *const names[] = {
+#define X(name, text) text,
+        RUN_ENDS(X)
+#undef X
+    };
+    if (record->passed)
+        return NULL;
+    return record->end == RUN_PLAYED ? replay_cause_name(record->cause) : names[record->end];
+}
+
 bool run_record_same_group(const struct run_record *a, const struct run_record *b)
 {
     return strcmp(a->workload_spec, b->workload_spec) == 0 &&

@@ -8,6 +8,19 @@
 
 #include "sim/replay.h"
 
+/* How a run came to its end. The last three have no events to show for it: the policy or the
+ * device could not begin for want of memory, the process died, or it took too long. */
+#define RUN_ENDS(X)                                                                                \
+    X(PLAYED, "played")                                                                            \
+    X(NOT_STARTED, "not started") X(CRASHED, "crashed") X(TIMED_OUT, "timed out")
+
+enum run_end {
+#define X(name, text) RUN_##name,
+    RUN_ENDS(X)
+#undef X
+        RUN_END_COUNT
+};
+
 struct run_record {
     const char *policy_spec; /* borrowed from the plan, as the user wrote them */
     const char *workload_spec;
@@ -22,11 +35,17 @@ struct run_record {
     unsigned repetition; /* from 0 */
     uint64_t seed;       /* of the policy, and of drawn addresses */
     bool passed;
-    uint64_t first_failed_event; /* these three where it has not passed */
+    enum run_end end;
+    char detail[256];            /* unless PLAYED: "crashed: signal 11 (Segmentation fault)" */
+    uint64_t first_failed_event; /* these three where it was PLAYED and has not passed */
     uint64_t first_failed_bytes;
     enum replay_cause cause;
     struct metric_values metrics;
 };
+
+/* Why a run did not finish: the cause of its first failure, or how it ended; NULL where it has
+ * passed. */
+const char *run_record_cause(const struct run_record *record);
 
 /* True where both belong under one heading: same workload, device, frees, host time. */
 bool run_record_same_group(const struct run_record *a, const struct run_record *b);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/suite/probe.h"
 #include "bench/suite/spec_text.h"
 #include "workloads/workload.h"
 
@@ -93,20 +94,14 @@ static enum status write_devices(struct plan *self, struct error *error)
     return status ? status : refuse_twice(&self->devices, "device", error);
 }
 
-/* Of "all" policies, takes those out that cannot work on the device at all. */
-static enum status leave_out(struct plan *self, struct device *device, struct error *error)
+/* Of "all" policies, takes those out that cannot work on the device at all, by what it said. */
+static enum status leave_out(struct plan *self, const struct error *why, struct error *error)
 {
     size_t kept = 0;
     enum status status = STATUS_OK;
     for (size_t i = 0; i < self->policy_count; i++) {
-        struct host host = {0};
-        struct policy *policy = NULL;
-        struct error why = {{0}};
-        const struct policy_context context = {.backing = device->backing, .host = &host};
-        enum status made = registry_create(&self->policies[i].spec, &context, &policy, &why);
-        policy_destroy(policy);
-        if (made == STATUS_UNSUPPORTED && !status) {
-            status = text_list_add(&self->left_out, why.text, error);
+        if (why[i].text[0] && !status) {
+            status = text_list_add(&self->left_out, why[i].text, error);
             spec_close(&self->policies[i].spec);
         } else {
             self->policies[kept++] = self->policies[i];
@@ -116,40 +111,72 @@ static enum status leave_out(struct plan *self, struct device *device, struct er
     return status;
 }
 
-/* Opens each device once, so that a bad one is found now, and writes down its draws. */
-static enum status draw_devices(struct plan *self, struct error *error)
+/* Opens the device once, so that a bad one is found now. */
+static enum status look_at_device(struct plan *self, size_t device, struct error *error)
+{
+    const char *text = self->devices.items[device];
+    struct error *why = NULL;
+    self->alone[device] = self->suite->isolate || probe_wants_process(text);
+    if (self->suite->all_policies && self->policy_count) {
+        why = calloc(self->policy_count, sizeof *why);
+        if (!why)
+            return no_memory(error);
+    }
+    enum status status =
+        probe_device(self, text, self->alone[device], &self->props[device], why, error);
+    if (!status && why)
+        status = leave_out(self, why, error);
+    free(why);
+    return status;
+}
+
+/* The texts of a device, one for each draw. */
+static enum status draw_device(struct plan *self, const char *text, struct error *error)
 {
     uint64_t draws = self->suite->draws;
-    for (size_t i = 0; i < self->devices.count; i++) {
-        const char *text = self->devices.items[i];
-        struct device *device = NULL;
-        enum status status = device_open_text(text, &device, error);
+    if (draws > 1 && !strstr(text, "addresses=random"))
+        return error_set(error, STATUS_INVALID,
+                         "several draws need addresses that are drawn: write "
+                         "\"%s%saddresses=random\" for the device, or leave --draws out",
+                         text, strchr(text, ':') ? "," : ":");
+    for (uint64_t draw = 0; draw < draws; draw++) {
+        char seed[24];
+        char *with = NULL;
+        enum status status = STATUS_OK;
+        snprintf(seed, sizeof seed, "%llu", (unsigned long long)(self->suite->seed + draw));
+        if (draws > 1)
+            status = spec_text_with(text, "seed", seed, &with, error);
+        if (!status)
+            status = text_list_add(&self->drawn, with ? with : text, error);
+        free(with);
         if (status)
             return status;
-        if (self->suite->all_policies)
-            status = leave_out(self, device, error);
-        device_close(device);
-        if (status)
-            return status;
-        if (draws > 1 && !strstr(text, "addresses=random"))
-            return error_set(error, STATUS_INVALID,
-                             "several draws need addresses that are drawn: write "
-                             "\"%s%saddresses=random\" for the device, or leave --draws out",
-                             text, strchr(text, ':') ? "," : ":");
-        for (uint64_t draw = 0; draw < draws; draw++) {
-            char seed[24];
-            char *with = NULL;
-            snprintf(seed, sizeof seed, "%llu", (unsigned long long)(self->suite->seed + draw));
-            if (draws > 1)
-                status = spec_text_with(text, "seed", seed, &with, error);
-            if (!status)
-                status = text_list_add(&self->drawn, with ? with : text, error);
-            free(with);
-            if (status)
-                return status;
-        }
     }
     return STATUS_OK;
+}
+
+static enum status look_at_devices(struct plan *self, struct error *error)
+{
+    self->alone = calloc(self->devices.count, sizeof *self->alone);
+    self->props = calloc(self->devices.count, sizeof *self->props);
+    if (!self->alone || !self->props)
+        return no_memory(error);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < self->devices.count && !status; i++) {
+        status = look_at_device(self, i, error);
+        if (!status)
+            status = draw_device(self, self->devices.items[i], error);
+    }
+    return status;
+}
+
+uint64_t plan_reps(const struct plan *self, size_t device)
+{
+    if (self->suite->reps)
+        return self->suite->reps;
+    return probe_wants_process(self->devices.items[device]) && !self->suite->once
+               ? PLAN_REPS_ON_A_CARD
+               : 1;
 }
 
 /* The cells of one workload on one device with one way to free: all policies, each with all
@@ -157,13 +184,15 @@ static enum status draw_devices(struct plan *self, struct error *error)
 static void add_group(struct plan *self, size_t workload, size_t device, enum replay_frees frees)
 {
     const struct suite *suite = self->suite;
+    const uint64_t reps = plan_reps(self, device);
     for (size_t policy = 0; policy < self->policy_count; policy++) {
         for (uint64_t draw = 0; draw < suite->draws; draw++) {
-            for (uint64_t repetition = 0; repetition < suite->reps; repetition++) {
+            for (uint64_t repetition = 0; repetition < reps; repetition++) {
                 self->cells[self->cell_count++] = (struct plan_cell){
                     .policy = policy,
                     .workload = workload,
                     .device = device,
+                    .alone = self->alone[device],
                     .device_text = self->drawn.items[device * suite->draws + draw],
                     .frees = frees,
                     .measure = suite->measure,
@@ -177,17 +206,19 @@ static void add_group(struct plan *self, size_t workload, size_t device, enum re
 
 static enum status write_cells(struct plan *self, struct error *error)
 {
-    size_t groups = 0;
-    for (size_t i = 0; i < self->workload_count; i++)
-        groups += self->workloads[i].frees_count * self->devices.count;
-    size_t each = self->policy_count * self->suite->draws * self->suite->reps;
     const uint64_t most = 1000000;
-    if (self->suite->draws > most || self->suite->reps > most || each > most || groups > most ||
-        groups * each > most)
+    const uint64_t each = self->policy_count * self->suite->draws; /* draws: at most 10000 */
+    uint64_t ways = 0;
+    uint64_t cells = 0;
+    for (size_t i = 0; i < self->workload_count; i++)
+        ways += self->workloads[i].frees_count;
+    for (size_t i = 0; i < self->devices.count && cells <= most; i++)
+        cells += ways * each > most ? most + 1 : ways * each * plan_reps(self, i);
+    if (cells > most)
         return error_set(error, STATUS_INVALID,
                          "policies x workloads x devices x repetitions x draws make more than "
                          "1,000,000 runs; ask for fewer");
-    self->cells = calloc(groups * each, sizeof *self->cells);
+    self->cells = calloc(cells ? cells : 1, sizeof *self->cells);
     if (!self->cells)
         return no_memory(error);
     for (size_t i = 0; i < self->workload_count; i++)
@@ -206,7 +237,7 @@ enum status plan_make(struct plan *self, const struct suite *suite, struct error
     if (!status)
         status = write_devices(self, error);
     if (!status)
-        status = draw_devices(self, error);
+        status = look_at_devices(self, error);
     if (!status)
         status = write_cells(self, error);
     if (status)
@@ -223,6 +254,8 @@ void plan_close(struct plan *self)
     text_list_close(&self->left_out);
     text_list_close(&self->devices);
     text_list_close(&self->drawn);
+    free(self->alone);
+    free(self->props);
     free(self->cells);
     *self = (struct plan){0};
 }
@@ -233,4 +266,12 @@ unsigned plan_jobs(const struct plan *self)
         return (unsigned)self->suite->jobs;
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     return processors > 0 ? (unsigned)processors : 1;
+}
+
+unsigned plan_jobs_alone(const struct plan *self)
+{
+    for (size_t i = 0; i < self->devices.count; i++)
+        if (probe_wants_process(self->devices.items[i]) && !self->suite->jobs)
+            return 1;
+    return plan_jobs(self);
 }

@@ -24,6 +24,7 @@ struct plan_workload {
 struct plan_cell {
     size_t policy, workload, device;
     const char *device_text; /* its spec, with capacity and seed in place */
+    bool alone;              /* in a process of its own */
     enum replay_frees frees;
     enum replay_measure measure;
     bool measure_time;
@@ -35,6 +36,9 @@ struct plan_cell {
     void *argument;
     enum status (*finished)(void *argument, const struct policy *policy, struct error *error);
     void *finished_argument;
+    /* What hears its driver calls, and where it looks up the event they belong to; may be NULL. */
+    struct device_listener listener;
+    uint64_t *event_now;
 };
 
 struct plan {
@@ -43,8 +47,10 @@ struct plan {
     size_t policy_count;
     struct plan_workload *workloads;
     size_t workload_count;
-    struct text_list devices; /* with the capacities; without the draws */
-    struct text_list drawn;   /* device by device, seed by seed */
+    struct text_list devices;   /* with the capacities; without the draws */
+    struct device_props *props; /* of the devices, as found before the runs */
+    bool *alone;                /* of the devices: their runs have a process each */
+    struct text_list drawn;     /* device by device, seed by seed */
     struct plan_cell *cells;
     size_t cell_count;
     struct text_list left_out; /* of all policies those that a device cannot serve, and why */
@@ -57,5 +63,14 @@ void plan_close(struct plan *self);
 
 /* Workers for the plan: what the suite says, else one for each processor. */
 unsigned plan_jobs(const struct plan *self);
+
+/* Processes at a time for the cells that have one each: what the suite says; else one where a
+ * real card is among the devices, since runs that share a card disturb each other. */
+unsigned plan_jobs_alone(const struct plan *self);
+
+/* Repetitions on the device of that index: what the suite says. Else one, or on a real card six:
+ * the fewest from which an interval of the median at 95 % can be told. */
+#define PLAN_REPS_ON_A_CARD 6
+uint64_t plan_reps(const struct plan *self, size_t device);
 
 #endif

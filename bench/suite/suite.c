@@ -20,7 +20,7 @@ void suite_init(struct suite *self)
         .frees = REPLAY_ORDERED,
         .host = REPLAY_HOST_NONE,
         .measure = REPLAY_METRICS_EXACT,
-        .reps = 1,
+        .timeout_s = 600,
         .draws = 1,
         .seed = 1,
     };
@@ -212,9 +212,9 @@ static enum status add_ratio(struct suite *self, const char *word, struct error 
 
 enum status suite_set(struct suite *self, const char *key, const char *value, struct error *error)
 {
-    static const char *const keys[] = {"name", "output",  "device",  "capacities",  "frees",
-                                       "host", "metrics", "reps",    "draws",       "seed",
-                                       "jobs", "time",    "on-fail", "require-pass"};
+    static const char *const keys[] = {
+        "name",  "output", "device", "capacities", "frees",   "host",         "metrics", "reps",
+        "draws", "seed",   "jobs",   "time",       "on-fail", "require-pass", "isolate", "timeout"};
     if (strcmp(key, "name") == 0)
         return set_text(&self->name, value, error);
     if (strcmp(key, "output") == 0)
@@ -243,6 +243,10 @@ enum status suite_set(struct suite *self, const char *key, const char *value, st
         return set_on_fail(self, value, error);
     if (strcmp(key, "require-pass") == 0)
         return set_flag(&self->require_pass, key, value, error);
+    if (strcmp(key, "isolate") == 0)
+        return set_flag(&self->isolate, key, value, error);
+    if (strcmp(key, "timeout") == 0)
+        return set_count(&self->timeout_s, key, value, 1, 1000000, error);
     const char *near = nearest_name(key, keys, sizeof keys / sizeof keys[0]);
     return error_set(error, STATUS_INVALID, "there is no key \"%.60s\" here; did you mean \"%s\"?",
                      key, near ? near : "name");

@@ -27,9 +27,13 @@ struct suite {
     enum replay_frees frees;
     enum replay_host host;
     enum replay_measure measure;
-    uint64_t reps, draws, seed;
-    uint64_t jobs; /* 0: as many as there are processors */
-    bool time;     /* a pass that reads the host's clock, after the others, on one worker */
+    uint64_t reps; /* 0: as the device needs, see plan_reps */
+    uint64_t draws, seed;
+    uint64_t timeout_s; /* of a run in a process of its own */
+    bool isolate;       /* every run in a process of its own, not only those on a card */
+    bool once;          /* what is wanted is of one run: no repetitions unless asked for */
+    uint64_t jobs;      /* 0: as many as there are processors */
+    bool time;          /* a pass that reads the host's clock, after the others, on one worker */
     bool stop_on_failure, require_pass;
     /* Capacity / peak live for the curve "slowdown against capacity"; none: no curve. */
     double ratios[SUITE_RATIOS_MOST];

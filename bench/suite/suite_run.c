@@ -4,7 +4,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "bench/report/calls_csv.h"
 #include "bench/report/output_file.h"
 #include "bench/report/policy_figures.h"
 #include "bench/report/results_csv.h"
@@ -24,7 +26,8 @@ struct suite_work {
     struct thin_series **thin;  /* of the plan's cells; NULL: not wanted of that one */
     struct slowdown_curve curve;
     struct output_set outputs;
-    FILE *json, *csv, *placements, *series, *stats;
+    FILE *json, *csv, *placements, *series, *stats, *calls;
+    uint64_t event_now; /* of the run whose calls are written */
     struct result_folder folder;
 };
 
@@ -54,6 +57,19 @@ static enum status write_stats(void *argument, const struct policy *policy, stru
     return STATUS_OK;
 }
 
+static void write_call(void *argument, enum device_call call, uint64_t bytes, uint64_t ns,
+                       uint64_t waited_ns, bool refused)
+{
+    struct suite_work *self = argument;
+    const struct driver_call row = {self->event_now, call, bytes, ns, waited_ns, refused};
+    calls_csv_row(self->calls, &row);
+}
+
+bool suite_files_of_one_run(const struct suite_files *files)
+{
+    return files->placements || files->series || files->stats || files->calls;
+}
+
 /* Files that hold one run's events must have one run to hold. */
 static enum status want_one_run(const struct suite_work *self, struct error *error)
 {
@@ -61,6 +77,7 @@ static enum status want_one_run(const struct suite_work *self, struct error *err
     const char *what = files->placements ? "--placements"
                        : files->series   ? "--series"
                        : files->stats    ? "--stats"
+                       : files->calls    ? "--calls"
                                          : NULL;
     if (!what)
         return STATUS_OK;
@@ -90,6 +107,30 @@ static enum status open_one(struct suite_work *self, const char *path, FILE **st
     return *stream ? STATUS_OK : STATUS_IO;
 }
 
+static void write_headers(struct suite_work *self)
+{
+    if (self->placements)
+        placements_csv_header(self->placements);
+    if (self->series)
+        series_csv_header(self->series);
+    if (self->calls)
+        calls_csv_header(self->calls);
+}
+
+/* Of a run whose process died, files hold what was flushed by chance, cut off within a line:
+ * nothing is better. What went to a pipe or a terminal cannot be taken back. */
+static void forget_cut_off_rows(struct suite_work *self)
+{
+    FILE *const streams[] = {self->placements, self->series, self->stats, self->calls};
+    const struct run_record *record = &self->records[0];
+    if (record->end != RUN_CRASHED && record->end != RUN_TIMED_OUT)
+        return;
+    for (size_t i = 0; i < sizeof streams / sizeof streams[0]; i++)
+        if (streams[i] && fflush(streams[i]) == 0 && ftruncate(fileno(streams[i]), 0) == 0)
+            rewind(streams[i]);
+    write_headers(self);
+}
+
 static enum status open_files(struct suite_work *self, struct error *error)
 {
     enum status status = open_one(self, self->files->json, &self->json, error);
@@ -101,14 +142,13 @@ static enum status open_files(struct suite_work *self, struct error *error)
         status = open_one(self, self->files->series, &self->series, error);
     if (!status)
         status = open_one(self, self->files->stats, &self->stats, error);
+    if (!status)
+        status = open_one(self, self->files->calls, &self->calls, error);
     if (!status && self->suite->output)
         status = result_folder_open(&self->folder, self->suite->output, &self->outputs, error);
     if (status)
         return status;
-    if (self->placements)
-        placements_csv_header(self->placements);
-    if (self->series)
-        series_csv_header(self->series);
+    write_headers(self);
     return STATUS_OK;
 }
 
@@ -137,6 +177,10 @@ static enum status attach(struct suite_work *self, struct error *error)
         if (self->stats) {
             cell->finished = write_stats;
             cell->finished_argument = self;
+        }
+        if (self->calls) {
+            cell->listener = (struct device_listener){write_call, self};
+            cell->event_now = &self->event_now;
         }
         if (self->series) {
             cell->sample = write_sample;
@@ -167,6 +211,8 @@ static enum status time_cells(struct suite_work *self, struct error *error)
         cells[i].row = NULL;
         cells[i].sample = NULL;
         cells[i].finished = NULL;
+        cells[i].listener = (struct device_listener){0};
+        cells[i].event_now = NULL;
     }
     if (!status)
         status = matrix_run(&self->plan, cells, count, 1, timed, error);
@@ -190,6 +236,8 @@ static enum status run_all(struct suite_work *self, struct error *error)
     if (!status)
         status = matrix_run(&self->plan, self->plan.cells, self->plan.cell_count, jobs,
                             self->records, error);
+    if (!status && suite_files_of_one_run(self->files))
+        forget_cut_off_rows(self);
     if (!status && self->suite->ratio_count)
         status = slowdown_run(&self->plan, self->records, jobs, &self->curve, error);
     if (!status && self->suite->time)
@@ -317,10 +365,15 @@ static enum status judge(const struct suite_work *self, struct error *error)
     }
     if (!failed || !self->suite->require_pass)
         return STATUS_OK;
+    char where[sizeof first->detail];
+    if (first->end == RUN_PLAYED)
+        snprintf(where, sizeof where, " at event %llu",
+                 (unsigned long long)first->first_failed_event);
+    else
+        snprintf(where, sizeof where, ": %.200s", first->detail);
     return error_set(error, STATUS_NEGATIVE,
-                     "%zu of %zu runs did not finish, first %s with policy %s at event %llu",
-                     failed, self->plan.cell_count, first->workload.name, first->policy_spec,
-                     (unsigned long long)first->first_failed_event);
+                     "%zu of %zu runs did not finish, first %s with policy %s%s", failed,
+                     self->plan.cell_count, first->workload.name, first->policy_spec, where);
 }
 
 static void close_work(struct suite_work *self)
@@ -339,8 +392,8 @@ static void close_work(struct suite_work *self)
 static enum status want_one_format(const struct suite_files *files, bool *quiet,
                                    struct error *error)
 {
-    const char *const paths[] = {files->json, files->csv, files->placements, files->series,
-                                 files->stats};
+    const char *const paths[] = {files->json,   files->csv,   files->placements,
+                                 files->series, files->stats, files->calls};
     unsigned count = 0;
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
         count += paths[i] && strcmp(paths[i], "-") == 0;

@@ -1,0 +1,90 @@
+#include "bench/report/calls_csv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char header[] = "event,call,bytes,ns,waited_ns,refused\n";
+
+void calls_csv_header(FILE *stream)
+{
+    fputs(header, stream);
+}
+
+void calls_csv_row(FILE *stream, const struct driver_call *call)
+{
+    fprintf(stream, "%" PRIu64 ",%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%d\n", call->event,
+            device_call_name(call->call), call->bytes, call->ns, call->waited_ns, call->refused);
+}
+
+static bool find_call(const char *name, enum device_call *out)
+{
+    for (int i = 0; i < DEVICE_CALL_COUNT; i++) {
+        *out = (enum device_call)i;
+        if (strcmp(device_call_name(*out), name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A row is exactly what calls_csv_row makes of it. */
+static bool read_row(const char *line, struct driver_call *row)
+{
+    char name[32];
+    char again[160];
+    int refused = 0;
+    if (sscanf(line, "%" SCNu64 ",%31[a-z_],%" SCNu64 ",%" SCNu64 ",%" SCNu64 ",%d", &row->event,
+               name, &row->bytes, &row->ns, &row->waited_ns, &refused) != 6 ||
+        !find_call(name, &row->call))
+        return false;
+    row->refused = refused == 1;
+    snprintf(again, sizeof again, "%" PRIu64 ",%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%d\n",
+             row->event, name, row->bytes, row->ns, row->waited_ns, row->refused);
+    return strcmp(line, again) == 0;
+}
+
+static enum status add(struct call_list *self, const struct driver_call *row, struct error *error)
+{
+    if (self->count == self->room) {
+        size_t room = self->room ? 2 * self->room : 1024;
+        struct driver_call *items = realloc(self->items, room * sizeof *items);
+        if (!items)
+            return error_set(error, STATUS_HOST_MEMORY, "no host memory left for driver calls");
+        self->items = items;
+        self->room = room;
+    }
+    self->items[self->count++] = *row;
+    return STATUS_OK;
+}
+
+enum status calls_csv_read(const char *path, struct call_list *out, struct error *error)
+{
+    *out = (struct call_list){0};
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return error_set(error, STATUS_IO, "%s: cannot be read: %s", path, strerror(errno));
+    char line[192];
+    enum status status = STATUS_OK;
+    if (!fgets(line, sizeof line, file) || strcmp(line, header) != 0)
+        status = error_set(error, STATUS_FORMAT, "%s:1: is not a file of --calls: wanted %.*s",
+                           path, (int)sizeof header - 2, header);
+    for (size_t number = 2; !status && fgets(line, sizeof line, file); number++) {
+        struct driver_call row;
+        if (read_row(line, &row))
+            status = add(out, &row, error);
+        else
+            status = error_set(error, STATUS_FORMAT, "%s:%zu: \"%.*s\" is no driver call", path,
+                               number, (int)strcspn(line, "\n"), line);
+    }
+    if (!status && ferror(file))
+        status = error_set(error, STATUS_IO, "%s: cannot be read to its end", path);
+    fclose(file);
+    return status;
+}
+
+void call_list_close(struct call_list *self)
+{
+    free(self->items);
+    *self = (struct call_list){0};
+}

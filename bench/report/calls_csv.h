@@ -1,0 +1,36 @@
+/* Driver calls as comma-separated values, `event,call,bytes,ns,waited_ns,refused`: what `run
+ * --calls` writes and `allocrig model` reads. */
+#ifndef BENCH_REPORT_CALLS_CSV_H
+#define BENCH_REPORT_CALLS_CSV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "sim/device.h"
+
+struct driver_call {
+    uint64_t event; /* of the trace, in which it was made; 0 before the first too */
+    enum device_call call;
+    uint64_t bytes;
+    uint64_t ns;        /* of its own */
+    uint64_t waited_ns; /* for the device, beyond that */
+    bool refused;
+};
+
+struct call_list {
+    struct driver_call *items;
+    size_t count, room;
+};
+
+void calls_csv_header(FILE *stream);
+void calls_csv_row(FILE *stream, const struct driver_call *call);
+
+/* Reads a whole file. IO, FORMAT with file and line. The caller closes the list, also after a
+ * failure. */
+enum status calls_csv_read(const char *path, struct call_list *out,
+                           struct error *error) STATUS_CHECKED;
+void call_list_close(struct call_list *self);
+
+#endif

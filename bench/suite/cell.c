@@ -1,0 +1,242 @@
+/* What a child sends is the bytes of one struct of this very program, and then of a thin series:
+ * lengths, the cell's numbers, every enumeration and the ends of texts are looked at before any
+ * of it is believed. What records borrow from the plan is never sent. */
+#include "bench/suite/cell.h"
+
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/report/thin_series.h"
+#include "workloads/workload.h"
+
+/* The source of the cell's workload at its first event. */
+static enum status open_source(struct cell_worker *worker, const struct plan *plan,
+                               const struct plan_cell *cell, struct error *error)
+{
+    if (worker->source && worker->workload == cell->workload)
+        return trace_rewind(worker->source, error);
+    trace_close(worker->source);
+    worker->source = NULL;
+    worker->workload = cell->workload;
+    return workload_open(plan->workloads[cell->workload].text, &worker->source, error);
+}
+
+static void fill_record(struct run_record *record, const struct plan *plan,
+                        const struct plan_cell *cell)
+{
+    const struct plan_policy *policy = &plan->policies[cell->policy];
+    *record = (struct run_record){
+        .policy_spec = policy->text,
+        .workload_spec = plan->workloads[cell->workload].text,
+        .device_spec = plan->devices.items[cell->device],
+        .drawn_device_spec = cell->device_text,
+        .ranked = !(policy->ops->capabilities & POLICY_UNRANKED),
+        .workload = plan->workloads[cell->workload].info,
+        .device = plan->props[cell->device],
+        .frees = cell->frees,
+        .host = plan->suite->host,
+        .repetition = cell->repetition,
+        .seed = cell->seed,
+    };
+    snprintf(record->policy_name, sizeof record->policy_name, "%s", policy->ops->name);
+}
+
+/* For want of memory the policy or the device could not begin: that is a result. */
+static void not_started(struct run_record *record, const struct error *why)
+{
+    record->end = RUN_NOT_STARTED;
+    snprintf(record->detail, sizeof record->detail, "not started: %.*s",
+             (int)sizeof record->detail - 16,
+             why->text[0] ? why->text : "the device has no memory");
+}
+
+enum status cell_run(struct cell_worker *worker, const struct plan *plan,
+                     const struct plan_cell *cell, struct run_record *record, struct error *error)
+{
+    struct spec device;
+    struct replay_result result;
+    enum status status = open_source(worker, plan, cell, error);
+    if (status)
+        return status;
+    fill_record(record, plan, cell);
+    status = spec_parse(cell->device_text, &device, error);
+    if (status)
+        return status;
+    const struct experiment experiment = {
+        .policy = &plan->policies[cell->policy].spec,
+        .device = &device,
+        .source = worker->source,
+        .frees = cell->frees,
+        .host = plan->suite->host,
+        .measure = cell->measure,
+        .stop_on_failure = plan->suite->stop_on_failure,
+        .measure_time = cell->measure_time,
+        .seed = cell->seed,
+        .row = cell->row,
+        .sample = cell->sample,
+        .argument = cell->argument,
+        .finished = cell->finished,
+        .finished_argument = cell->finished_argument,
+        .listener = cell->listener,
+        .event_now = cell->event_now,
+    };
+    status = experiment_run(&experiment, &result, &record->device, error);
+    spec_close(&device);
+    if (status == STATUS_REFUSED) {
+        not_started(record, error);
+        return STATUS_OK;
+    }
+    if (status)
+        return error_prefix(error, status, "%s with policy %s", record->workload.name,
+                            record->policy_spec);
+    record->workload = worker->source->info; /* a generator is counted by now */
+    record->passed = result.passed;
+    record->first_failed_event = result.first_failed_event;
+    record->first_failed_bytes = result.first_failed_bytes;
+    record->cause = result.cause;
+    record->metrics = result.metrics;
+    replay_result_close(&result);
+    return STATUS_OK;
+}
+
+#define RESULT_MAGIC UINT64_C(0x746c757365722d6c) /* "l-result" as it lies in memory */
+
+struct cell_result {
+    uint64_t magic;
+    uint64_t policy, workload, device, repetition, seed; /* which cell it is of */
+    struct trace_info info;
+    struct device_props props;
+    uint64_t end, passed, cause;
+    char detail[sizeof((struct run_record *)0)->detail];
+    uint64_t first_failed_event, first_failed_bytes;
+    struct metric_values metrics;
+    uint64_t series_bytes; /* that follow */
+};
+
+/* The bytes of a series that are in use; 0 where the cell has none. */
+static size_t series_bytes(const struct plan_cell *cell)
+{
+    const struct thin_series *series = cell->argument;
+    if (cell->sample != thin_series_add)
+        return 0;
+    return offsetof(struct thin_series, buckets) + series->count * sizeof series->buckets[0];
+}
+
+enum status cell_work(void *argument, void **payload, size_t *bytes, struct error *error)
+{
+    const struct cell_job *job = argument;
+    const struct plan_cell *cell = job->cell;
+    struct cell_worker worker = {0};
+    struct run_record record;
+    enum status status = cell_run(&worker, job->plan, cell, &record, error);
+    trace_close(worker.source);
+    if (status)
+        return status;
+    size_t more = series_bytes(cell);
+    struct cell_result *result = calloc(1, sizeof *result + more);
+    if (!result)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for a result");
+    *result = (struct cell_result){
+        .magic = RESULT_MAGIC,
+        .policy = cell->policy,
+        .workload = cell->workload,
+        .device = cell->device,
+        .repetition = cell->repetition,
+        .seed = cell->seed,
+        .info = record.workload,
+        .props = record.device,
+        .end = (uint64_t)record.end,
+        .passed = record.passed,
+        .cause = (uint64_t)record.cause,
+        .first_failed_event = record.first_failed_event,
+        .first_failed_bytes = record.first_failed_bytes,
+        .metrics = record.metrics,
+        .series_bytes = more,
+    };
+    memcpy(result->detail, record.detail, sizeof result->detail);
+    if (more)
+        memcpy(result + 1, cell->argument, more);
+    *payload = result;
+    *bytes = sizeof *result + more;
+    return STATUS_OK;
+}
+
+#define ENDS(text) (memchr((text), '\0', sizeof(text)) != NULL)
+
+static bool is_of_cell(const struct cell_result *result, const struct plan_cell *cell)
+{
+    return result->magic == RESULT_MAGIC && result->policy == cell->policy &&
+           result->workload == cell->workload && result->device == cell->device &&
+           result->repetition == cell->repetition && result->seed == cell->seed;
+}
+
+static bool is_sound(const struct cell_result *result)
+{
+    const struct trace_info *info = &result->info;
+    for (int i = 0; i < METRIC_COUNT; i++)
+        if ((unsigned)result->metrics.at[i].kind > METRIC_REAL)
+            return false;
+    return result->end < RUN_END_COUNT && result->passed <= 1 &&
+           result->cause <= REPLAY_CAUSE_CAPACITY && ENDS(info->name) && ENDS(info->recorder) &&
+           ENDS(info->conf) && ENDS(info->card) && ENDS(info->format) && ENDS(result->detail) &&
+           ENDS(result->props.kind) && ENDS(result->props.profile);
+}
+
+/* The series that came behind the result. */
+static bool take_series(const struct plan_cell *cell, const void *bytes, size_t count)
+{
+    const size_t least = offsetof(struct thin_series, buckets);
+    struct thin_series *series = cell->argument;
+    if (cell->sample != thin_series_add)
+        return count == 0;
+    if (count < least || count > sizeof *series)
+        return false;
+    memcpy(series, bytes, count);
+    return series->count <= THIN_BUCKETS &&
+           count == least + series->count * sizeof series->buckets[0];
+}
+
+static void take_result(const struct cell_result *result, struct run_record *record)
+{
+    record->workload = result->info;
+    record->device = result->props;
+    record->end = (enum run_end)result->end;
+    record->passed = result->passed == 1;
+    record->cause = (enum replay_cause)result->cause;
+    memcpy(record->detail, result->detail, sizeof record->detail);
+    record->first_failed_event = result->first_failed_event;
+    record->first_failed_bytes = result->first_failed_bytes;
+    record->metrics = result->metrics;
+}
+
+enum status cell_receive(const struct cell_job *job, const struct child_answer *answer,
+                         struct run_record *record, struct error *error)
+{
+    struct cell_result result;
+    fill_record(record, job->plan, job->cell);
+    if (answer->end != CHILD_ANSWERED) {
+        record->end = answer->end == CHILD_TIMED_OUT ? RUN_TIMED_OUT : RUN_CRASHED;
+        if (answer->end == CHILD_TIMED_OUT)
+            snprintf(record->detail, sizeof record->detail, "timed out after %llu s",
+                     (unsigned long long)job->plan->suite->timeout_s);
+        else
+            snprintf(record->detail, sizeof record->detail, "%s", answer->how);
+        return STATUS_OK;
+    }
+    if (answer->status)
+        return answer->status; /* its sentence is there already */
+    if (answer->bytes >= sizeof result) {
+        memcpy(&result, answer->payload, sizeof result);
+        size_t rest = answer->bytes - sizeof result;
+        const char *series = (const char *)answer->payload + sizeof result;
+        if (is_of_cell(&result, job->cell) && result.series_bytes == rest && is_sound(&result) &&
+            take_series(job->cell, series, rest)) {
+            take_result(&result, record);
+            return STATUS_OK;
+        }
+    }
+    return error_set(error, STATUS_CORRUPT,
+                     "%s with policy %s: what its process sent is not the result of that run",
+                     record->workload.name, record->policy_spec);
+}

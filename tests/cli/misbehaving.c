@@ -1,0 +1,93 @@
+/* A policy that works until it is asked for its n-th block and then does harm to its process: what
+ * runs of their own process must survive. Built as a shared object by test_isolate.sh. */
+#include <signal.h>
+#include <unistd.h>
+
+#define skeleton_policy inner_policy
+#define allocrig_policy inner_entry
+#include "allocators/skeleton/skeleton.c"
+#undef skeleton_policy
+#undef allocrig_policy
+
+extern const struct policy_ops misbehaving_policy;
+const struct policy_ops *allocrig_policy(void);
+
+enum harm { HARM_NONE, HARM_CRASH, HARM_HANG, HARM_LEAVE, HARM_CUT };
+
+struct misbehaving_values {
+    struct skeleton_values inner;
+    uint64_t harm, after;
+};
+
+static const struct option misbehaving_options[] = {
+    POLICY_COMMON_OPTIONS,
+    {"least", OPTION_BYTES, offsetof(struct skeleton_values, least_bytes), "512", 1, 1073741824,
+     NULL, "bytes of the smallest class"},
+    {"harm", OPTION_COUNT, offsetof(struct misbehaving_values, harm), "0", 0, HARM_CUT, NULL,
+     "1: crash, 2: hang, 3: leave the process, 4: the same, with success"},
+    {"after", OPTION_COUNT, offsetof(struct misbehaving_values, after), "3", 0, 1000000, NULL,
+     "requests that go well"},
+    {0},
+};
+
+/* What is left until the harm, kept in the counter that the inner policy does not use. */
+static enum status misbehaving_create(const struct policy_context *context, const void *values,
+                                      struct policy **out, struct error *error)
+{
+    const struct misbehaving_values *given = values;
+    enum status status = skeleton_create(context, &given->inner, out, error);
+    if (status)
+        return status;
+    struct skeleton *self = (struct skeleton *)*out;
+    self->base.ops = &misbehaving_policy;
+    self->counted.count.flushes = given->harm << 32 | given->after;
+    return STATUS_OK;
+}
+
+static void do_harm(enum harm harm)
+{
+    if (harm == HARM_CRASH) {
+        signal(SIGSEGV, SIG_DFL); /* also where a sanitizer would report it */
+        raise(SIGSEGV);
+    }
+    while (harm == HARM_HANG)
+        pause();
+    if (harm != HARM_NONE)
+        _exit(harm == HARM_LEAVE ? 7 : 0);
+}
+
+static enum status misbehaving_alloc(struct policy *base, const struct policy_request *request,
+                                     struct policy_block *out)
+{
+    struct skeleton *self = (struct skeleton *)base;
+    if (!(uint32_t)self->counted.count.flushes)
+        do_harm((enum harm)(self->counted.count.flushes >> 32));
+    else
+        self->counted.count.flushes--;
+    return skeleton_alloc(base, request, out);
+}
+
+const struct policy_ops misbehaving_policy = {
+    .abi = POLICY_ABI,
+    .ops_bytes = sizeof(struct policy_ops),
+    .name = "misbehaving",
+    .summary = "does harm to its process",
+    .reference = "none",
+    .capabilities = POLICY_WATCHES_HOLES,
+    .options = misbehaving_options,
+    .values_bytes = sizeof(struct misbehaving_values),
+    .create = misbehaving_create,
+    .destroy = skeleton_destroy,
+    .alloc = misbehaving_alloc,
+    .free = skeleton_free,
+    .stats = skeleton_stats,
+    .walk = skeleton_walk,
+    .validate = skeleton_validate,
+    .trim = skeleton_trim,
+    .problem = skeleton_problem,
+};
+
+const struct policy_ops *allocrig_policy(void)
+{
+    return &misbehaving_policy;
+}

@@ -1,0 +1,94 @@
+#!/bin/bash
+# Runs in processes of their own: crashes, time-outs and refusals to start are results, the suite
+# goes on, nothing is left behind, and the figures are those of runs that share a process.
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+tmp=$TEST_TMP
+cc=${CC:-cc}
+bad=$tmp/bad.so
+tape=workloads/data/tape_small.default.csv.gz
+
+for way in "" --isolate; do
+    "$ALLOCRIG" run -d sim -p all -w order_flip -w "$tape" --reps 2 --json "$tmp/r$way.json" \
+        --csv "$tmp/r$way.csv" --jobs 2 $way >"$tmp/table$way"
+done
+check same_json cmp <(without_context "$tmp/r.json") <(without_context "$tmp/r--isolate.json")
+check same_csv cmp "$tmp/r.csv" "$tmp/r--isolate.csv"
+check same_table cmp <(grep -v ^wrote "$tmp/table") <(grep -v ^wrote "$tmp/table--isolate")
+for way in "" --isolate; do
+    for file in placements series calls stats; do
+        "$ALLOCRIG" run -d sim -p torch -w "$tape" --$file "$tmp/$file$way" $way >"$out"
+    done
+    "$ALLOCRIG" run -d sim -p torch -w order_flip --output "$tmp/folder$way" $way >"$out"
+done
+for file in placements series calls stats folder/data/series-order_flip.csv; do
+    other=${file/folder/folder--isolate}
+    [ "$other" != "$file" ] || other=$file--isolate
+    check "same_${file//\//_}" cmp "$tmp/$file" "$tmp/$other"
+done
+"$ALLOCRIG" run -d sim -p torch -w order_flip --placements - --isolate >"$tmp/stdout"
+"$ALLOCRIG" run -d sim -p torch -w order_flip --placements - >"$tmp/stdout2"
+check rows_on_standard_output cmp "$tmp/stdout" "$tmp/stdout2"
+
+# Every call is there, with the time that the metric sums up.
+calls=$("$ALLOCRIG" run -d sim -p torch -w "$tape" --json - | sed -n 's/.*"driver_calls": \([0-9]*\).*/\1/p')
+check calls_are_all_there [ "$(($(wc -l <"$tmp/calls") - 1))" = "$calls" ]
+sum=$("$ALLOCRIG" run -d sim -p torch -w "$tape" --json - | sed -n 's/.*"driver_time_ns": \([0-9]*\).*/\1/p')
+check calls_sum_up [ "$(awk -F, 'NR > 1 { s += $4 } END { print s }' "$tmp/calls")" = "$sum" ]
+
+# The policy cannot begin: a result, in either way.
+for way in "" --isolate; do
+    run run -d sim:capacity=1GiB -p rmm-pool:initial_pool_size=4GiB -p torch -w order_flip --json "$tmp/start.json" $way
+    check "not_started_ends_well$way" [ "$status" = 0 ]
+    check "not_started_is_said$way" grep -q 'DNF: not started: .*no 4294967296 bytes' "$out"
+    check "not_started_in_json$way" grep -q '"cause": "not started"' "$tmp/start.json"
+done
+run run -d sim:capacity=1GiB -p rmm-pool:initial_pool_size=4GiB -w order_flip --require-pass
+check not_started_is_not_passed [ "$status" = 1 ]
+check not_started_is_named grep -q '1 of 1 runs did not finish.*: not started' "$err"
+run run -d sim -p 'fault(n=3)+vmm' -w order_flip --isolate
+check failing_call_is_a_result [ "$status" = 0 ]
+refuses bad_input_still_ends_it 2 'timeout is 0' run -d sim -p torch -w order_flip --timeout 0
+refuses bad_device_in_a_process 2 'there is no device "sym"' run -d sym -p torch -w order_flip
+refuses bad_option_in_a_process 2 'has no option "capcity"' run -d sim:capcity=1GiB -p torch -w order_flip --isolate
+printf '# allocrig-trace 1\na,0,5\nf,7\n' >"$tmp/bad.trace"
+refuses bad_trace 2 'bad.trace:3' run -d sim -p torch -w "$tmp/bad.trace" --isolate
+
+if ! command -v "$cc" >/dev/null; then
+    echo "skip misbehaving_policies: no C compiler"
+    finish
+fi
+check misbehaving_builds "$cc" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -O1 -shared -fPIC -I. \
+    -o "$bad" tests/cli/misbehaving.c
+run run -d sim -p "$bad" -p "$bad:harm=1" -p "$bad:harm=2" -p "$bad:harm=3" -p "$bad:harm=4" -p torch -w order_flip \
+    --isolate --timeout 1 --jobs 2 --json "$tmp/bad.json" --csv "$tmp/bad.csv"
+check suite_goes_on [ "$status" = 0 ]
+check crash_is_said grep -q 'DNF: crashed: signal 11 (Segmentation fault)' "$out"
+check time_out_is_said grep -q 'DNF: timed out after 1 s' "$out"
+check exit_is_said grep -q 'DNF: crashed: ended with status 7 and no result' "$out"
+check silent_exit_is_said grep -q 'DNF: crashed: ended with status 0 and no result' "$out"
+check others_are_ranked [ "$(grep -cE '^ *[12] ' "$out")" = 2 ]
+check crash_in_json grep -q '"detail": "crashed: signal 11 (Segmentation fault)"' "$tmp/bad.json"
+check time_out_in_json grep -q '"cause": "timed out"' "$tmp/bad.json"
+check crash_in_csv grep -q ',false,crashed,' "$tmp/bad.csv"
+run run -d sim -p "$bad:harm=1,after=10" -w order_flip --isolate --placements "$tmp/cut.csv"
+check no_cut_off_rows [ "$(cat "$tmp/cut.csv")" = 'event,op,id,requested,granted,segment,offset,granted_total,reserved' ]
+
+# Ended from outside, it takes its children along and leaves no file. The time limit of the runs is
+# far off; the name of the policy's file tells which processes are theirs.
+for signal in INT TERM KILL; do
+    mkdir "$tmp/ended"
+    began=$SECONDS
+    timeout --foreground -s "$signal" 1 "$ALLOCRIG" run -d sim -p "$bad:harm=2" -w order_flip --isolate \
+        --json "$tmp/ended/r.json" --output "$tmp/ended/o" >"$out" 2>"$err"
+    for _ in $(seq 100); do
+        pgrep -f "$bad:harm=2" >"$tmp/left" || break
+        sleep 0.05
+    done
+    check "ends_at_once_$signal" [ $((SECONDS - began)) -lt 10 ]
+    check "no_process_is_left_$signal" [ ! -s "$tmp/left" ]
+    check "no_file_is_left_$signal" [ -z "$(find "$tmp/ended" -type f)" ]
+    rm -rf "$tmp/ended"
+done
+finish
