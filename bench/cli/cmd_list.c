@@ -5,6 +5,7 @@
 #include "allocators/base/size.h"
 #include "allocators/registry.h"
 #include "bench/cli/cli.h"
+#include "bench/report/sentence.h"
 #include "bench/report/table.h"
 #include "sim/device.h"
 #include "sim/metrics/metrics.h"
@@ -230,6 +231,7 @@ static enum status list_devices(const char *name, struct error *error)
 {
     const char *names[NAMES_MOST];
     char why[512];
+    char line[sizeof why + 32];
     size_t count = 0;
     for (; device_kinds[count]; count++) {
         const struct device_kind *kind = device_kinds[count];
@@ -237,8 +239,9 @@ static enum status list_devices(const char *name, struct error *error)
         if (name && strcmp(name, kind->name) != 0)
             continue;
         bool there = kind->available(why, sizeof why);
-        printf("%s%s: %s\n%s: %s\n", !name && count ? "\n" : "", kind->name, kind->summary,
-               there ? "Available" : "Not available", why);
+        printf("%s%s: %s\n", !name && count ? "\n" : "", kind->name, kind->summary);
+        snprintf(line, sizeof line, "%s: %s", there ? "Available" : "Not available", why);
+        sentence_print(stdout, line);
         enum status status = strcmp(kind->name, "sim") == 0 ? print_profiles(error) : STATUS_OK;
         if (status)
             return status;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bench/cli/cli.h"
+#include "bench/suite/probe.h"
 #include "bench/suite/suite_run.h"
 
 enum option_key {
@@ -71,7 +72,7 @@ struct run_arguments {
     struct suite suite;
     struct suite_files files;
     const char *suite_path;
-    bool policies_given, workloads_given, devices_given, verify;
+    bool policies_given, workloads_given, devices_given;
 };
 
 /* The first pass: the suite file, over which the options are set afterwards. */
@@ -138,13 +139,26 @@ static enum status set_option(void *argument, int key, const char *value, struct
     case KEY_REQUIRE_PASS:
     case KEY_TIME:
     case KEY_ISOLATE:
-        return suite_set(suite, cli_option_name(&page, key), "yes", error);
     case KEY_VERIFY:
-        self->verify = true;
-        return STATUS_OK;
+        return suite_set(suite, cli_option_name(&page, key), "yes", error);
     default:
         return suite_set(suite, cli_option_name(&page, key), value, error);
     }
+}
+
+/* What nobody said: a card where one is, and what files that hold one run need. */
+static enum status fill_in(struct run_arguments *self, struct error *error)
+{
+    char why[sizeof error->text];
+    self->suite.once = suite_files_of_one_run(&self->files);
+    if (self->suite.devices.count)
+        return STATUS_OK;
+    const char *device = probe_default(why, sizeof why);
+    if (why[0]) /* up to what to do about it: that was done */
+        snprintf(self->suite.device_note, sizeof self->suite.device_note,
+                 "On the simulated device, since no card can be used: %.*s.",
+                 (int)(strcspn(why, ";") < 240 ? strcspn(why, ";") : 240), why);
+    return text_list_add(&self->suite.devices, device, error);
 }
 
 /* Whether two paths name one file, as far as that shows before they exist. */
@@ -191,10 +205,6 @@ static enum status check(const struct run_arguments *self, struct error *error)
         return error_set(error, STATUS_INVALID,
                          "run: no workload given; add -w FILE or -w NAME (`allocrig list "
                          "workloads`)");
-    if (self->verify)
-        return error_set(error, STATUS_INVALID,
-                         "run: --verify fills and checks real memory, and a simulated device has "
-                         "none; leave it out");
     return STATUS_OK;
 }
 
@@ -211,6 +221,8 @@ static enum status read_and_run(struct run_arguments *self, int argc, char **arg
         status = cli_parse(&page, argc, argv, set_option, self, &help, error);
     if (!status)
         status = check(self, error);
+    if (!status)
+        status = fill_in(self, error);
     if (status)
         return status;
     struct environment environment;

@@ -83,7 +83,7 @@ static void write_run(struct json_writer *json, const struct run_record *record)
     else
         json_put_integer(json, "first_failed_event", record->first_failed_event);
     json_put_text(json, "cause", run_record_cause(record));
-    if (record->end != RUN_PLAYED)
+    if (record->detail[0])
         json_put_text(json, "detail", record->detail);
     json_end_object(json);
     json_begin_object(json, "metrics");

@@ -96,6 +96,10 @@ static void failed_rest(struct table *table, const struct run_record *record)
         table_rest(table, "DNF: %s", record->detail);
         return;
     }
+    if (record->detail[0]) {
+        table_rest(table, "DNF @ %" PRIu64 ": %s", record->first_failed_event, record->detail);
+        return;
+    }
     table_rest(table, "DNF @ %" PRIu64 ": %s, a request of %s", record->first_failed_event,
                replay_cause_name(record->cause),
                size_print(record->first_failed_bytes, bytes, sizeof bytes));

@@ -36,7 +36,8 @@ struct run_record {
     uint64_t seed;       /* of the policy, and of drawn addresses */
     bool passed;
     enum run_end end;
-    char detail[256];            /* unless PLAYED: "crashed: signal 11 (Segmentation fault)" */
+    char detail[256];            /* unless PLAYED: "crashed: signal 11 (Segmentation fault)"; the
+                                    driver's error where that ended it; else "" */
     uint64_t first_failed_event; /* these three where it was PLAYED and has not passed */
     uint64_t first_failed_bytes;
     enum replay_cause cause;

@@ -71,6 +71,7 @@ enum status cell_run(struct cell_worker *worker, const struct plan *plan,
         .host = plan->suite->host,
         .measure = cell->measure,
         .stop_on_failure = plan->suite->stop_on_failure,
+        .verify = plan->suite->verify,
         .measure_time = cell->measure_time,
         .seed = cell->seed,
         .row = cell->row,
@@ -95,6 +96,8 @@ enum status cell_run(struct cell_worker *worker, const struct plan *plan,
     record->first_failed_event = result.first_failed_event;
     record->first_failed_bytes = result.first_failed_bytes;
     record->cause = result.cause;
+    if (!result.passed && result.cause == REPLAY_CAUSE_DRIVER)
+        snprintf(record->detail, sizeof record->detail, "%.255s", result.problem);
     record->metrics = result.metrics;
     replay_result_close(&result);
     return STATUS_OK;
@@ -178,7 +181,7 @@ static bool is_sound(const struct cell_result *result)
         if ((unsigned)result->metrics.at[i].kind > METRIC_REAL)
             return false;
     return result->end < RUN_END_COUNT && result->passed <= 1 &&
-           result->cause <= REPLAY_CAUSE_CAPACITY && ENDS(info->name) && ENDS(info->recorder) &&
+           result->cause <= REPLAY_CAUSE_DRIVER && ENDS(info->name) && ENDS(info->recorder) &&
            ENDS(info->conf) && ENDS(info->card) && ENDS(info->format) && ENDS(result->detail) &&
            ENDS(result->props.kind) && ENDS(result->props.profile);
 }

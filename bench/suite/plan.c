@@ -116,6 +116,11 @@ static enum status look_at_device(struct plan *self, size_t device, struct error
 {
     const char *text = self->devices.items[device];
     struct error *why = NULL;
+    if (self->suite->verify && !probe_wants_process(text))
+        return error_set(error, STATUS_INVALID,
+                         "run: --verify fills and checks real memory, and device %s has none; name "
+                         "a card with -d cuda, or leave it out",
+                         text);
     self->alone[device] = self->suite->isolate || probe_wants_process(text);
     if (self->suite->all_policies && self->policy_count) {
         why = calloc(self->policy_count, sizeof *why);

@@ -21,6 +21,7 @@ struct suite {
     char *name;   /* NULL: from the command line */
     char *output; /* folder for results and the data of the figures; NULL: none */
     struct text_list policies, workloads;
+    char device_note[320];       /* why it runs on this device; "": it was asked for */
     bool all_policies;           /* those that a device cannot serve are left out */
     struct text_list devices;    /* empty: `sim` */
     struct text_list capacities; /* each replaces the capacity of each device; may be empty */
@@ -31,6 +32,7 @@ struct suite {
     uint64_t draws, seed;
     uint64_t timeout_s; /* of a run in a process of its own */
     bool isolate;       /* every run in a process of its own, not only those on a card */
+    bool verify;        /* fill and check the memory itself; not on sim, which has none */
     bool once;          /* what is wanted is of one run: no repetitions unless asked for */
     uint64_t jobs;      /* 0: as many as there are processors */
     bool time;          /* a pass that reads the host's clock, after the others, on one worker */

@@ -12,6 +12,7 @@
 #include "bench/report/results_csv.h"
 #include "bench/report/results_json.h"
 #include "bench/report/results_table.h"
+#include "bench/report/sentence.h"
 #include "bench/report/thin_series.h"
 #include "bench/suite/matrix.h"
 #include "bench/suite/result_folder.h"
@@ -265,25 +266,21 @@ static enum status print_curve(const struct suite_work *self, FILE *stream, enum
     return status;
 }
 
-/* A sentence in lines of at most 95 columns. */
-static void print_left_out(FILE *stream, const char *sentence)
+static void print_left_out(FILE *stream, const char *why)
 {
-    int column = fprintf(stream, "Left out:");
-    for (const char *word = sentence; *word;) {
-        int length = (int)strcspn(word, " ");
-        if (column + 1 + length > 95)
-            column = fprintf(stream, "\n  ") - 1;
-        column += fprintf(stream, " %.*s", length, word);
-        word += length;
-        word += strspn(word, " ");
-    }
-    fputs(".\n", stream);
+    char sentence[sizeof((struct error *)0)->text + 16];
+    snprintf(sentence, sizeof sentence, "Left out: %s.", why);
+    sentence_print(stream, sentence);
 }
 
 static enum status print_tables(const struct suite_work *self, FILE *stream, enum table_form form,
                                 struct error *error)
 {
     size_t count = self->plan.cell_count;
+    if (self->suite->device_note[0]) {
+        sentence_print(stream, self->suite->device_note);
+        fputc('\n', stream);
+    }
     enum status status = results_table_print(self->records, count, stream, form, error);
     fputs("\nPeaks of bytes; ext.frag is the mean of 1 - largest servable / free. Ranked by peak "
           "physical\nbytes; DNF: did not finish. `allocrig list metrics` defines each figure.\n",

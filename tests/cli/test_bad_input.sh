@@ -8,7 +8,7 @@ tmp=$TEST_TMP
 
 # refuses_trace NAME REGEX FILE: as a workload; no result appears, whole or in part
 refuses_trace() {
-    refuses "$1" 2 "$2" run -p growth -w "$3" --json "$tmp/result.json" --output "$tmp/folder"
+    refuses "$1" 2 "$2" run -d sim -p growth -w "$3" --json "$tmp/result.json" --output "$tmp/folder"
     check "$1_leaves_nothing" [ -z "$(find "$tmp" -name 'result*' -o -path "$tmp/folder/*" -type f)" ]
 }
 # refuses_text NAME REGEX LINES...: as a text trace
@@ -37,7 +37,7 @@ printf 'event,op\n1,a\n' >"$tmp/odd.csv"
 refuses_trace unknown_content "$tmp/odd.csv" "$tmp/odd.csv"
 
 "$ALLOCRIG" gen random:events=1000 -o "$tmp/good.bin" >/dev/null
-check a_good_binary_trace quietly "$ALLOCRIG" run -p growth -w "$tmp/good.bin"
+check a_good_binary_trace quietly "$ALLOCRIG" run -d sim -p growth -w "$tmp/good.bin"
 bytes=$(stat -c %s "$tmp/good.bin")
 head -c $((bytes - 100)) "$tmp/good.bin" >"$tmp/cut.bin"
 refuses_trace truncated_binary "$tmp/cut.bin: " "$tmp/cut.bin"
@@ -47,37 +47,37 @@ cp "$tmp/good.bin" "$tmp/corrupt.bin"
 printf '\377\377\377\377' | dd of="$tmp/corrupt.bin" bs=1 seek=$((bytes / 2 / 32 * 32)) conv=notrunc 2>/dev/null
 refuses_trace corrupt_binary "$tmp/corrupt.bin: " "$tmp/corrupt.bin"
 
-refuses policy_unknown 2 'no policy "grwth"; did you mean "growth"' run -p grwth -w order_flip
-refuses shared_object_missing 3 'no_such.so' run -p ./no_such.so -w order_flip
-refuses option_unknown 2 'growth.*"?framwork"?.*did you mean "?framework' run -p growth:framwork=tf -w order_flip
-refuses choice_unknown 2 'framework.*torch' run -p growth:framework=torch -w order_flip
-refuses workload_unknown 2 'order_flop.*did you mean "order_flip"' run -p growth -w order_flop
-refuses workload_option_unknown 2 'evnts.*did you mean "?events' run -p growth -w random:evnts=5
+refuses policy_unknown 2 'no policy "grwth"; did you mean "growth"' run -d sim -p grwth -w order_flip
+refuses shared_object_missing 3 'no_such.so' run -d sim -p ./no_such.so -w order_flip
+refuses option_unknown 2 'growth.*"?framwork"?.*did you mean "?framework' run -d sim -p growth:framwork=tf -w order_flip
+refuses choice_unknown 2 'framework.*torch' run -d sim -p growth:framework=torch -w order_flip
+refuses workload_unknown 2 'order_flop.*did you mean "order_flip"' run -d sim -p growth -w order_flop
+refuses workload_option_unknown 2 'evnts.*did you mean "?events' run -d sim -p growth -w random:evnts=5
 refuses device_unknown 2 'sin' run -p growth -w order_flip -d sin
 refuses profile_unknown 2 'h10' run -p growth -w order_flip -d sim:profile=h10
 refuses capacity_impossible 2 'capacity' run -p growth -w order_flip -d sim:capacity=10000GiB
 refuses capacity_zero 2 'capacity' run -p growth -w order_flip -d sim:capacity=0
 refuses capacity_no_size 2 'capacity.*lots' run -p growth -w order_flip -d sim:capacity=lots
-refuses frees_unknown 2 'frees "late" is not known; it is ordered, at-once or recorded' run -p growth -w order_flip --frees late
-refuses reps_zero 2 'reps is 0; it must be between 1' run -p growth -w order_flip --reps 0
-refuses reps_no_number 2 'reps.*"x" is not a whole number' run -p growth -w order_flip --reps x
-refuses no_policy 2 'no policy given' run -w order_flip
-refuses no_workload 2 'no workload given' run -p growth
-refuses policy_twice 2 'policy "growth" is given twice' run -p growth -p growth -w order_flip
-refuses verify_without_a_card 2 '--verify' run -p growth -w order_flip --verify
+refuses frees_unknown 2 'frees "late" is not known; it is ordered, at-once or recorded' run -d sim -p growth -w order_flip --frees late
+refuses reps_zero 2 'reps is 0; it must be between 1' run -d sim -p growth -w order_flip --reps 0
+refuses reps_no_number 2 'reps.*"x" is not a whole number' run -d sim -p growth -w order_flip --reps x
+refuses no_policy 2 'no policy given' run -d sim -w order_flip
+refuses no_workload 2 'no workload given' run -d sim -p growth
+refuses policy_twice 2 'policy "growth" is given twice' run -d sim -p growth -p growth -w order_flip
+refuses verify_without_a_card 2 '--verify' run -d sim -p growth -w order_flip --verify
 refuses address_file_missing 2 'no_such' run -p growth -w order_flip -d "sim:addresses=$tmp/no_such.csv"
 
 # -- results that cannot be written
-refuses json_in_no_folder 2 "$tmp/no/such/x.json: cannot be written" run -p growth -w order_flip --json "$tmp/no/such/x.json"
-refuses json_is_a_folder 2 'a_folder.csv: is a folder' run -p growth -w order_flip --json "$tmp/a_folder.csv"
-"$ALLOCRIG" run -p growth -w order_flip --json /dev/full >/dev/null 2>"$err"
+refuses json_in_no_folder 2 "$tmp/no/such/x.json: cannot be written" run -d sim -p growth -w order_flip --json "$tmp/no/such/x.json"
+refuses json_is_a_folder 2 'a_folder.csv: is a folder' run -d sim -p growth -w order_flip --json "$tmp/a_folder.csv"
+"$ALLOCRIG" run -d sim -p growth -w order_flip --json /dev/full >/dev/null 2>"$err"
 [ $? = 2 ] && [ "$(wc -l <"$err")" = 1 ] && grep -q '/dev/full: cannot be written: No space left' "$err"
 verdict full_disk $?
 # A limit on the size of files stands for the disk that fills up while several files are written.
 (
     trap '' XFSZ
     ulimit -f 8
-    "$ALLOCRIG" run -p growth -w workloads/data/tape_small.default.csv.gz --json "$tmp/small.json" --series "$tmp/large.csv" >/dev/null 2>"$err"
+    "$ALLOCRIG" run -d sim -p growth -w workloads/data/tape_small.default.csv.gz --json "$tmp/small.json" --series "$tmp/large.csv" >/dev/null 2>"$err"
 )
 [ $? = 2 ] && [ "$(wc -l <"$err")" = 1 ] && grep -q "$tmp/large.csv: cannot be written: File too large" "$err"
 verdict disk_that_fills_up $?
@@ -91,17 +91,17 @@ check disk_that_fills_up_leaves_nothing [ -z "$(find "$tmp" -name 'small*' -o -n
 verdict gen_on_a_disk_that_fills_up $?
 check gen_on_a_disk_that_fills_up_leaves_nothing [ -z "$(find "$tmp" -name 'large*')" ]
 echo 'old' >"$tmp/kept.json"
-refuses old_result_stays 2 'no policy "grwth"' run -p grwth -w order_flip --json "$tmp/kept.json"
+refuses old_result_stays 2 'no policy "grwth"' run -d sim -p grwth -w order_flip --json "$tmp/kept.json"
 check old_result_is_untouched [ "$(cat "$tmp/kept.json")" = old ]
-refuses output_without_a_name 2 'an output has an empty name' run -p growth -w order_flip --output ''
-refuses one_file_for_two 2 'is named for two outputs' run -p growth -w order_flip --json "$tmp/two" --csv "$tmp/two"
+refuses output_without_a_name 2 'an output has an empty name' run -d sim -p growth -w order_flip --output ''
+refuses one_file_for_two 2 'is named for two outputs' run -d sim -p growth -w order_flip --json "$tmp/two" --csv "$tmp/two"
 check one_file_for_two_is_not_there [ ! -e "$tmp/two" ]
 refuses too_many_runs 2 'more than 1,000,000 runs' run -p growth -w order_flip -d sim:addresses=random --draws 10000 --reps 10000
 printf '# allocrig-trace 1\nk,0,4611686018427387000\nk,0,4611686018427387000\n' >"$tmp/long.txt"
-refuses kernels_without_end 2 'long.txt:3: kernels of 2.62 nanoseconds or more' run -p growth -w "$tmp/long.txt"
+refuses kernels_without_end 2 'long.txt:3: kernels of 2.62 nanoseconds or more' run -d sim -p growth -w "$tmp/long.txt"
 (ulimit -f 1; "$ALLOCRIG" gen embedding -o "$tmp/limited.bin" >/dev/null 2>"$tmp/limited.err")
 check file_size_limit_is_a_sentence grep -q 'limited.bin: cannot be written' "$tmp/limited.err"
 check file_size_limit_leaves_nothing [ -z "$(find "$tmp" -name 'limited.bin*')" ]
 printf '[suite]\nname = x\nreps = 1\nreps = 2\n[policies]\ngrowth\n[workloads]\norder_flip\n' >"$tmp/twice.ini"
-refuses suite_key_twice 2 'twice.ini:4: the key "reps" is given twice' run "$tmp/twice.ini"
+refuses suite_key_twice 2 'twice.ini:4: the key "reps" is given twice' run -d sim "$tmp/twice.ini"
 finish

@@ -22,13 +22,13 @@ refuses no_command 2 'no command given.*allocrig help'
 refuses unknown_command 2 'no command "rum"; did you mean "run"' rum
 says help_of_help '^Usage: allocrig COMMAND' help --help
 refuses help_of_unknown_command 2 'no command "lst"; did you mean "list"' help lst
-refuses unknown_option 2 'run: there is no option --jsn; did you mean --json' run --jsn x
-refuses unknown_letter 2 'there is no option -q' run -q
-refuses value_missing 2 '--json needs a value: --json FILE' run --json
-refuses letter_value_missing 2 '-p needs a value: -p SPEC' run -w order_flip -p
-refuses value_too_many 2 '--time takes no value' run --time=yes
-refuses unclear_option 2 '--re may be several options' run --re 3
-says option_may_be_shortened '^1 ' run -pgrowth --workl=order_flip
+refuses unknown_option 2 'run: there is no option --jsn; did you mean --json' run -d sim --jsn x
+refuses unknown_letter 2 'there is no option -q' run -d sim -q
+refuses value_missing 2 '--json needs a value: --json FILE' run -d sim --json
+refuses letter_value_missing 2 '-p needs a value: -p SPEC' run -d sim -w order_flip -p
+refuses value_too_many 2 '--time takes no value' run -d sim --time=yes
+refuses unclear_option 2 '--re may be several options' run -d sim --re 3
+says option_may_be_shortened '^1 ' run -d sim -pgrowth --workl=order_flip
 
 says list_policies '^growth +TensorFlow' list policies
 says list_policy_options '^framework +tf\|jax +tf ' list policies growth

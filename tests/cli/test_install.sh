@@ -14,4 +14,4 @@ check installs_the_program "$prefix/bin/allocrig" --version
 cp allocators/skeleton/skeleton.c "$TEST_TMP/mine.c"
 check builds_with_installed_headers "${CC:-cc}" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -shared -fPIC \
     -I"$prefix/include/allocrig" "$TEST_TMP/mine.c" -o "$TEST_TMP/mine.so"
-check runs_in_the_installed_program "$prefix/bin/allocrig" run -p "$TEST_TMP/mine.so" -w linear_ramp --require-pass
+check runs_in_the_installed_program "$prefix/bin/allocrig" run -d sim -p "$TEST_TMP/mine.so" -w linear_ramp --require-pass

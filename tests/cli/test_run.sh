@@ -14,7 +14,7 @@ check table_ranks_first_fit_first grep -qE '^ *1 +first-fit +128\.0 +128\.0 +128
 check table_has_growth grep -qE '^ *[0-9]+ +growth +128\.0 +128\.0 +256\.0 +256\.0 +2\.000' "$out"
 check table_does_not_rank_null grep -qE '^ *- +null ' "$out"
 check table_is_narrow [ "$(awk 'length > 100' "$out" | wc -l)" = 0 ]
-run run -p growth -p first-fit -w "$tape"
+run run -d sim -p growth -p first-fit -w "$tape"
 check recorded_table_is_narrow [ "$(awk 'length > 100' "$out" | wc -l)" = 0 ]
 check one_policy_a_row [ "$(grep -cE '^[0-9] +(growth|first-fit) ' "$out")" = 2 ]
 
@@ -33,8 +33,8 @@ stopped=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "events") c = i
 check on_fail_stop_ends_there [ "$stopped" -lt 24 ]
 
 # -- files
-"$ALLOCRIG" run -p growth -p best-fit -w order_flip -w "$tape" --json "$tmp/1.json" --csv "$tmp/1.csv" --jobs 1 >"$tmp/1.txt"
-"$ALLOCRIG" run -p growth -p best-fit -w order_flip -w "$tape" --json "$tmp/2.json" --csv "$tmp/2.csv" --jobs 2 >"$tmp/2.txt"
+"$ALLOCRIG" run -d sim -p growth -p best-fit -w order_flip -w "$tape" --json "$tmp/1.json" --csv "$tmp/1.csv" --jobs 1 >"$tmp/1.txt"
+"$ALLOCRIG" run -d sim -p growth -p best-fit -w order_flip -w "$tape" --json "$tmp/2.json" --csv "$tmp/2.csv" --jobs 2 >"$tmp/2.txt"
 without_context "$tmp/1.json" >"$tmp/1.bare"
 without_context "$tmp/2.json" >"$tmp/2.bare"
 check json_is_the_same_with_any_jobs cmp "$tmp/1.bare" "$tmp/2.bare"
@@ -47,10 +47,10 @@ check csv_has_a_row_a_run [ "$(wc -l <"$tmp/1.csv")" = 5 ]
 check csv_rows_are_as_long_as_the_header [ "$(awk -F, '{ print NF }' "$tmp/1.csv" | sort -u | wc -l)" = 1 ]
 metrics=$("$ALLOCRIG" list metrics | grep -cE ' (exact|timed)  ')
 check csv_has_every_metric [ "$(head -n 1 "$tmp/1.csv" | tr , '\n' | wc -l)" = $((metrics + 16)) ]
-run run -p growth -w order_flip --json -
+run run -d sim -p growth -w order_flip --json -
 check json_on_standard_output_stands_alone [ "$(head -c 1 "$out")$(grep -c '^1 ' "$out")" = '{0' ]
 
-"$ALLOCRIG" run -p growth -w "$tape" --placements "$tmp/p.csv" --series "$tmp/s.csv" --csv "$tmp/r.csv" >/dev/null
+"$ALLOCRIG" run -d sim -p growth -w "$tape" --placements "$tmp/p.csv" --series "$tmp/s.csv" --csv "$tmp/r.csv" >/dev/null
 check placements_header [ "$(head -n 1 "$tmp/p.csv")" = event,op,id,requested,granted,segment,offset,granted_total,reserved ]
 column() { # FILE NAME: of the first row
     awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i } NR == 2 { print $c }' "$1"
@@ -64,16 +64,16 @@ peak() { # COLUMN: its maximum over the series
 for name in live granted reserved physical; do
     check "series_peaks_at_peak_$name" [ "$(peak ${name}_bytes)" = "$(column "$tmp/r.csv" peak_${name}_bytes)" ]
 done
-"$ALLOCRIG" run -p growth -w "$tape" --placements "$tmp/p2.csv" --series "$tmp/s2.csv" >/dev/null
+"$ALLOCRIG" run -d sim -p growth -w "$tape" --placements "$tmp/p2.csv" --series "$tmp/s2.csv" >/dev/null
 check placements_are_the_same cmp "$tmp/p.csv" "$tmp/p2.csv"
 check series_is_the_same cmp "$tmp/s.csv" "$tmp/s2.csv"
-refuses placements_of_two_policies 2 '--placements holds one run and this is 2' run -p growth -p bfc -w order_flip --placements "$tmp/x"
-refuses series_of_two_workloads 2 '--series holds one run and this is 2' run -p bfc -w order_flip -w random --series "$tmp/x"
-refuses series_of_repetitions 2 '--series holds one run and this is 3' run -p bfc -w order_flip --reps 3 --series "$tmp/x"
-refuses two_formats_on_one_stream 2 'only one file can be -' run -p bfc -w order_flip --json - --csv -
+refuses placements_of_two_policies 2 '--placements holds one run and this is 2' run -d sim -p growth -p bfc -w order_flip --placements "$tmp/x"
+refuses series_of_two_workloads 2 '--series holds one run and this is 2' run -d sim -p bfc -w order_flip -w random --series "$tmp/x"
+refuses series_of_repetitions 2 '--series holds one run and this is 3' run -d sim -p bfc -w order_flip --reps 3 --series "$tmp/x"
+refuses two_formats_on_one_stream 2 'only one file can be -' run -d sim -p bfc -w order_flip --json - --csv -
 
 # -- the allocator's own statistics: of a replay with recorded frees they are the recorded ones
-"$ALLOCRIG" run -p torch -w "$tape" --frees recorded --stats "$tmp/stats.json" >/dev/null
+"$ALLOCRIG" run -d sim -p torch -w "$tape" --frees recorded --stats "$tmp/stats.json" >/dev/null
 jq_like() { # FILE KEY: of a flat object on one or more lines
     tr -d ' \n' <"$1" | grep -oE "\"$2\":[0-9]+" | head -n 1 | cut -d: -f2
 }
@@ -84,49 +84,49 @@ for key in allocation.all.allocated requested_bytes.all.peak allocated_bytes.all
     check "stats_are_as_recorded_$key" [ "$(jq_like "$tmp/stats.json" "$key")" = "$wanted" ]
 done
 check stats_holds_torchs_keys [ "$(grep -c '": [0-9]' "$tmp/stats.json")" = 121 ]
-run run -p checked+growth -w order_flip --stats -
+run run -d sim -p checked+growth -w order_flip --stats -
 check stats_stand_alone [ "$(head -c 1 "$out")$(grep -c '^1 ' "$out")" = '{0' ]
 check stats_of_others_are_the_contracts grep -qE '"segments_made": [1-9]' "$out"
-refuses stats_of_two_policies 2 '--stats holds one run and this is 2' run -p growth -p bfc -w order_flip --stats "$tmp/x"
-run run -p growth -w order_flip --stats "$tmp/t.json" --time --output "$tmp/stats"
+refuses stats_of_two_policies 2 '--stats holds one run and this is 2' run -d sim -p growth -p bfc -w order_flip --stats "$tmp/x"
+run run -d sim -p growth -w order_flip --stats "$tmp/t.json" --time --output "$tmp/stats"
 check stats_beside_an_output_folder [ -s "$tmp/t.json" ]
 check stats_leave_the_figures [ -s "$tmp/stats/data/series-order_flip.csv" ]
 
 # -- frees, repetitions, draws
-run run -p growth -w "$streams"
+run run -d sim -p growth -w "$streams"
 check two_ways_to_free grep -qE 'frees at-once' "$out"
 check two_ways_to_free_both grep -qE 'frees recorded' "$out"
-run run -p growth -w "$streams" --frees recorded
+run run -d sim -p growth -w "$streams" --frees recorded
 check one_way_if_asked_for [ "$(grep -c 'side_streams: ' "$out")" = 1 ]
-refuses placements_of_two_ways 2 'replayed in two ways; add --frees' run -p growth -w "$streams" --placements "$tmp/x"
-run run -p growth -w order_flip --reps 3 --csv -
+refuses placements_of_two_ways 2 'replayed in two ways; add --frees' run -d sim -p growth -w "$streams" --placements "$tmp/x"
+run run -d sim -p growth -w order_flip --reps 3 --csv -
 check repetitions_are_rows [ "$(cut -d, -f13 "$out" | paste -sd ' ')" = 'repetition 0 1 2' ]
-run run -p growth -w order_flip --reps 3
+run run -d sim -p growth -w order_flip --reps 3
 check table_shows_one_repetition [ "$(grep -c growth "$out")" = 1 ]
 run run -p growth -p bfc -w random:events=2000 -d sim:addresses=random --draws 3
 check draws_have_a_spread grep -qE '^growth +3 of 3 ' "$out"
-refuses draws_need_drawn_addresses 2 'addresses=random' run -p growth -w order_flip --draws 3
-run run -p growth -w order_flip --time
+refuses draws_need_drawn_addresses 2 'addresses=random' run -d sim -p growth -w order_flip --draws 3
+run run -d sim -p growth -w order_flip --time
 check time_shows_latency grep -q 'alloc p50' "$out"
-run run -p growth -w order_flip --metrics none --csv -
+run run -d sim -p growth -w order_flip --metrics none --csv -
 check no_metrics_keeps_the_physical_peak [ "$(column "$out" peak_physical_bytes)" = 268435456 ]
 check no_metrics_has_no_mean [ -z "$(column "$out" external_fragmentation_mean)" ]
 
 # -- sizes
-run run -p growth:limit=64MiB -w order_flip
+run run -d sim -p growth:limit=64MiB -w order_flip
 check sizes_take_units grep -q 'DNF @' "$out"
-run run -p growth:limit=64M -w order_flip
+run run -d sim -p growth:limit=64M -w order_flip
 check short_units_mean_the_same grep -q 'DNF @' "$out"
-refuses bad_size 2 'limit.*"64Mx" is not a size' run -p growth:limit=64Mx -w order_flip
+refuses bad_size 2 'limit.*"64Mx" is not a size' run -d sim -p growth:limit=64Mx -w order_flip
 
 # -- blocks let go that are not complete, under the oracle; memory given back right after
 for policy in torch vmm gmlake; do
     for frees in ordered recorded; do
-        run run -p checked+$policy -w workloads/data/side_streams.default.csv.gz --frees $frees
+        run run -d sim -p checked+$policy -w workloads/data/side_streams.default.csv.gz --frees $frees
         check "checked_${policy}_$frees" [ "$status" = 0 ]
     done
 done
 printf '# allocrig-trace 1\na,0,5608466\nr,0,1\nc\n' >"$tmp/trim.txt"
-run run -p all -p torch:expandable_segments=true -w "$tmp/trim.txt"
+run run -d sim -p all -p torch:expandable_segments=true -w "$tmp/trim.txt"
 check trim_after_a_let_go_elsewhere [ "$status" = 0 ]
 finish

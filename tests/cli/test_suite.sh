@@ -27,7 +27,7 @@ $tape
 [slowdown]
 at = 1.00 2
 END
-run run "$tmp/good.ini"
+run run -d sim "$tmp/good.ini"
 check suite_ends_well [ "$status" = 0 ]
 check suite_runs_each_policy [ "$(grep -c 'growth:framework=jax' "$out")" = 3 ]
 for file in results.json results.csv summary.md data/slowdown.csv data/fragmentation.csv data/latency.csv \
@@ -44,27 +44,27 @@ check slowdown_is_known_at_2 grep -qE '^tape_small,best-fit,2,1\.[0-9]+,true,0,0
 check series_header [ "$(head -n 1 "$tmp/results/data/series-tape_small.csv")" = policy,event,time_s,live_bytes,reserved_bytes,physical_bytes ]
 check series_are_thin [ "$(grep -c '^best-fit,' "$tmp/results/data/series-tape_small.csv")" -le 2000 ]
 check series_have_many_points [ "$(grep -c '^best-fit,' "$tmp/results/data/series-tape_small.csv")" -gt 600 ]
-peak=$("$ALLOCRIG" run -p best-fit -w "$tape" --json - | sed -n 's/.*"peak_live_bytes": \([0-9]*\).*/\1/p')
+peak=$("$ALLOCRIG" run -d sim -p best-fit -w "$tape" --json - | sed -n 's/.*"peak_live_bytes": \([0-9]*\).*/\1/p')
 check series_keep_the_peak grep -qE "^best-fit,[0-9]+,[0-9.e+-]+,$peak," "$tmp/results/data/series-tape_small.csv"
 check series_keep_the_last_event grep -qE '^best-fit,30248,' "$tmp/results/data/series-tape_small.csv"
 check no_parts_are_left [ -z "$(find "$tmp" -name '*.part*')" ]
 
 touch "$tmp/results/data/series-old.csv"
 cp "$tmp/results/results.json" "$tmp/before.json"
-run run "$tmp/good.ini"
+run run -d sim "$tmp/good.ini"
 check old_series_go [ ! -e "$tmp/results/data/series-old.csv" ]
 check the_same_again cmp <(without_context "$tmp/before.json") <(without_context "$tmp/results/results.json")
 
-run run "$tmp/good.ini" -p bfc -w order_flip --output "$tmp/other" --seed 7
+run run -d sim "$tmp/good.ini" -p bfc -w order_flip --output "$tmp/other" --seed 7
 check options_win_over_the_file [ "$(grep -cE '^[0-9-] ' "$out")" = 1 ]
 check output_wins_over_the_file grep -q '"seed": 7' "$tmp/other/results.json"
 
 printf '[suite]\ncapacities = 1GiB, 200MiB\n[policies]\nfirst-fit\n[workloads]\norder_flip\n' >"$tmp/capacities.ini"
-run run "$tmp/capacities.ini" --csv -
+run run -d sim "$tmp/capacities.ini" --csv -
 check capacities_are_devices [ "$(cut -d, -f10 "$out" | paste -sd ' ')" = 'capacity_bytes 1073741824 209715200' ]
 
 for suite in workloads/suites/*.ini; do
-    check "shipped_$(basename "$suite")" quietly "$ALLOCRIG" run "$suite" -p null -w order_flip --output "$tmp/shipped"
+    check "shipped_$(basename "$suite")" quietly "$ALLOCRIG" run -d sim "$suite" -p null -w order_flip --output "$tmp/shipped"
 done
 
 # bad NAME REGEX LINES...
@@ -72,10 +72,10 @@ bad() {
     local name=$1 pattern=$2
     shift 2
     printf '%s\n' "$@" >"$tmp/$name.ini"
-    refuses "$name" 2 "$tmp/$name.ini$pattern" run "$tmp/$name.ini"
+    refuses "$name" 2 "$tmp/$name.ini$pattern" run -d sim "$tmp/$name.ini"
 }
-refuses missing_suite 2 "$tmp/no.ini: cannot be read: No such file" run "$tmp/no.ini"
-refuses suite_is_a_folder 2 "$tmp: cannot be read: Is a directory" run "$tmp"
+refuses missing_suite 2 "$tmp/no.ini: cannot be read: No such file" run -d sim "$tmp/no.ini"
+refuses suite_is_a_folder 2 "$tmp: cannot be read: Is a directory" run -d sim "$tmp"
 bad empty_suite ': names no policy' ''
 bad no_workload ': names no workload' '[policies]' growth
 bad before_any_section ':1: "growth" stands before the first section' growth
@@ -83,16 +83,16 @@ bad unknown_section ':2: there is no section \[polices\]; did you mean \[policie
 bad open_section ':1: .*\]' '[policies'
 bad unknown_key ':2: there is no key "metric" here; did you mean "metrics"' '[suite]' 'metric = exact'
 bad not_a_key ':3: "growth" is not of the form key = value' '[suite]' '# x' growth
-bad bad_value ':2: host "fast" is not known; it is none or recorded' '[suite]' 'host = fast'
+bad bad_value ':2: host "fast" is not known; it is none, recorded or open' '[suite]' 'host = fast'
 bad bad_ratio ':2: "0.5" is not a capacity' '[slowdown]' 'at = 1 0.5'
 bad bad_capacity ':2: .*"huge" is not a size' '[suite]' 'capacities = huge'
 printf '[suite]\nname = a\0b\n' >"$tmp/zero.ini"
-refuses zero_byte 2 "$tmp/zero.ini:2: holds a zero byte" run "$tmp/zero.ini"
-refuses two_suites 2 'one suite file too many' run "$tmp/good.ini" "$tmp/good.ini"
+refuses zero_byte 2 "$tmp/zero.ini:2: holds a zero byte" run -d sim "$tmp/zero.ini"
+refuses two_suites 2 'one suite file too many' run -d sim "$tmp/good.ini" "$tmp/good.ini"
 {
     printf '[policies]\nnull\n[workloads]\norder_flip\n# '
     head -c 100000 /dev/zero | tr '\0' x
     printf '\n'
 } >"$tmp/long.ini"
-check lines_have_no_limit quietly "$ALLOCRIG" run "$tmp/long.ini"
+check lines_have_no_limit quietly "$ALLOCRIG" run -d sim "$tmp/long.ini"
 finish

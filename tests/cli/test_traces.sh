@@ -14,7 +14,7 @@ check gen_compressed quietly "$ALLOCRIG" gen random:events=2000,seed=3 -o "$tmp/
 check gen_any_ending quietly "$ALLOCRIG" gen random:events=2000,seed=3 -o "$tmp/r.dat" --format binary
 check gen_format_is_what_was_asked cmp "$tmp/r.bin" "$tmp/r.dat"
 sha() { # FILE OR WORKLOAD
-    "$ALLOCRIG" run -p null -w "$1" --json - | sed -n 's/.*"sha256": "\(.*\)".*/\1/p'
+    "$ALLOCRIG" run -d sim -p null -w "$1" --json - | sed -n 's/.*"sha256": "\(.*\)".*/\1/p'
 }
 check gen_text_is_the_workload [ "$(sha "$tmp/r.txt")" = "$(sha random:events=2000,seed=3)" ]
 check gen_binary_is_the_workload [ "$(sha "$tmp/r.bin.zst")" = "$(sha "$tmp/r.txt")" ]
@@ -43,7 +43,7 @@ check to_compressed quietly "$ALLOCRIG" convert "$tmp/t.txt" "$tmp/t2.bin.zst"
 check to_binary_again quietly "$ALLOCRIG" convert "$tmp/t2.bin.zst" "$tmp/t3.bin"
 check nothing_is_lost cmp "$tmp/t.bin" "$tmp/t3.bin"
 table() { # WORKLOAD: rows of its table
-    "$ALLOCRIG" run -p growth -p best-fit -w "$1" | grep -E '^ *[0-9-]+ +[gb]'
+    "$ALLOCRIG" run -d sim -p growth -p best-fit -w "$1" | grep -E '^ *[0-9-]+ +[gb]'
 }
 check the_same_results [ "$(table "$tape")" = "$(table "$tmp/t2.bin.zst")" ]
 count() { # FILE LABEL: events of a kind
