@@ -82,7 +82,7 @@ ifneq ($(HAVE_CUDA),1)
 LIB_SRC   := $(filter-out $(filter-out bench/cuda/kind.c,$(wildcard bench/cuda/*.c)),$(LIB_SRC))
 endif
 CLI_SRC   := $(wildcard bench/cli/*.c)
-MICRO_SRC := $(filter-out bench/micro/instructions.c,$(wildcard bench/micro/*.c)) $(wildcard bench/micro/*.cc)
+MICRO_SRC := $(filter-out bench/micro/instructions.c bench/micro/harness.c,$(wildcard bench/micro/*.c)) $(wildcard bench/micro/*.cc)
 SUP_SRC   := $(wildcard tests/support/*.c)
 TEST_SRC  := $(wildcard tests/unit/test_*.c tests/property/test_*.c tests/golden/test_*.c)
 GPU_SRC   := $(wildcard tests/gpu/test_*.c)
@@ -278,8 +278,17 @@ instructions:
 	@+$(SUB) all $(B)/bench/micro/instructions
 	@bench/micro/run.sh $(B) instructions
 
+## harness: what the rig adds to a step on a card, beside a hand-written loop of the same launches
+##     (HARNESS_FLAGS="-p torch -d sim"; exit status 1 where it is not surely under 3 %)
+harness:
+	@+$(SUB) $(B)/bench/micro/harness
+	@$(B)/bench/micro/harness $(HARNESS_FLAGS)
+
 $(B)/bench/micro/micro: $(call obj,$(MICRO_SRC)) $(LIB)
 	$(Q)$(CXX) $(CXX_FLAGS) -o $@ $^ -lbenchmark $(LIBS)
+
+$(B)/bench/micro/harness: $(call obj,bench/micro/harness.c) $(LIB)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 
 $(B)/bench/micro/instructions: $(call obj,bench/micro/instructions.c bench/micro/rig.c) $(LIB)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
@@ -308,7 +317,7 @@ help:
 	@sed -n 's/^## \(    .*\)/\t\1/p; s/^## \([a-z]*\): /\1\t/p' Makefile | awk -F '\t' '{sub(/^ */, "", $$2); printf "  %-13s %s\n", $$1, $$2}'
 
 FORCE:
-.PHONY: all program tests fuzzers gpu-tests test check lint san tsan fuzz format bench figures micro instructions deps install clean help FORCE
+.PHONY: all program tests fuzzers gpu-tests test check lint san tsan fuzz format bench figures micro instructions harness deps install clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

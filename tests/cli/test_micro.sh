@@ -41,6 +41,20 @@ else
     echo "skip micro: Google Benchmark is not installed"
 fi
 
+# What the harness adds, on a simulated card: nothing under growth; direct's driver calls are seen.
+tape=gradient_tape:layers=2,width=256,batches=8,lengths=1,steps=4
+check harness_builds make -s $build/bench/micro/harness
+$build/bench/micro/harness -d sim:profile=h100 -w $tape -p growth --csv "$TEST_TMP/harness.csv" >"$TEST_TMP/harness.txt"
+check harness_adds_nothing_where_no_call_is_made [ $? = 0 ]
+check harness_says_met grep -qE '^growth .*\+0\.00 %.*: met$' "$TEST_TMP/harness.txt"
+check harness_writes_each_block [ "$(wc -l <"$TEST_TMP/harness.csv")" = 11 ]
+$build/bench/micro/harness -d sim:profile=h100 -w $tape -p direct >"$TEST_TMP/direct.txt"
+check harness_can_be_missed [ $? = 1 ]
+$build/bench/micro/harness -d sim -w $tape -p growth:limit=1MiB >/dev/null 2>"$TEST_TMP/unserved.txt"
+check harness_names_what_was_not_served grep -q '^harness: growth:limit=1MiB: event [0-9]* of gradient_tape' "$TEST_TMP/unserved.txt"
+$build/bench/micro/harness --blocks 0 2>/dev/null
+check harness_refuses_no_blocks [ $? = 2 ]
+
 if command -v valgrind >/dev/null; then
     check instructions_build make -s $build/bench/micro/instructions
     RESULTS=$TEST_TMP QUICK=1 bench/micro/run.sh $build instructions >"$TEST_TMP/instructions.out" 2>&1

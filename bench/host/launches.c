@@ -1,0 +1,260 @@
+#include "bench/host/launches.h"
+
+#include <stdlib.h>
+
+#include "allocators/base/size.h"
+#include "workloads/trace/event.h"
+
+#define PLACE_BYTES (2 * MIB) /* operands keep their place within it */
+
+/* ---- recording ------------------------------------------------------------------------------- */
+
+static bool grow(void **array, size_t count, size_t *room, size_t element_bytes)
+{
+    if (count < *room)
+        return true;
+    size_t larger = *room ? *room * 2 : 1024;
+    void *grown = realloc(*array, larger * element_bytes);
+    if (!grown)
+        return false;
+    *array = grown;
+    *room = larger;
+    return true;
+}
+
+static void add(struct launches *self, enum launch_kind kind, uint32_t stream, uint64_t value)
+{
+    void *items = self->items;
+    self->lost |= !grow(&items, self->count, &self->room, sizeof *self->items);
+    self->items = items;
+    if (self->lost)
+        return;
+    self->items[self->count++] = (struct launch){kind, stream, value};
+    self->marks += kind == LAUNCH_MARK;
+    self->kernels += kind == LAUNCH_KERNEL;
+}
+
+/* The table that the device has now is the first member of the recorder. */
+static struct launch_recorder *recorder_of(const struct device *device)
+{
+    return (struct launch_recorder *)device->ops;
+}
+
+static void record_kernel(struct device *device, uint32_t stream, uint64_t nanoseconds)
+{
+    struct launch_recorder *recorder = recorder_of(device);
+    add(recorder->launches, LAUNCH_KERNEL, stream, nanoseconds);
+    recorder->device_ops->kernel(device, stream, nanoseconds);
+}
+
+static void record_event(struct device *device, uint64_t event, uint32_t stream)
+{
+    struct launch_recorder *recorder = recorder_of(device);
+    add(recorder->launches, LAUNCH_RECORD, stream, event);
+    recorder->device_ops->event_record(device, event, stream);
+}
+
+static void record_wait(struct device *device, uint32_t stream, uint64_t event)
+{
+    struct launch_recorder *recorder = recorder_of(device);
+    add(recorder->launches, LAUNCH_WAIT, stream, event);
+    recorder->device_ops->stream_wait(device, stream, event);
+}
+
+static void record_sync(struct device *device, uint32_t stream)
+{
+    struct launch_recorder *recorder = recorder_of(device);
+    add(recorder->launches, LAUNCH_SYNC, stream, 0);
+    recorder->device_ops->sync(device, stream);
+}
+
+static uint64_t record_mark(struct device *device)
+{
+    struct launch_recorder *recorder = recorder_of(device);
+    add(recorder->launches, LAUNCH_MARK, 0, 0);
+    return recorder->device_ops->mark(device);
+}
+
+/* Work that the device refused is no part of the program. */
+static enum status record_work(struct device *device, const struct device_work *work)
+{
+    struct launch_recorder *recorder = recorder_of(device);
+    struct launches *self = recorder->launches;
+    enum status status = recorder->device_ops->work(device, work);
+    if (status != STATUS_OK)
+        return status;
+    void *works = self->works;
+    self->lost |= !grow(&works, self->work_count, &self->work_room, sizeof *self->works);
+    self->works = works;
+    if (self->lost)
+        return status;
+    self->works[self->work_count] = *work;
+    add(self, LAUNCH_WORK, work->stream, self->work_count++);
+    return status;
+}
+
+void launches_record(struct launch_recorder *recorder, struct launches *launches,
+                     struct device *device)
+{
+    *recorder = (struct launch_recorder){
+        .ops = *device->ops, .device_ops = device->ops, .launches = launches};
+    recorder->ops.kernel = record_kernel;
+    recorder->ops.event_record = record_event;
+    recorder->ops.stream_wait = record_wait;
+    recorder->ops.sync = record_sync;
+    recorder->ops.mark = record_mark;
+    if (device->ops->work)
+        recorder->ops.work = record_work;
+    device->ops = &recorder->ops;
+}
+
+enum status launches_end(struct launch_recorder *recorder, struct device *device,
+                         struct error *error)
+{
+    device->ops = recorder->device_ops;
+    if (recorder->launches->lost)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the launches of a run");
+    return STATUS_OK;
+}
+
+/* ---- fixing ---------------------------------------------------------------------------------- */
+
+static void visit_operands(struct launches *self,
+                           void (*visit)(struct launches *, struct device_operand *))
+{
+    for (size_t i = 0; i < self->work_count; i++) {
+        struct device_work *work = &self->works[i];
+        if (work->out.bytes)
+            visit(self, &work->out);
+        for (uint32_t k = 0; k < work->input_count; k++)
+            if (work->in[k].bytes)
+                visit(self, &work->in[k]);
+    }
+}
+
+static void add_extent(struct launches *self, struct device_operand *operand)
+{
+    self->extents[self->extent_count++] =
+        (struct launch_extent){.begin = operand->address, .end = operand->address + operand->bytes};
+}
+
+static int by_begin(const void *left, const void *right)
+{
+    const struct launch_extent *a = left, *b = right;
+    return (a->begin > b->begin) - (a->begin < b->begin);
+}
+
+/* Neighbours closer than a place are one, so that there are few segments. */
+static void join(struct launches *self)
+{
+    size_t kept = 0;
+    qsort(self->extents, self->extent_count, sizeof *self->extents, by_begin);
+    for (size_t i = 0; i < self->extent_count; i++) {
+        struct launch_extent *last = kept ? &self->extents[kept - 1] : NULL;
+        if (last && self->extents[i].begin <= last->end + PLACE_BYTES) {
+            if (self->extents[i].end > last->end)
+                last->end = self->extents[i].end;
+        } else {
+            self->extents[kept++] = self->extents[i];
+        }
+    }
+    self->extent_count = kept;
+}
+
+static void move_operand(struct launches *self, struct device_operand *operand)
+{
+    size_t low = 0, high = self->extent_count;
+    while (high - low > 1) { /* the last that begins no later */
+        size_t middle = low + (high - low) / 2;
+        if (self->extents[middle].begin <= operand->address)
+            low = middle;
+        else
+            high = middle;
+    }
+    operand->address += self->extents[low].moved;
+}
+
+enum status launches_fix(struct launches *launches, struct device *device, struct error *error)
+{
+    size_t most = launches->work_count * (1 + DEVICE_WORK_INPUTS);
+    launches->extents = calloc(most ? most : 1, sizeof *launches->extents);
+    if (!launches->extents)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu operands", most);
+    visit_operands(launches, add_extent);
+    join(launches);
+    for (size_t i = 0; i < launches->extent_count; i++) {
+        struct launch_extent *extent = &launches->extents[i];
+        uint64_t place = extent->begin % PLACE_BYTES;
+        uint64_t bytes = extent->end - extent->begin + 2 * PLACE_BYTES;
+        if (backing_segment_alloc(device->backing, bytes, &extent->segment) != STATUS_OK)
+            return error_set(error, STATUS_NO_MEMORY,
+                             "the device has no %llu bytes more for the hand-written loop; %llu "
+                             "are its already",
+                             (unsigned long long)bytes, (unsigned long long)launches->fixed_bytes);
+        extent->held = true;
+        extent->moved = size_round_up(extent->segment, PLACE_BYTES) + place - extent->begin;
+        launches->fixed_bytes += bytes;
+    }
+    visit_operands(launches, move_operand);
+    return STATUS_OK;
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+static enum status launch_all(const struct launches *launches, struct device *device,
+                              uint64_t *marks)
+{
+    const struct device_ops *ops = device->ops;
+    size_t marked = 0;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < launches->count && status == STATUS_OK; i++) {
+        const struct launch *launch = &launches->items[i];
+        switch (launch->kind) {
+        case LAUNCH_WORK:
+            status = ops->work(device, &launches->works[launch->value]);
+            break;
+        case LAUNCH_KERNEL:
+            ops->kernel(device, launch->stream, launch->value);
+            break;
+        case LAUNCH_RECORD:
+            ops->event_record(device, launch->value, launch->stream);
+            break;
+        case LAUNCH_WAIT:
+            ops->stream_wait(device, launch->stream, launch->value);
+            break;
+        case LAUNCH_SYNC:
+            ops->sync(device, launch->stream);
+            break;
+        case LAUNCH_MARK:
+            marks[marked++] = ops->mark(device);
+            break;
+        }
+    }
+    return status;
+}
+
+enum status launches_run(const struct launches *launches, struct device *device, uint64_t *mark_ns,
+                         struct error *error)
+{
+    enum status status = launch_all(launches, device, mark_ns);
+    if (status != STATUS_OK) {
+        device->ops->sync(device, TRACE_NO_STREAM);
+        return error_set(error, status, "the hand-written loop could not launch its work: %s",
+                         device->ops->problem(device));
+    }
+    for (size_t i = 0; i < launches->marks; i++)
+        mark_ns[i] = device->ops->mark_ns(device, mark_ns[i]);
+    device->ops->sync(device, TRACE_NO_STREAM);
+    return STATUS_OK;
+}
+
+void launches_close(struct launches *launches, struct device *device)
+{
+    for (size_t i = 0; i < launches->extent_count; i++)
+        if (launches->extents[i].held)
+            (void)backing_segment_free(device->backing, launches->extents[i].segment);
+    free(launches->items);
+    free(launches->works);
+    free(launches->extents);
+    *launches = (struct launches){0};
+}

@@ -1,0 +1,202 @@
+/* What the rig adds to the time of a step on a card, under each of some policies: bench/host/harness.h
+ * measures, this prints. Exit status 1 where a policy's interval reaches the limit.
+ *
+ * Usage: harness [-p POLICY]... [-w WORKLOAD] [-d DEVICE] [--blocks N] [--limit PERCENT] [--csv FILE] */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "bench/host/harness.h"
+#include "bench/report/output_file.h"
+#include "bench/suite/build_info.h"
+
+enum { MOST_POLICIES = 16 };
+
+static const char *const default_policies[] = {"growth", "torch", "vmm"};
+static const char default_workload[] =
+    "gradient_tape:layers=12,width=4096,batches=64,lengths=1,dtype=bfloat16,steps=40";
+
+struct arguments {
+    const char *policies[MOST_POLICIES];
+    size_t policy_count;
+    const char *workload, *device, *csv;
+    uint64_t blocks;
+    double limit; /* a fraction */
+};
+
+/* ---- arguments ------------------------------------------------------------------------------- */
+
+static bool read_percent(const char *text, double *fraction)
+{
+    char *end;
+    errno = 0;
+    double percent = strtod(text, &end);
+    *fraction = percent / 100;
+    return end != text && !*end && !errno && percent > 0 && percent < 1000;
+}
+
+/* One option with its value. False after a message. */
+static bool read_option(struct arguments *arguments, const char *name, const char *value)
+{
+    struct error error;
+    if (strcmp(name, "-p") == 0 && arguments->policy_count < MOST_POLICIES) {
+        arguments->policies[arguments->policy_count++] = value;
+    } else if (strcmp(name, "-w") == 0) {
+        arguments->workload = value;
+    } else if (strcmp(name, "-d") == 0) {
+        arguments->device = value;
+    } else if (strcmp(name, "--csv") == 0) {
+        arguments->csv = value;
+    } else if (strcmp(name, "--blocks") == 0) {
+        if (count_parse(value, &arguments->blocks, &error) != STATUS_OK || !arguments->blocks ||
+            arguments->blocks > 1000) {
+            fprintf(stderr, "harness: --blocks takes a number from 1 to 1000\n");
+            return false;
+        }
+    } else if (strcmp(name, "--limit") == 0) {
+        if (!read_percent(value, &arguments->limit)) {
+            fprintf(stderr, "harness: --limit takes a percentage, as in 3\n");
+            return false;
+        }
+    } else {
+        fprintf(stderr, "harness: \"%s\" is not known, or given too often\n", name);
+        return false;
+    }
+    return true;
+}
+
+static bool read_arguments(struct arguments *arguments, int argc, char **argv)
+{
+    *arguments = (struct arguments){
+        .workload = default_workload, .device = "cuda", .blocks = 10, .limit = 0.03};
+    for (int i = 1; i < argc; i += 2) {
+        if (i + 1 == argc) {
+            fprintf(stderr, "usage: harness [-p POLICY]... [-w WORKLOAD] [-d DEVICE] [--blocks N] "
+                            "[--limit PERCENT] [--csv FILE]\n");
+            return false;
+        }
+        if (!read_option(arguments, argv[i], argv[i + 1]))
+            return false;
+    }
+    if (arguments->policy_count)
+        return true;
+    arguments->policy_count = sizeof default_policies / sizeof *default_policies;
+    memcpy(arguments->policies, default_policies, sizeof default_policies);
+    return true;
+}
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+static void print_head(const struct arguments *arguments, const struct device *device)
+{
+    const struct build_info *build = build_info();
+    printf("allocrig %s, commit %.12s%s, %s\n", build->version, build->commit,
+           build->dirty ? " with changes" : "", build->flags);
+    printf("device    %s %s\nworkload  %s\n", device->props.kind, device->props.profile,
+           arguments->workload);
+    printf("%" PRIu64
+           " blocks of engine, loop, loop, engine; a run is the median of its steps from "
+           "the middle on\n\n",
+           arguments->blocks);
+    printf("%-14s %14s %14s %10s %22s  %s\n", "policy", "engine us/step", "loop us/step", "added",
+           "interval", "launches");
+    fflush(stdout);
+}
+
+static const char *verdict(const struct harness_result *result, double limit)
+{
+    if (result->most < limit)
+        return "met";
+    return result->least < limit ? "not clear" : "MISSED";
+}
+
+static void print_result(const char *policy, const struct harness_result *result, double limit)
+{
+    char interval[48], held[24];
+    snprintf(interval, sizeof interval, "%+.2f to %+.2f %%", 100 * result->least,
+             100 * result->most);
+    printf("%-14s %14.1f %14.1f %+8.2f %% %22s  %" PRIu64 " works and %" PRIu64
+           " timed kernels in %" PRIu64 " steps, %s fixed; under %.1f %% at %.1f %%: %s\n",
+           policy, result->engine_ns / 1e3, result->loop_ns / 1e3, 100 * result->added, interval,
+           result->works, result->kernels, result->steps,
+           size_print(result->fixed_bytes, held, sizeof held), 100 * limit,
+           100 * result->confidence, verdict(result, limit));
+    fflush(stdout);
+}
+
+static void write_rows(FILE *stream, const char *policy, const struct harness_result *result)
+{
+    for (unsigned i = 0; i < result->block_count; i++) {
+        const struct harness_block *block = &result->blocks[i];
+        fprintf(stream, "\"%s\",%u,%.0f,%.0f,%.0f,%.0f,%.6f\n", policy, i + 1, block->engine_ns[0],
+                block->loop_ns[0], block->loop_ns[1], block->engine_ns[1], block->added);
+    }
+}
+
+/* ---- main ------------------------------------------------------------------------------------ */
+
+static enum status run_policy(const struct arguments *arguments, const char *policy,
+                              struct device *device, FILE *csv, bool *met, struct error *error)
+{
+    struct spec spec;
+    struct harness_result result;
+    enum status status = spec_parse(policy, &spec, error);
+    if (status != STATUS_OK)
+        return status;
+    struct harness_config config = {.policy = &spec,
+                                    .workload = arguments->workload,
+                                    .device = device,
+                                    .blocks = (unsigned)arguments->blocks};
+    status = harness_measure(&config, &result, error);
+    spec_close(&spec);
+    if (status != STATUS_OK)
+        return error_prefix(error, status, "%s", policy);
+    print_result(policy, &result, arguments->limit);
+    if (csv)
+        write_rows(csv, policy, &result);
+    *met &= result.most < arguments->limit;
+    harness_close(&result);
+    return STATUS_OK;
+}
+
+static enum status run_all(const struct arguments *arguments, struct output_file *csv, bool *met,
+                           struct error *error)
+{
+    struct device *device = NULL;
+    enum status status = device_open_text(arguments->device, &device, error);
+    if (status != STATUS_OK)
+        return status;
+    if (arguments->csv)
+        status = output_open(csv, arguments->csv, error);
+    if (status == STATUS_OK && csv->stream)
+        fprintf(csv->stream,
+                "policy,block,engine_ns,loop_ns,loop_again_ns,engine_again_ns,added\n");
+    if (status == STATUS_OK)
+        print_head(arguments, device);
+    for (size_t i = 0; status == STATUS_OK && i < arguments->policy_count; i++)
+        status = run_policy(arguments, arguments->policies[i], device, csv->stream, met, error);
+    device_close(device);
+    if (status == STATUS_OK && arguments->csv)
+        return output_commit(csv, error);
+    output_abandon(csv);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct arguments arguments;
+    struct output_file csv = {0};
+    struct error error = {{0}};
+    bool met = true;
+    if (!read_arguments(&arguments, argc, argv))
+        return 2;
+    enum status status = run_all(&arguments, &csv, &met, &error);
+    if (status != STATUS_OK) {
+        fprintf(stderr, "harness: %s\n", error.text);
+        return status_exit(status);
+    }
+    return met ? 0 : 1;
+}

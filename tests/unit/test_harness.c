@@ -1,0 +1,251 @@
+/* Launches written down and launched again, against a device that logs them; and what the engine
+ * adds, on a simulated device where the answer is known. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "bench/host/harness.h"
+#include "bench/host/launches.h"
+#include "tests/support/fake_device.h"
+#include "tests/support/sim.h"
+
+#define LOG_MOST 64
+
+/* A fake device with work. Listeners are not called by it, so the argument leads to the log. */
+struct logging {
+    struct fake_device *device;
+    struct device_ops ops;
+    struct device_work log[LOG_MOST];
+    size_t count, refused_from; /* works from this number (from 1) on are refused; 0: none */
+};
+
+static enum status log_work(struct device *base, const struct device_work *work)
+{
+    struct logging *self = base->listener.argument;
+    if (self->refused_from && self->count + 1 >= self->refused_from)
+        return STATUS_REFUSED;
+    assert_true(self->count < LOG_MOST);
+    self->log[self->count++] = *work;
+    self->ops.kernel(base, work->stream, 1000);
+    return STATUS_OK;
+}
+
+static struct device *logging_open(struct logging *self, uint64_t cap_bytes)
+{
+    memset(self, 0, sizeof *self);
+    self->device = fake_device_open(cap_bytes);
+    assert_non_null(self->device);
+    self->ops = *self->device->base.ops;
+    self->ops.work = log_work;
+    self->device->base.ops = &self->ops;
+    self->device->base.listener.argument = self;
+    return &self->device->base;
+}
+
+static struct device_work work_on(uint64_t out, uint64_t in)
+{
+    return (struct device_work){
+        .kind = DEVICE_WORK_copy, .input_count = 2, .out = {out, 4096}, .in = {{in, 4096}, {0, 0}}};
+}
+
+/* Two works that share a block, one far away; events, a wait and marks between. */
+static void launch_some(struct device *device)
+{
+    struct device_work works[] = {work_on(100 * MIB + 512, 100 * MIB + 512 + 4096),
+                                  work_on(100 * MIB + 512 + 4096, 900 * MIB + 1024),
+                                  work_on(900 * MIB + 1024, 100 * MIB + 512)};
+    device->ops->mark(device);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(device->ops->work(device, &works[i]), STATUS_OK);
+        device->ops->event_record(device, i, 0);
+        device->ops->stream_wait(device, 1, i);
+    }
+    device->ops->kernel(device, 1, 500);
+    device->ops->sync(device, 1);
+    device->ops->mark(device);
+}
+
+static void works_are_launched_again_on_memory_of_their_own(void **state)
+{
+    (void)state;
+    struct logging *logging = malloc(sizeof *logging);
+    struct launch_recorder recorder;
+    struct launches launches = {0};
+    struct error error;
+    uint64_t mark_ns[2];
+    struct device *device = logging_open(logging, UINT64_MAX);
+    launches_record(&recorder, &launches, device);
+    launch_some(device);
+    assert_int_equal(launches_end(&recorder, device, &error), STATUS_OK);
+    assert_ptr_equal(device->ops, &logging->ops);
+    assert_int_equal(launches.work_count, 3);
+    assert_int_equal(launches.marks, 2);
+    assert_int_equal(launches.kernels, 1);
+
+    assert_int_equal(launches_fix(&launches, device, &error), STATUS_OK);
+    assert_int_equal(launches.extent_count, 2);
+    assert_int_equal(logging->count, 3);
+    uint64_t records = logging->device->records, waits = logging->device->waits;
+    assert_int_equal(launches_run(&launches, device, mark_ns, &error), STATUS_OK);
+    assert_int_equal(logging->count, 6);
+    assert_int_equal(logging->device->records - records, 3);
+    assert_int_equal(logging->device->waits - waits, 3);
+    assert_true(mark_ns[1] - mark_ns[0] >= 3 * 1000 + 500);
+
+    const struct device_work *again = &logging->log[3];
+    for (size_t i = 0; i < 3; i++) {
+        const struct device_work *first = &logging->log[i];
+        assert_int_equal(again[i].kind, first->kind);
+        assert_int_equal(again[i].out.bytes, 4096);
+        assert_int_equal(again[i].out.address % (2 * MIB), first->out.address % (2 * MIB));
+        assert_int_equal(again[i].in[0].address % (2 * MIB), first->in[0].address % (2 * MIB));
+        assert_int_equal(again[i].in[1].bytes, 0);
+        /* In memory that the loop owns. */
+        struct device_segment segment;
+        assert_true(device->ops->segment_of(device, again[i].out.address, &segment));
+        assert_true(again[i].out.address + 4096 <= segment.address + segment.bytes);
+    }
+    /* What was shared is shared, what was apart is apart. */
+    assert_int_equal(again[1].out.address, again[0].in[0].address);
+    assert_int_equal(again[2].in[0].address, again[0].out.address);
+    assert_int_equal(again[2].out.address, again[1].in[0].address);
+    assert_int_equal(again[0].in[0].address - again[0].out.address, 4096);
+    assert_true(logging->device->memory.held_bytes > 0);
+    launches_close(&launches, device);
+    assert_int_equal(logging->device->memory.held_bytes, 0);
+    fake_device_close(logging->device);
+    free(logging);
+}
+
+static void what_is_refused_ends_with_a_sentence(void **state)
+{
+    (void)state;
+    struct logging *logging = malloc(sizeof *logging);
+    struct launch_recorder recorder;
+    struct launches launches = {0};
+    struct error error;
+    uint64_t mark_ns[2];
+    struct device *device = logging_open(logging, 5 * MIB);
+    launches_record(&recorder, &launches, device);
+    launch_some(device);
+    logging->refused_from = 1;
+    struct device_work refused = work_on(0, 4096);
+    assert_int_equal(device->ops->work(device, &refused), STATUS_REFUSED);
+    logging->refused_from = 0;
+    assert_int_equal(launches_end(&recorder, device, &error), STATUS_OK);
+    assert_int_equal(launches.work_count, 3);
+    /* Room for one of two extents: what was got is given back. */
+    assert_int_equal(launches_fix(&launches, device, &error), STATUS_NO_MEMORY);
+    assert_non_null(strstr(error.text, "hand-written loop"));
+    logging->refused_from = logging->count + 2;
+    assert_int_equal(launches_run(&launches, device, mark_ns, &error), STATUS_REFUSED);
+    launches_close(&launches, device);
+    assert_int_equal(logging->device->memory.held_bytes, 0);
+    fake_device_close(logging->device);
+    free(logging);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static const char tape[] = "gradient_tape:layers=3,width=512,batches=64,lengths=1,steps=6";
+
+static enum status measure(const char *policy, const char *workload, struct harness_result *result,
+                           struct error *error)
+{
+    struct device *device = sim_test_open("sim:profile=h100");
+    struct spec spec;
+    uint64_t free_before, free_after, total_bytes;
+    backing_memory(device->backing, &free_before, &total_bytes);
+    assert_int_equal(spec_parse(policy, &spec, error), STATUS_OK);
+    struct harness_config config = {
+        .policy = &spec, .workload = workload, .device = device, .blocks = 6};
+    enum status status = harness_measure(&config, result, error);
+    spec_close(&spec);
+    backing_memory(device->backing, &free_after, &total_bytes);
+    assert_int_equal(device->counters.physical_bytes, 0);
+    assert_int_equal(free_after, free_before);
+    device_close(device);
+    return status;
+}
+
+/* A simulated policy takes no host time; one that makes no driver calls in its steps adds nothing. */
+static void a_policy_that_makes_no_calls_adds_nothing(void **state)
+{
+    (void)state;
+    static const char *const policies[] = {"growth", "torch", "vmm"};
+    struct harness_result result;
+    struct error error;
+    for (size_t i = 0; i < 3; i++) {
+        if (measure(policies[i], tape, &result, &error) != STATUS_OK)
+            fail_msg("%s", error.text);
+        assert_int_equal(result.steps, 6);
+        assert_int_equal(result.block_count, 6);
+        assert_true(result.works + result.kernels > 6 * 20);
+        assert_true(result.loop_ns > 0);
+        assert_true(fabs(result.added) < 1e-9);
+        assert_true(result.most < 0.03);
+        assert_true(result.confidence >= 0.95);
+        harness_close(&result);
+    }
+}
+
+/* And one that asks the driver each time adds a great deal: the bar can be missed. */
+static void a_policy_that_asks_the_driver_adds_its_calls(void **state)
+{
+    (void)state;
+    struct harness_result result;
+    struct error error;
+    if (measure("direct", tape, &result, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    assert_true(result.least > 0.03);
+    assert_true(result.engine_ns > 1.03 * result.loop_ns);
+    harness_close(&result);
+}
+
+static void what_cannot_be_measured_is_said(void **state)
+{
+    (void)state;
+    struct harness_result result;
+    struct error error;
+    assert_int_equal(measure("growth:limit=1MiB", tape, &result, &error), STATUS_NEGATIVE);
+    assert_int_equal(measure("growth", "gradient_tape:steps=1,layers=1,width=64", &result, &error),
+                     STATUS_INVALID);
+    assert_non_null(strstr(error.text, "two steps"));
+    assert_int_equal(measure("growth", "no_such_thing", &result, &error), STATUS_INVALID);
+}
+
+/* Known: the sign interval of 10 values is the 2nd and the 9th, at 1 - 2 * 11 / 1024; of 5 all. */
+static void the_interval_is_that_of_the_sign_test(void **state)
+{
+    (void)state;
+    double values[] = {7, 3, 9, 1, 5, 2, 8, 10, 4, 6}, five[] = {5, 4, 3, 2, 1};
+    double least, most, confidence;
+    assert_true(harness_median(values, 10) == 5.5);
+    harness_interval(values, 10, &least, &most, &confidence);
+    assert_true(least == 2 && most == 9);
+    assert_true(fabs(confidence - (1 - 22.0 / 1024)) < 1e-12);
+    assert_true(harness_median(five, 5) == 3);
+    harness_interval(five, 5, &least, &most, &confidence);
+    assert_true(least == 1 && most == 5);
+    assert_true(fabs(confidence - (1 - 2.0 / 32)) < 1e-12);
+    harness_interval(five, 1, &least, &most, &confidence);
+    assert_true(least == five[0] && most == five[0]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(works_are_launched_again_on_memory_of_their_own),
+        cmocka_unit_test(what_is_refused_ends_with_a_sentence),
+        cmocka_unit_test(a_policy_that_makes_no_calls_adds_nothing),
+        cmocka_unit_test(a_policy_that_asks_the_driver_adds_its_calls),
+        cmocka_unit_test(what_cannot_be_measured_is_said),
+        cmocka_unit_test(the_interval_is_that_of_the_sign_test),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
