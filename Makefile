@@ -95,6 +95,7 @@ GPU_TESTS := $(if $(filter 1,$(HAVE_CUDA)),$(patsubst tests/%.c,$(B)/tests/%,$(G
 FUZZERS   := $(patsubst tests/%.c,$(B)/tests/%,$(FUZZ_SRC))
 STAND_IN_SRC := $(wildcard tests/support/cuda_stand_in/*.c)
 STAND_IN  := $(if $(filter 1,$(HAVE_CUDA)),$(B)/tests/cuda_stand_in/libcuda.so.1)
+ON_HOST   := $(if $(filter 1,$(HAVE_NVCC)),$(GPU_TESTS) $(B)/tests/kernels_on_host/libcuda.so.1)
 
 # Recursive calls come after `deps`, so that what it installed is seen. -j unless the user gave one.
 SUB = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
@@ -153,8 +154,9 @@ $(B)/%.o: %.cc $(B)/flags
 # others. One image for all variants: it depends on nothing but its sources.
 KERNELS_IMAGE := .build/kernels.fatbin
 KERNELS_OBJ   := $(if $(filter 1,$(HAVE_NVCC)),$(B)/bench/cuda/kernels_image.o)
+KERNELS_SRC   := $(addprefix bench/cuda/,kernels.cu kernels.cuh kernels_shared.h pattern.h)
 
-$(KERNELS_IMAGE): bench/cuda/kernels.cu bench/cuda/kernels_shared.h bench/cuda/pattern.h
+$(KERNELS_IMAGE): $(KERNELS_SRC)
 	@mkdir -p $(@D)
 	$(Q)archs=$$($(NVCC) --list-gpu-arch | sed 's/compute_//' | sort -n | \
 	    awk '$$1 >= 70 && int($$1 / 10) != family { print; family = int($$1 / 10) }'); \
@@ -181,7 +183,7 @@ $(B)/allocrig: $(call obj,$(CLI_SRC)) $(LIB)
 	$(Q)$(CC) $(ALL_CFLAGS) -rdynamic -o $@ $(filter %.o,$^) -Wl,--whole-archive $(LIB) -Wl,--no-whole-archive $(LIBS)
 
 ## tests: build the test programs without running them
-tests: $(if $(filter 1,$(HAVE_CMOCKA)),$(TESTS)) $(FUZZERS) $(STAND_IN)
+tests: $(if $(filter 1,$(HAVE_CMOCKA)),$(TESTS)) $(FUZZERS) $(STAND_IN) $(ON_HOST)
 	@[ '$(HAVE_CMOCKA)' = 1 ] || echo 'skipped: unit, property and golden tests, since cmocka is not installed ("make deps")'
 
 # A stand-in for the CUDA driver, for the tests of its device where no card is.
@@ -189,6 +191,12 @@ $(B)/tests/cuda_stand_in/libcuda.so.1: $(STAND_IN_SRC) $(wildcard tests/support/
         bench/cuda/api.h bench/cuda/kernels_shared.h $(B)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -shared -Wl,-soname,libcuda.so.1 -o $@ $(STAND_IN_SRC)
+
+# Another, which runs the kernels' own source on the host.
+$(B)/tests/kernels_on_host/libcuda.so.1: tests/support/kernels_on_host/driver.cc $(KERNELS_SRC) $(B)/flags
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(CXX_FLAGS) $(CUDA_FLAGS) -Wno-unknown-pragmas -fvisibility=hidden -fPIC -shared \
+	    -Wl,-soname,libcuda.so.1 -o $@ $<
 
 fuzzers: $(FUZZERS)
 

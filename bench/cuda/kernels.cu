@@ -2,11 +2,12 @@
  * every shape to its operands; nothing here checks that again.
  *
  * Common to all: grids of any size (each thread strides over the work), 16-byte accesses between
- * an unaligned head and tail, no memory of their own but the two records below, no header but the
- * pattern's, so that compiling for six architectures stays short. What must be known of the
+ * an unaligned head and tail, no memory of their own but the two records below, no header but
+ * ours, so that compiling for six architectures stays short. What must be known of the
  * number formats stands in their structs: 16-bit floats are computed as 32-bit ones and rounded
  * to the nearest. The least architecture is 7.0, whose threads of a warp make progress apart: the
  * lock in `tell_wrong` needs it. */
+#include "bench/cuda/kernels.cuh"
 #include "bench/cuda/kernels_shared.h"
 #include "bench/cuda/pattern.h"
 
@@ -194,18 +195,11 @@ extern "C" __global__ void touch(uint8_t *base, uint64_t bytes)
 
 /* ---- time -------------------------------------------------------------------------------------- */
 
-static __device__ inline uint64_t timer()
-{
-    uint64_t now;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    return now;
-}
-
 /* One thread waits for so many nanoseconds of the card's timer, or cycles of its clock. */
 extern "C" __global__ void spin_timer(uint64_t nanoseconds)
 {
-    uint64_t start = timer();
-    while (timer() - start < nanoseconds)
+    uint64_t start = card_timer();
+    while (card_timer() - start < nanoseconds)
         ;
 }
 
@@ -220,9 +214,9 @@ extern "C" __global__ void spin_clock(uint64_t cycles)
 extern "C" __global__ void time_timer(uint64_t wanted)
 {
     uint64_t give_up = (uint64_t)clock64() + (1u << 27);
-    uint64_t last = timer(), first = 0, changes = 0, least = ~(uint64_t)0;
+    uint64_t last = card_timer(), first = 0, changes = 0, least = ~(uint64_t)0;
     while (changes < wanted && (uint64_t)clock64() < give_up) {
-        uint64_t now = timer();
+        uint64_t now = card_timer();
         if (now == last)
             continue;
         if (!first)
@@ -324,15 +318,11 @@ template <typename Format> struct half_float {
 struct f16_format {
     static __device__ float widen(uint16_t x)
     {
-        float wide;
-        asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(x));
-        return wide;
+        return card_float_of_half(x);
     }
     static __device__ uint16_t round(float x)
     {
-        uint16_t narrow;
-        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(narrow) : "f"(x));
-        return narrow;
+        return card_half_of_float(x);
     }
 };
 

@@ -1,9 +1,29 @@
-/* What the kernels and their host side pass each other: records that kernels write, and arguments
+/* What the kernels and their host side pass each other: names, records that kernels write, and arguments
  * passed by value. The same layout in C and in CUDA C++: fixed widths, no padding. */
 #ifndef BENCH_CUDA_KERNELS_SHARED_H
 #define BENCH_CUDA_KERNELS_SHARED_H
 
 #include <stdint.h>
+
+/* The kernels of kernels.cu by name; those of a set in the order of
+ * enum kernel_format. */
+#define KERNELS_OF_SET(X, set) X(set##_f32) X(set##_f16) X(set##_bf16) X(set##_i8) X(set##_i64)
+#define KERNELS(X)                                                                                 \
+    X(fill)                                                                                        \
+    X(verify)                                                                                      \
+    X(set)                                                                                         \
+    X(copy)                                                                                        \
+    X(touch)                                                                                       \
+    X(spin_timer)                                                                                  \
+    X(spin_clock)                                                                                  \
+    X(time_timer)                                                                                  \
+    X(gather_1)                                                                                    \
+    X(gather_4)                                                                                    \
+    X(gather_16)                                                                                   \
+    KERNELS_OF_SET(X, elementwise)                                                                 \
+    KERNELS_OF_SET(X, reduce)                                                                      \
+    KERNELS_OF_SET(X, scatter_add)                                                                 \
+    KERNELS_OF_SET(X, matmul)
 
 /* The module's variable `kernels_wrong`: what all verifications found. Zero at first. */
 struct kernels_wrong {

@@ -6,25 +6,6 @@
 #include "bench/cuda/kernels.h"
 #include "bench/cuda/kernels_shared.h"
 
-/* The kernels of kernels.cu by name; those of a set in the order of enum kernel_format. */
-#define KERNELS_OF_SET(X, set) X(set##_f32) X(set##_f16) X(set##_bf16) X(set##_i8) X(set##_i64)
-#define KERNELS(X)                                                                                 \
-    X(fill)                                                                                        \
-    X(verify)                                                                                      \
-    X(set)                                                                                         \
-    X(copy)                                                                                        \
-    X(touch)                                                                                       \
-    X(spin_timer)                                                                                  \
-    X(spin_clock)                                                                                  \
-    X(time_timer)                                                                                  \
-    X(gather_1)                                                                                    \
-    X(gather_4)                                                                                    \
-    X(gather_16)                                                                                   \
-    KERNELS_OF_SET(X, elementwise)                                                                 \
-    KERNELS_OF_SET(X, reduce)                                                                      \
-    KERNELS_OF_SET(X, scatter_add)                                                                 \
-    KERNELS_OF_SET(X, matmul)
-
 enum kernel {
 #define X(name) KERNEL_##name,
     KERNELS(X)

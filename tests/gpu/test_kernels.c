@@ -89,7 +89,8 @@ static void verify_passes_what_fill_wrote(struct card *card)
         }
     struct device_wrong wrong = found(card);
     check_that(&card->check, wrong.count == 0, "%" PRIu64 " bytes wrong", wrong.count);
-    print_speed(card);
+    if (!card_is_host(card))
+        print_speed(card);
 }
 
 static void one_flipped_bit_is_found_at_every_alignment(struct card *card)
@@ -275,20 +276,20 @@ static void reuse_while_another_stream_reads_is_found(struct card *card)
 
 int main(void)
 {
-#define CASE(name)                                                                                 \
+#define CASE(name, needs_card)                                                                     \
     {                                                                                              \
-#name, name                                                                                \
+#name, name, needs_card                                                                    \
     }
     static const struct card_case cases[] = {
-        CASE(fill_writes_the_pattern_and_nothing_else),
-        CASE(verify_passes_what_fill_wrote),
-        CASE(one_flipped_bit_is_found_at_every_alignment),
-        CASE(a_displaced_block_is_found),
-        CASE(a_stale_half_is_found),
-        CASE(the_first_is_of_the_earliest_verification),
-        CASE(touch_leaves_every_byte),
-        CASE(timed_kernels_take_their_time),
-        CASE(reuse_while_another_stream_reads_is_found),
+        CASE(fill_writes_the_pattern_and_nothing_else, false),
+        CASE(verify_passes_what_fill_wrote, false),
+        CASE(one_flipped_bit_is_found_at_every_alignment, false),
+        CASE(a_displaced_block_is_found, false),
+        CASE(a_stale_half_is_found, false),
+        CASE(the_first_is_of_the_earliest_verification, false),
+        CASE(touch_leaves_every_byte, false),
+        CASE(timed_kernels_take_their_time, true),
+        CASE(reuse_while_another_stream_reads_is_found, true),
     };
     return card_main(cases, sizeof cases / sizeof cases[0]);
 }

@@ -318,6 +318,8 @@ static void work_stays_inside_its_operands(struct card *card)
     static const uint64_t sizes[] = {0, 1, 7, 8, 100, 1000, 4097};
     struct rng rng;
     rng_seed(&rng, 8);
+    if (card_is_host(card)) /* cuBLAS would look for a card */
+        card->kernels->blas_tried = true;
     for (int kind = 0; kind < DEVICE_WORK_COUNT; kind++)
         for (int type = 0; type < NUMBER_TYPES; type++)
             for (uint32_t which = 0; which < 3; which++)
@@ -328,15 +330,15 @@ static void work_stays_inside_its_operands(struct card *card)
 
 int main(void)
 {
-#define CASE(name)                                                                                 \
+#define CASE(name, needs_card)                                                                     \
     {                                                                                              \
-#name, name                                                                                \
+#name, name, needs_card                                                                    \
     }
     static const struct card_case cases[] = {
-        CASE(elementwise_equals_the_host),   CASE(reduce_equals_the_host),
-        CASE(gather_equals_the_host),        CASE(scatter_add_equals_the_host),
-        CASE(copy_and_set_equal_the_host),   CASE(plain_matmul_equals_the_host),
-        CASE(cublas_matmul_equals_the_host), CASE(work_stays_inside_its_operands),
+        CASE(elementwise_equals_the_host, false),  CASE(reduce_equals_the_host, false),
+        CASE(gather_equals_the_host, false),       CASE(scatter_add_equals_the_host, false),
+        CASE(copy_and_set_equal_the_host, false),  CASE(plain_matmul_equals_the_host, false),
+        CASE(cublas_matmul_equals_the_host, true), CASE(work_stays_inside_its_operands, false),
     };
     return card_main(cases, sizeof cases / sizeof cases[0]);
 }
