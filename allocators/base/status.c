@@ -4,12 +4,26 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allocators/base/utf8.h"
+
+/* The sentence, with what it quotes of the input made readable: no byte of a file or an argument
+ * reaches a terminal or a log as it is, where it could move the cursor or begin a line. */
+static void print(struct error *error, const char *format, va_list arguments)
+    __attribute__((format(printf, 2, 0)));
+
+static void print(struct error *error, const char *format, va_list arguments)
+{
+    char text[sizeof error->text];
+    vsnprintf(text, sizeof text, format, arguments);
+    utf8_escape(text, error->text, sizeof error->text);
+}
+
 enum status error_set(struct error *error, enum status status, const char *format, ...)
 {
     if (error) {
         va_list arguments;
         va_start(arguments, format);
-        vsnprintf(error->text, sizeof error->text, format, arguments);
+        print(error, format, arguments);
         va_end(arguments);
     }
     return status;
@@ -18,20 +32,19 @@ enum status error_set(struct error *error, enum status status, const char *forma
 enum status error_prefix(struct error *error, enum status status, const char *format, ...)
 {
     if (error) {
-        char before[sizeof error->text];
-        char after[sizeof error->text];
+        struct error before;
+        struct error after = *error;
         va_list arguments;
         va_start(arguments, format);
-        vsnprintf(before, sizeof before, format, arguments);
+        print(&before, format, arguments);
         va_end(arguments);
-        memcpy(after, error->text, sizeof after);
-        after[sizeof after - 1] = '\0';
-        size_t used = strlen(before);
+        after.text[sizeof after.text - 1] = '\0';
+        size_t used = strlen(before.text);
         size_t room = sizeof error->text - used;
-        memcpy(error->text, before, used + 1);
+        memcpy(error->text, before.text, used + 1);
         if (room > 3) {
             memcpy(error->text + used, ": ", 3);
-            memcpy(error->text + used + 2, after, room - 3);
+            memcpy(error->text + used + 2, after.text, room - 3);
             error->text[sizeof error->text - 1] = '\0';
         }
     }

@@ -30,7 +30,8 @@ struct error {
 };
 
 /* Writes the sentence into `error` (may be NULL) and returns `status`, so that a
- * failing function can end with `return error_set(...)`. Later calls overwrite. */
+ * failing function can end with `return error_set(...)`. Later calls overwrite. Control
+ * bytes and what is no UTF-8 stand there as \xNN, wherever they come from. */
 enum status error_set(struct error *error, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

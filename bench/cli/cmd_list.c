@@ -308,6 +308,7 @@ static const struct {
     {"json", "results: allocrig.result/1, described by results/schema.json, written"},
     {"placements", "where each block of one run went, as CSV, written"},
     {"series", "the state after each event of one run, as CSV, written"},
+    {"stats", "one run's statistics in the words of the allocator, as JSON, written"},
     {"suite", "what to run, as INI, read; workloads/suites/default.ini explains every key"},
 };
 #define FORMAT_COUNT (sizeof formats / sizeof formats[0])

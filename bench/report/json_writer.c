@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/utf8.h"
+
 const char *real_print(double real, char text[REAL_TEXT_BYTES])
 {
     for (int digits = 15; digits <= 17; digits++) {
@@ -17,34 +19,15 @@ const char *real_print(double real, char text[REAL_TEXT_BYTES])
     return text;
 }
 
-/* Bytes of the well-formed UTF-8 character at `text`, or 0: overlong forms, surrogates and what
- * lies above U+10FFFF are refused as strict readers refuse them. */
-static size_t utf8_bytes(const unsigned char *text)
-{
-    size_t bytes = text[0] < 0x80                       ? 1
-                   : text[0] >= 0xC2 && text[0] <= 0xDF ? 2
-                   : text[0] >= 0xE0 && text[0] <= 0xEF ? 3
-                   : text[0] >= 0xF0 && text[0] <= 0xF4 ? 4
-                                                        : 0;
-    for (size_t i = 1; i < bytes; i++)
-        if ((text[i] & 0xC0) != 0x80)
-            return 0;
-    if ((text[0] == 0xE0 && text[1] < 0xA0) || (text[0] == 0xED && text[1] > 0x9F) ||
-        (text[0] == 0xF0 && text[1] < 0x90) || (text[0] == 0xF4 && text[1] > 0x8F))
-        return 0;
-    return bytes;
-}
-
 static void write_quoted(FILE *stream, const char *text)
 {
-    const unsigned char *at = (const unsigned char *)text;
     fputc('"', stream);
-    while (*at) {
+    for (const char *at = text; *at;) {
         size_t bytes = utf8_bytes(at);
         if (*at == '"' || *at == '\\')
             fprintf(stream, "\\%c", *at);
-        else if (*at < 0x20)
-            fprintf(stream, "\\u%04x", *at);
+        else if ((unsigned char)*at < 0x20)
+            fprintf(stream, "\\u%04x", (unsigned)(unsigned char)*at);
         else if (bytes)
             fwrite(at, 1, bytes, stream);
         else

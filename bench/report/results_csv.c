@@ -3,21 +3,26 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "allocators/base/utf8.h"
 #include "bench/report/json_writer.h"
 
 void csv_text(FILE *stream, const char *text)
 {
-    if (!strpbrk(text, ",\"\r\n")) {
-        fputs(text, stream);
-        return;
-    }
-    fputc('"', stream);
-    for (const char *at = text; *at; at++) {
+    bool quoted = strpbrk(text, ",\"\r\n") != NULL;
+    if (quoted)
+        fputc('"', stream);
+    for (const char *at = text; *at;) {
+        size_t bytes = utf8_bytes(at);
         if (*at == '"')
             fputc('"', stream);
-        fputc(*at, stream);
+        if (bytes)
+            fwrite(at, 1, bytes, stream);
+        else
+            fputs(UTF8_REPLACEMENT, stream);
+        at += bytes ? bytes : 1;
     }
-    fputc('"', stream);
+    if (quoted)
+        fputc('"', stream);
 }
 
 static void csv_value(FILE *stream, const struct metric_value *value)

@@ -1,5 +1,6 @@
 /* Results and rows as comma-separated values: a header line, then one line each. Fields with
- * commas, quotes or line ends stand in double quotes; what is null is empty. */
+ * commas, quotes or line ends stand in double quotes; what is null is empty;
+ * bytes that are no UTF-8 (file names may hold any) become U+FFFD. */
 #ifndef BENCH_REPORT_RESULTS_CSV_H
 #define BENCH_REPORT_RESULTS_CSV_H
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/utf8.h"
+
 #define GAP        2   /* spaces between columns */
 #define LINE_WIDTH 100 /* what a last column of text is broken to fit */
 #define LEAST_WIDE 30  /* but not into a strip narrower than this */
@@ -86,7 +88,13 @@ add_text(struct table *self, enum row_kind kind, bool rest, const char *format, 
         self->lost = true;
         return;
     }
-    row->cells[row->cell_count++] = text;
+    size_t room = 4 * strlen(text) + 1;
+    char *escaped = malloc(room);
+    if (escaped)
+        utf8_escape(text, escaped, room);
+    free(text);
+    self->lost |= !escaped;
+    row->cells[row->cell_count++] = escaped ? escaped : strdup("");
     row->rest = rest;
 }
 

@@ -36,6 +36,12 @@ refuses_text id_reused '4.*' 'a,0,5' 'f,0' 'a,0,5'
 printf 'event,op\n1,a\n' >"$tmp/odd.csv"
 refuses_trace unknown_content "$tmp/odd.csv" "$tmp/odd.csv"
 
+refuses_text key_given_twice '2.*"x" is given twice' 'a,0,5,x=1,x=1'
+refuses_text align_of_0 '2.*align=0' 'a,0,5,align=0'
+printf '# allocrig-trace 1\na,0,\033[31mred\n' >"$tmp/escape.txt"
+refuses_trace control_bytes_are_shown 'escape.txt:2: .*\\x1b\[31mred' "$tmp/escape.txt"
+refuses arguments_are_shown 2 'no policy "gr\\x0a\\xffwth"' run -p $'gr\n\xffwth' -w order_flip
+
 "$ALLOCRIG" gen random:events=1000 -o "$tmp/good.bin" >/dev/null
 check a_good_binary_trace quietly "$ALLOCRIG" run -d sim -p growth -w "$tmp/good.bin"
 bytes=$(stat -c %s "$tmp/good.bin")

@@ -72,6 +72,13 @@ refuses series_of_two_workloads 2 '--series holds one run and this is 2' run -d 
 refuses series_of_repetitions 2 '--series holds one run and this is 3' run -d sim -p bfc -w order_flip --reps 3 --series "$tmp/x"
 refuses two_formats_on_one_stream 2 'only one file can be -' run -d sim -p bfc -w order_flip --json - --csv -
 
+# -- a name that is no text
+cp "$tape" "$tmp/"$'odd\xff\033.csv.gz'
+run run -p growth -w "$tmp/"$'odd\xff\033.csv.gz' --csv "$tmp/odd.csv"
+check odd_name_is_text_in_csv grep -q $',odd__,.*/odd\xef\xbf\xbd' "$tmp/odd.csv"
+check odd_name_is_utf8_in_csv quietly iconv -f UTF-8 -t UTF-8 "$tmp/odd.csv"
+check odd_name_is_text_in_tables grep -q '^odd__: ' "$out"
+
 # -- the allocator's own statistics: of a replay with recorded frees they are the recorded ones
 "$ALLOCRIG" run -d sim -p torch -w "$tape" --frees recorded --stats "$tmp/stats.json" >/dev/null
 jq_like() { # FILE KEY: of a flat object on one or more lines

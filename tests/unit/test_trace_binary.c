@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 
 #include "tests/support/trace_rig.h"
+#include "workloads/trace/binary.h"
 #include "workloads/trace/sha256.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -166,6 +167,20 @@ static void damage_is_named(void **state)
     trace_rig_write(rig->path[2], bytes, count - 33);
     assert_int_equal(trace_open(rig->path[2], &source, &error), STATUS_FORMAT);
     assert_non_null(strstr(error.text, "it ends at event 13 of 15; the file is cut off"));
+    const uint64_t checksum_at = offsetof(struct binary_header, checksum);
+    struct binary_header header;
+    memcpy(&header, bytes, sizeof header);
+    header.zero[5] = 1;
+    uint64_t sum = binary_checksum(BINARY_CHECKSUM_START, &header, checksum_at);
+    header.checksum = binary_checksum(sum, bytes + sizeof header, header.head_bytes);
+    char *changed = malloc(count);
+    assert_non_null(changed);
+    memcpy(changed, bytes, count);
+    memcpy(changed, &header, sizeof header);
+    trace_rig_write(rig->path[2], changed, count);
+    free(changed);
+    assert_int_equal(trace_open(rig->path[2], &source, &error), STATUS_FORMAT);
+    assert_non_null(strstr(error.text, "its header holds something where version 1 has zeros"));
     bytes[count - 3 * 32] = 77;
     trace_rig_write(rig->path[2], bytes, count);
     assert_int_equal(trace_open(rig->path[2], &source, &error), STATUS_FORMAT);

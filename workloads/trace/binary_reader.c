@@ -112,6 +112,9 @@ static enum status read_header(struct binary_trace *trace, struct error *error)
                          path_of(trace), h->version, BINARY_VERSION);
     if (h->header_bytes != sizeof *h || h->record_bytes != sizeof(struct trace_event))
         return damaged(trace, "its header names sizes that version 1 does not have", error);
+    static const uint8_t zero[sizeof h->zero];
+    if (memcmp(h->zero, zero, sizeof zero) != 0)
+        return damaged(trace, "its header holds something where version 1 has zeros", error);
     return STATUS_OK;
 }
 

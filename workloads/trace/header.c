@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allocators/base/utf8.h"
 #include "allocators/base/size.h"
 #include "workloads/trace/reader.h"
 
@@ -33,9 +34,12 @@ void trace_name_from_path(const char *path, char *name, size_t room)
         if (length > cut && !strcmp(name + length - cut, endings[i]))
             memset(name + length - cut, 0, cut); /* two infos of the same are the same bytes */
     }
-    for (char *at = name; *at; at++)
-        if ((unsigned char)*at < 0x20 || *at == 0x7f)
+    for (char *at = name; *at;) { /* a file's name may hold any bytes, a trace's is text */
+        size_t bytes = utf8_bytes(at);
+        if (!bytes || (unsigned char)*at < 0x20 || *at == 0x7f)
             *at = '_';
+        at += bytes ? bytes : 1;
+    }
 }
 
 size_t trace_header_print(const struct trace_info *info, bool let_go_final, char *out, size_t room)

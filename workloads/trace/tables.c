@@ -55,7 +55,7 @@ static enum status take_number(struct trace_attributes *out, enum key key, const
     if (!number_of(value, key == KEY_ALIGN ? UINT64_C(1) << 40 : UINT32_MAX, &number))
         return error_set(error, STATUS_INVALID, "%s=%.40s: a whole number is wanted, up to %s",
                          key_names[key], value, key == KEY_ALIGN ? "2^40" : "2^32 - 1");
-    if (key == KEY_ALIGN && (number & (number - 1)))
+    if (key == KEY_ALIGN && (!number || number & (number - 1)))
         return error_set(error, STATUS_INVALID, "align=%s: a power of two is wanted", value);
     if (key == KEY_ALIGN)
         out->align = number;
@@ -93,6 +93,22 @@ static enum status take_known(struct trace_attributes *out, enum key key, const 
     return STATUS_OK;
 }
 
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* Does a list of key=value have that key? */
+static bool has_key(const char *list, const char *key, size_t length)
+{
+    for (; list; list = strchr(list, ',')) {
+        list += *list == ',';
+        if (strncmp(list, key, length) == 0 && list[length] == '=')
+            return true;
+    }
+    return false;
+}
+
 /* Takes `text` apart in place; unknown keys are put into `rest`, which has as much room. */
 static enum status take_apart(char *text, char *rest, struct trace_attributes *out,
                               struct error *error)
@@ -107,6 +123,12 @@ static enum status take_apart(char *text, char *rest, struct trace_attributes *o
         if (!equals || equals == item)
             return error_set(error, STATUS_INVALID, "\"%.60s\" stands where key=value is wanted",
                              item);
+        if (!is_letter(*item))
+            return error_set(
+                error, STATUS_INVALID,
+                "the key \"%.60s\" does not begin with a letter, which tells keys from "
+                "fields",
+                item);
         size_t length = (size_t)(equals - item);
         int key = 0;
         while (key < KEY_COUNT &&
@@ -118,6 +140,9 @@ static enum status take_apart(char *text, char *rest, struct trace_attributes *o
                 return status;
             continue;
         }
+        if (rest_used && has_key(rest, item, length))
+            return error_set(error, STATUS_INVALID, "the key \"%.*s\" is given twice",
+                             length < 60 ? (int)length : 60, item);
         if (rest_used)
             rest[rest_used++] = ',';
         size_t item_length = strlen(item);

@@ -1,0 +1,74 @@
+/* Sentences of errors, and that what they quote of the input can be read. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/status.h"
+#include "allocators/base/utf8.h"
+
+static void test_escaped_once(void **state)
+{
+    struct error error;
+    (void)state;
+    assert_int_equal(
+        error_set(&error, STATUS_INVALID, "\"%s\" is wrong", "a\033[2J\nb\x7f\xff\xc3"),
+        STATUS_INVALID);
+    assert_string_equal(error.text, "\"a\\x1b[2J\\x0ab\\x7f\\xff\\xc3\" is wrong");
+    error_prefix(&error, STATUS_INVALID, "%s:%d",
+                 "gr\xc3\xbc\xc3\x9f"
+                 "e\t",
+                 7);
+    assert_string_equal(error.text, "gr\xc3\xbc\xc3\x9f"
+                                    "e\\x09:7: \"a\\x1b[2J\\x0ab\\x7f\\xff\\xc3\" is wrong");
+}
+
+static void test_long_ones_are_cut(void **state)
+{
+    struct error error;
+    char input[2 * sizeof error.text];
+    (void)state;
+    memset(input, '\n', sizeof input - 1);
+    input[sizeof input - 1] = '\0';
+    error_set(&error, STATUS_INVALID, "%s", input);
+    assert_int_equal(strlen(error.text), (sizeof error.text - 1) / 4 * 4);
+    error_prefix(&error, STATUS_INVALID, "%s", input);
+    assert_true(strlen(error.text) < sizeof error.text);
+    assert_null(strchr(error.text, '\n'));
+}
+
+static void test_characters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t bytes;
+    } rows[] = {
+        {"", 1},
+        {"a", 1},
+        {"\xc3\xbc", 2},
+        {"\xe2\x82\xac", 3},
+        {"\xf0\x9f\x98\x80", 4},
+        {"\x80", 0},
+        {"\xc3", 0},
+        {"\xc0\xaf", 0},         /* overlong */
+        {"\xe0\x80\xaf", 0},     /* overlong */
+        {"\xed\xa0\x80", 0},     /* a surrogate */
+        {"\xf4\x90\x80\x80", 0}, /* above U+10FFFF */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_int_equal(utf8_bytes(rows[i].text), rows[i].bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_escaped_once),
+        cmocka_unit_test(test_long_ones_are_cut),
+        cmocka_unit_test(test_characters),
+    };
+    return cmocka_run_group_tests_name("status", tests, NULL, NULL);
+}
