@@ -6,13 +6,14 @@
 
 enum { CLOCK_TRIALS = 101 };
 
-static uint64_t calls_of(const struct device *device)
+static struct card_sums sums_of(const struct device *device)
 {
-    uint64_t calls = 0;
+    struct card_sums sums = {.driver_ns = device->counters.driver_ns,
+                             .stall_ns = device->counters.stall_ns};
     for (int i = 0; i < DEVICE_CALL_COUNT; i++)
         if (i != DEVICE_CALL_event)
-            calls += device->counters.calls[i];
-    return calls;
+            sums.calls += device->counters.calls[i];
+    return sums;
 }
 
 /* The least of many: an interrupt only adds. */
@@ -31,12 +32,7 @@ static uint64_t clock_cost(struct device *device)
 void card_begin(struct card *card, struct device *device, bool busy)
 {
     device->ops->sync(device, TRACE_NO_STREAM);
-    *card = (struct card){.device = device,
-                          .busy = busy,
-                          .clock_ns = clock_cost(device),
-                          .driver_ns = device->counters.driver_ns,
-                          .stall_ns = device->counters.stall_ns,
-                          .calls = calls_of(device)};
+    *card = (struct card){.device = device, .busy = busy, .clock_ns = clock_cost(device)};
 }
 
 void card_start(struct card *card)
@@ -47,12 +43,20 @@ void card_start(struct card *card)
         card->kernel = backing_fence(device->backing, CARD_BUSY_STREAM);
         card->queued = true;
     }
+    card->before = sums_of(device);
     card->begun_ns = device->ops->now(device);
 }
 
 uint64_t card_stop(struct card *card)
 {
     uint64_t passed_ns = card->device->ops->now(card->device) - card->begun_ns;
+    struct card_sums after = sums_of(card->device);
+    card->last = (struct card_sums){.driver_ns = after.driver_ns - card->before.driver_ns,
+                                    .stall_ns = after.stall_ns - card->before.stall_ns,
+                                    .calls = after.calls - card->before.calls};
+    card->all.driver_ns += card->last.driver_ns;
+    card->all.stall_ns += card->last.stall_ns;
+    card->all.calls += card->last.calls;
     return passed_ns > card->clock_ns ? passed_ns - card->clock_ns : 0;
 }
 
@@ -61,14 +65,11 @@ void card_report(struct card *card, struct samples *samples, struct micro_state 
 {
     struct device *device = card->device;
     double count = (double)samples->count;
-    uint64_t driver_ns = device->counters.driver_ns - card->driver_ns;
-    uint64_t stall_ns = device->counters.stall_ns - card->stall_ns;
-    uint64_t calls = calls_of(device) - card->calls;
     device->ops->sync(device, TRACE_NO_STREAM);
     samples_report(samples, state, operations);
-    micro_counter(state, "driver_ns", (double)driver_ns / count);
-    micro_counter(state, "wait_ns", (double)stall_ns / count);
-    micro_counter(state, "driver_calls", (double)calls / count);
+    micro_counter(state, "driver_ns", (double)card->all.driver_ns / count);
+    micro_counter(state, "wait_ns", (double)card->all.stall_ns / count);
+    micro_counter(state, "driver_calls", (double)card->all.calls / count);
 }
 
 void card_fail(struct card *card, struct micro_state *state, enum status status,

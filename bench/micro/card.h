@@ -22,18 +22,21 @@ struct card {
     struct backing_ticket kernel;
     uint64_t clock_ns; /* of reading the device's clock twice */
     uint64_t begun_ns; /* of the call that is timed */
-    /* At card_begin; what they grew by since then goes into the report. */
-    uint64_t driver_ns, stall_ns, calls;
+    /* Of the device's counters: at card_start, what the last timed call added, and all of them. */
+    struct card_sums {
+        uint64_t driver_ns, stall_ns, calls;
+    } before, last, all;
 };
 
 /* Ready for one benchmark: nothing runs on the device. */
 void card_begin(struct card *card, struct device *device, bool busy);
 /* Before each call: sees to it that a kernel runs, if one is to, and starts the time. */
 void card_start(struct card *card);
-/* After it: the time since card_start, less the clock's. */
+/* After it: the time since card_start, less the clock's. What the device itself counted for the
+ * driver's calls in between, without its own books, is in `last`. */
 uint64_t card_stop(struct card *card);
 /* Waits for the device and reports the samples, each of `operations`, with driver_ns, wait_ns and
- * driver_calls for each sample. */
+ * driver_calls of a sample. */
 void card_report(struct card *card, struct samples *samples, struct micro_state *state,
                  uint64_t operations);
 /* Ends the benchmark with a sentence: that of the device, of the policy, or what the status means. */

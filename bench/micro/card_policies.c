@@ -1,5 +1,7 @@
 /* Alloc and free of each policy on a card, with the card idle and with a kernel running on another
- * stream. A sample is one pair; the policy is warm: the pair was made once before. */
+ * stream. A sample is one pair; the policy is warm: the pair was made once before. Time is that of
+ * the host for the whole pair, with the books that the device keeps of driver calls; what the
+ * driver itself took of it stands beside it as driver_ns and wait_ns. */
 #include "bench/micro/sections.h"
 
 #include <stdio.h>
