@@ -94,7 +94,7 @@ TESTS     := $(patsubst tests/%.c,$(B)/tests/%,$(TEST_SRC))
 GPU_TESTS := $(if $(filter 1,$(HAVE_CUDA)),$(patsubst tests/%.c,$(B)/tests/%,$(GPU_SRC)))
 FUZZERS   := $(patsubst tests/%.c,$(B)/tests/%,$(FUZZ_SRC))
 STAND_IN_SRC := $(wildcard tests/support/cuda_stand_in/*.c)
-STAND_IN  := $(if $(filter 1,$(HAVE_CUDA)),$(B)/tests/cuda_stand_in/libcuda.so.1)
+STAND_IN  := $(if $(filter 1,$(HAVE_CUDA)),$(addprefix $(B)/tests/cuda_stand_in/,libcuda.so.1 libcublas.so.13))
 ON_HOST   := $(if $(filter 1,$(HAVE_NVCC)),$(GPU_TESTS) $(B)/tests/kernels_on_host/libcuda.so.1)
 
 # Recursive calls come after `deps`, so that what it installed is seen. -j unless the user gave one.
@@ -186,11 +186,16 @@ $(B)/allocrig: $(call obj,$(CLI_SRC)) $(LIB)
 tests: $(if $(filter 1,$(HAVE_CMOCKA)),$(TESTS)) $(FUZZERS) $(STAND_IN) $(ON_HOST)
 	@[ '$(HAVE_CMOCKA)' = 1 ] || echo 'skipped: unit, property and golden tests, since cmocka is not installed ("make deps")'
 
-# A stand-in for the CUDA driver, for the tests of its device where no card is.
+# A stand-in for the CUDA driver, for the tests of its device where no card is. Beside it a cuBLAS
+# without functions, which is passed over: the real one would look for a real driver.
 $(B)/tests/cuda_stand_in/libcuda.so.1: $(STAND_IN_SRC) $(wildcard tests/support/cuda_stand_in/*.h) \
         bench/cuda/api.h bench/cuda/kernels_shared.h $(B)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -shared -Wl,-soname,libcuda.so.1 -o $@ $(STAND_IN_SRC)
+
+$(B)/tests/cuda_stand_in/libcublas.so.13:
+	@mkdir -p $(@D)
+	$(Q)$(CC) -shared -fPIC -Wl,-soname,libcublas.so.13 -o $@ -x c /dev/null
 
 # Another, which runs the kernels' own source on the host.
 $(B)/tests/kernels_on_host/libcuda.so.1: tests/support/kernels_on_host/driver.cc $(KERNELS_SRC) $(B)/flags

@@ -10,6 +10,7 @@ struct cuda_options {
     uint64_t ordinal;
     uint64_t capacity_bytes; /* 0: all that the card has free */
     const char *record_addresses;
+    int matmul; /* enum kernels_matmul */
 };
 
 /* What the kind's hooks call in a build that has cuda.h. Statuses: MISSING where there is no

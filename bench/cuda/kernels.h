@@ -73,8 +73,12 @@ enum status kernels_spin(struct kernels *self, double *owed_ns, uint64_t nanosec
  *  copy, set    the constant is 1 */
 enum status kernels_work(struct kernels *self, const struct device_work *work, CUstream stream);
 
-/* Opens cuBLAS now, where the first matrix product would; no cuBLAS is no error. REFUSED: it is
- * there but finds no memory on the card. */
-enum status kernels_open_matmul(struct kernels *self);
+/* Who does the products of floats. cuBLAS is opened at the first of them, as programs do; early: now,
+ * so that its memory is there before a pool takes the card's. No cuBLAS is no error: then, and if
+ * asked for, the plain kernel does them. */
+enum kernels_matmul { KERNELS_CUBLAS, KERNELS_CUBLAS_EARLY, KERNELS_PLAIN };
+
+/* CUBLAS at first. REFUSED: cuBLAS is there but finds no memory on the card. */
+enum status kernels_choose_matmul(struct kernels *self, enum kernels_matmul choice);
 
 #endif

@@ -19,7 +19,7 @@
 
 enum {
     ROUNDS = 5,
-    EMPTY_COUNT = 512,
+    EMPTY_COUNT = 256,
     SHORT_COUNT = 128,
     SHORT_UNITS = 10016, /* whole steps of 32 */
     LONG_COUNT = 64,

@@ -190,7 +190,7 @@ static enum status set(struct kernels *self, const struct device_work *work, CUs
 
 /* ---- matrix products ---------------------------------------------------------------------------- */
 
-enum status kernels_open_matmul(struct kernels *self)
+static enum status open_matmul(struct kernels *self)
 {
     struct error why;
     if (self->blas_tried)
@@ -208,6 +208,16 @@ enum status kernels_open_matmul(struct kernels *self)
     }
     self->blas_tried = true;
     return status;
+}
+
+enum status kernels_choose_matmul(struct kernels *self, enum kernels_matmul choice)
+{
+    blas_close(self->blas);
+    self->blas = NULL;
+    self->blas_tried = choice == KERNELS_PLAIN;
+    snprintf(self->matmul, sizeof self->matmul, "%s",
+             choice == KERNELS_PLAIN ? "a plain kernel of this program, as asked for" : "");
+    return choice == KERNELS_CUBLAS_EARLY ? open_matmul(self) : STATUS_OK;
 }
 
 static enum status plain_matmul(struct kernels *self, const struct device_work *work,
@@ -238,7 +248,7 @@ static enum status matmul(struct kernels *self, const struct device_work *work, 
     bool floats = work->type != DEVICE_I8 && work->type != DEVICE_I64;
     if (!small || !floats)
         return plain_matmul(self, work, &shape, stream);
-    enum status status = kernels_open_matmul(self);
+    enum status status = open_matmul(self);
     if (status != STATUS_OK)
         return status;
     if (!self->blas)

@@ -133,6 +133,14 @@ static enum status context_open(struct cuda_device *self, struct error *error)
 }
 
 /* The page, and the ledger: what the card has left, or the capacity that was asked for. */
+static enum status matmul_open(struct cuda_device *self, const struct cuda_options *options,
+                               struct error *error)
+{
+    enum status status = kernels_choose_matmul(self->kernels, (enum kernels_matmul)options->matmul);
+    return status == STATUS_OK ? status
+                               : error_set(error, status, "%s", kernels_problem(self->kernels));
+}
+
 static enum status memory_open(struct cuda_device *self, uint64_t capacity_bytes,
                                struct error *error)
 {
@@ -204,6 +212,8 @@ static enum status parts_open(struct cuda_device *self, const struct cuda_option
         status = context_open(self, error);
     if (status == STATUS_OK)
         status = kernels_open(&self->api, self->card, &self->kernels, error);
+    if (status == STATUS_OK)
+        status = matmul_open(self, options, error);
     if (status == STATUS_OK && (!cuda_streams_open(self) || !cuda_marks_open(self)))
         status = open_failed(self, error);
     if (status == STATUS_OK)

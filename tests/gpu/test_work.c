@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "allocators/base/rng.h"
-#include "bench/cuda/kernels_state.h"
 #include "tests/gpu/card.h"
 #include "tests/gpu/numbers.h"
 
@@ -270,9 +269,9 @@ static void matmul_in_all(struct card *card, uint64_t seed)
 
 static void plain_matmul_equals_the_host(struct card *card)
 {
-    card->kernels->blas_tried = true; /* and not found */
+    card_done(card, kernels_choose_matmul(card->kernels, KERNELS_PLAIN), "choose_matmul");
     matmul_in_all(card, 6);
-    card->kernels->blas_tried = false;
+    card_done(card, kernels_choose_matmul(card->kernels, KERNELS_CUBLAS), "choose_matmul");
 }
 
 static void cublas_matmul_equals_the_host(struct card *card)
@@ -319,7 +318,7 @@ static void work_stays_inside_its_operands(struct card *card)
     struct rng rng;
     rng_seed(&rng, 8);
     if (card_is_host(card)) /* cuBLAS would look for a card */
-        card->kernels->blas_tried = true;
+        card_done(card, kernels_choose_matmul(card->kernels, KERNELS_PLAIN), "choose_matmul");
     for (int kind = 0; kind < DEVICE_WORK_COUNT; kind++)
         for (int type = 0; type < NUMBER_TYPES; type++)
             for (uint32_t which = 0; which < 3; which++)
