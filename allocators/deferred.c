@@ -156,3 +156,14 @@ void deferred_wait_all(struct deferred *self)
         }
     }
 }
+
+void deferred_wait_oldest(struct deferred *self)
+{
+    for (uint32_t i = 0; i < self->queue_count; i++) {
+        struct deferred_queue *queue = &self->queues[i];
+        if (queue->count) {
+            backing_wait(self->backing, queue->events[queue->head].ticket);
+            seen(self, queue);
+        }
+    }
+}

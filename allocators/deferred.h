@@ -71,6 +71,9 @@ void deferred_forget(struct deferred *self, uint32_t block);
 void deferred_poll_all(struct deferred *self);
 void deferred_wait_all(struct deferred *self);
 
+/* Waits for the oldest event of each stream, and completes what only waited for these. */
+void deferred_wait_oldest(struct deferred *self);
+
 static inline void deferred_poll(struct deferred *self)
 {
     if (self->pending_events)

@@ -2,65 +2,107 @@
  * vmm.h. */
 #include "allocators/policies/vmm/vmm.h"
 
-#define CANDIDATES 8 /* gaps looked at before the end of the range is taken */
+#define CANDIDATES   8   /* gaps, and holes, looked at besides the end of the range */
+#define SHARED_PAGES 16u /* of a handle that blocks share, at most */
+#define LARGE_SHARE  128 /* such a handle has one of so many parts of what is left */
+#define SMALL_SHARE  1024
+#define WHOLE_PAGES  8u /* of a handle that one block fills, */
+#define GIANT_SHARE  64 /* or one of so many parts of the block */
 
-/* A run of free pieces that follow each other, [first, last], and what it would cost. */
+/* Free pieces that follow each other, [first, last], where a block could start at `start`, in
+ * the first of them. */
 struct run {
     uint32_t first, last;
-    uint64_t missing_pages;
+    uint64_t start, missing_pages;
 };
 
-/* Pages of [start, end) that have no memory. */
-static uint64_t missing_in(const struct vmm *self, const struct span *gap, uint64_t end)
+static uint64_t end_of(const struct span *span)
 {
-    uint64_t until = gap->address + gap->bytes < end ? gap->address + gap->bytes : end;
-    return (until - gap->address + self->page_bytes - 1) / self->page_bytes;
+    return span->address + span->bytes;
 }
 
-/* The run around a gap for that many bytes. False: too short. */
-static bool run_around(const struct vmm *self, uint32_t gap, uint64_t bytes, struct run *run)
+/* Pages of a gap below `end` that a block which starts at `start` needs. */
+static uint64_t missing_in(const struct vmm *self, const struct span *gap, uint64_t start,
+                           uint64_t end)
+{
+    uint64_t from = start > gap->address ? start : gap->address;
+    uint64_t until = end_of(gap) < end ? end_of(gap) : end;
+    return (until - from + self->page_bytes - 1) / self->page_bytes;
+}
+
+/* Considers the run that starts in piece `first`: keeps it in `best` where it needs fewer
+ * pages, or as many at a lower address. */
+static void consider(const struct vmm *self, uint32_t first, uint64_t start, uint64_t bytes,
+                     struct run *best)
+{
+    const struct span *at = self->spans.at;
+    struct run run = {.first = first, .start = start};
+    uint64_t end = start + bytes;
+    for (uint32_t p = first; p && !at[p].used; p = at[p].next) {
+        if (at[p].mark == VMM_GAP)
+            run.missing_pages += missing_in(self, &at[p], start, end);
+        if (end_of(&at[p]) < end)
+            continue;
+        run.last = p;
+        if (!best->first || run.missing_pages < best->missing_pages ||
+            (run.missing_pages == best->missing_pages && start < best->start))
+            *best = run;
+        return;
+    }
+}
+
+/* From the start of a gap, or of the hole before it. */
+static void consider_gap(const struct vmm *self, uint32_t gap, uint64_t bytes, struct run *best)
 {
     const struct span *at = self->spans.at;
     uint32_t before = at[gap].previous;
-    run->first = before && !at[before].used ? before : gap;
-    run->missing_pages = 0;
-    uint64_t end = at[run->first].address + bytes;
-    for (uint32_t p = run->first; p && !at[p].used; p = at[p].next) {
-        run->last = p;
-        if (at[p].mark == VMM_GAP)
-            run->missing_pages += missing_in(self, &at[p], end);
-        if (at[p].address + at[p].bytes >= end)
-            return true;
-    }
-    return false;
+    uint32_t first = before && !at[before].used ? before : gap;
+    consider(self, first, at[first].address, bytes, best);
 }
 
-/* The cheapest run of a few gaps that are about large enough and of the end of the range. */
-static bool choose(const struct vmm *self, struct vmm_range *range, uint64_t bytes,
+/* From the start of a hole that is too short, and from the gap before it up to its end. */
+static void consider_hole(const struct vmm *self, uint32_t hole, uint64_t bytes, struct run *best)
+{
+    const struct span *at = self->spans.at;
+    uint32_t before = at[hole].previous;
+    consider(self, hole, at[hole].address, bytes, best);
+    if (!before || at[before].used)
+        return;
+    uint64_t end = end_of(&at[hole]);
+    uint64_t start = at[before].address;
+    if (end - start > bytes)
+        start += (end - bytes - start) / self->page_bytes * self->page_bytes;
+    consider(self, before, start, bytes, best);
+}
+
+/* The cheapest run in a range: of a few gaps that are about large enough, of the largest holes
+ * with what is around them, and of the end of the range. */
+static void choose(const struct vmm *self, struct vmm_range *range, uint64_t bytes,
                    struct run *best)
 {
     struct span *at = self->spans.at;
-    bool found = at[range->last].mark == VMM_GAP && !at[range->last].used &&
-                 run_around(self, range->last, bytes, best);
+    if (at[range->last].mark == VMM_GAP && !at[range->last].used)
+        consider_gap(self, range->last, bytes, best);
     /* Two pages may lie in the holes beside a gap. */
     uint64_t from = bytes > 2 * self->page_bytes ? bytes - 2 * self->page_bytes : 1;
     uint64_t after = 0;
     struct span_place place;
     for (int i = 0; i < CANDIDATES && span_index_find(&range->gaps, at, from, after, &place); i++) {
-        struct run run;
         uint32_t gap = *place.link;
         from = at[gap].bytes;
         after = at[gap].address + 1;
-        if (!run_around(self, gap, bytes, &run))
-            continue;
-        if (!found || run.missing_pages < best->missing_pages ||
-            (run.missing_pages == best->missing_pages &&
-             at[run.first].address < at[best->first].address)) {
-            *best = run;
-            found = true;
-        }
+        consider_gap(self, gap, bytes, best);
     }
-    return found;
+    uint64_t below = UINT64_MAX;
+    uint64_t address = UINT64_MAX;
+    for (int i = 0; i < CANDIDATES; i++) {
+        uint32_t hole = span_index_before(&range->holes, at, below, address);
+        if (!hole || at[hole].bytes < self->page_bytes)
+            return;
+        below = at[hole].bytes;
+        address = at[hole].address;
+        consider_hole(self, hole, bytes, best);
+    }
 }
 
 static bool room_for_pages(struct vmm *self, struct vmm_range *range, uint64_t end)
@@ -80,113 +122,14 @@ static bool room_for_pages(struct vmm *self, struct vmm_range *range, uint64_t e
     return true;
 }
 
-/* Bytes of the handles that lie wholly in a hole, which follow each other, and where they
- * start. */
-uint64_t vmm_releasable(const struct vmm *self, const struct span *hole, uint64_t *start)
+/* Others take memory too, such as the driver for code that it loads: what they take now is
+ * what they will take once more. */
+static void watch_outside(struct vmm *self, uint64_t outside_bytes)
 {
-    if (hole->bytes < self->page_bytes)
-        return 0;
-    const struct vmm_range *range = self->ranges[hole->owner];
-    uint64_t from = hole->address - range->address;
-    uint64_t end = from + hole->bytes;
-    uint64_t first = from / self->page_bytes;
-    uint64_t last = (end - 1) / self->page_bytes; /* both inclusive */
-    const struct vmm_page *page = &range->pages[first];
-    uint64_t first_byte = (first - page->index) * self->page_bytes;
-    if (first_byte < from)
-        first_byte += page->count * self->page_bytes;
-    page = &range->pages[last];
-    uint64_t end_byte = (last - page->index + page->count) * self->page_bytes;
-    if (end_byte > end)
-        end_byte -= page->count * self->page_bytes;
-    if (start)
-        *start = range->address + first_byte;
-    return end_byte > first_byte ? end_byte - first_byte : 0;
-}
-
-/* Unmaps the handle that a page belongs to and gives it up. */
-void vmm_drop_handle(struct vmm *self, struct vmm_range *range, uint32_t page)
-{
-    uint32_t first = page - range->pages[page].index;
-    uint32_t count = range->pages[page].count;
-    uint64_t bytes = count * self->page_bytes;
-    enum status status =
-        backing_unmap(self->backing, range->address + first * self->page_bytes, bytes);
-    if (status == STATUS_OK)
-        status = backing_destroy(self->backing, range->pages[page].handle - 1);
-    if (status != STATUS_OK)
-        self->fault = status;
-    for (uint32_t i = 0; i < count; i++)
-        range->pages[first + i] = (struct vmm_page){0};
-    self->base.totals.reserved_bytes -= bytes;
-    self->pages_dropped++;
-}
-
-/* Gives up handles at the end of those wholly in a hole, at least `wanted_bytes` if there are
- * as many. Four spare records are there; the work of its stream is done. */
-static void release_from(struct vmm *self, uint32_t hole, uint64_t wanted_bytes)
-{
-    struct vmm_range *range = self->ranges[self->spans.at[hole].owner];
-    uint64_t start;
-    uint64_t whole = vmm_releasable(self, &self->spans.at[hole], &start);
-    uint64_t end = start + whole;
-    uint64_t from = end;
-    vmm_remove(self, hole);
-    while (from > start && end - from < wanted_bytes && !self->fault) {
-        uint32_t page = (uint32_t)((from - range->address) / self->page_bytes) - 1;
-        from -= range->pages[page].count * self->page_bytes;
-        vmm_drop_handle(self, range, page);
-    }
-    if (self->spans.at[hole].address + self->spans.at[hole].bytes > end)
-        vmm_insert(self, vmm_cut(self, hole, end - self->spans.at[hole].address));
-    uint32_t gap = hole;
-    if (self->spans.at[hole].address < from) {
-        gap = vmm_cut(self, hole, from - self->spans.at[hole].address);
-        vmm_insert(self, hole);
-    }
-    self->spans.at[gap].mark = VMM_GAP;
-    vmm_merge(self, gap);
-}
-
-/* The largest hole of a range with a whole handle in it; 0: none. */
-static uint32_t richest(const struct vmm *self, const struct vmm_range *range, uint64_t *bytes)
-{
-    uint64_t below = UINT64_MAX;
-    uint64_t address = UINT64_MAX;
-    for (;;) {
-        uint32_t hole = span_index_before(&range->holes, self->spans.at, below, address);
-        if (!hole || self->spans.at[hole].bytes < self->page_bytes)
-            return 0;
-        *bytes = vmm_releasable(self, &self->spans.at[hole], NULL);
-        if (*bytes)
-            return hole;
-        below = self->spans.at[hole].bytes;
-        address = self->spans.at[hole].address;
-    }
-}
-
-/* Gives up handles under the largest hole that has any, at most about `most_bytes` of them,
- * after waiting for its stream. False: there is none, or a fault. */
-bool vmm_release_largest(struct vmm *self, uint64_t most_bytes)
-{
-    uint32_t hole = 0;
-    uint64_t most = 0;
-    if (!self->base.totals.releasable_bytes || !spans_reserve(&self->spans, self->host, 4))
-        return false;
-    for (uint32_t i = 0; i < self->range_count; i++) {
-        uint64_t bytes = 0;
-        uint32_t found = richest(self, self->ranges[i], &bytes);
-        if (found && bytes > most) {
-            most = bytes;
-            hole = found;
-        }
-    }
-    if (!hole)
-        return false;
-    uint32_t stream = self->ranges[self->spans.at[hole].owner]->stream;
-    backing_wait(self->backing, backing_fence(self->backing, stream));
-    release_from(self, hole, most_bytes);
-    return !self->fault;
+    if (self->outside_seen && outside_bytes > self->outside_bytes)
+        self->outside_growth = outside_bytes - self->outside_bytes;
+    self->outside_seen = true;
+    self->outside_bytes = outside_bytes;
 }
 
 /* What the device or the limit still allows. */
@@ -196,35 +139,46 @@ static uint64_t obtainable(struct vmm *self)
     uint64_t total_bytes;
     uint64_t room = self->limit_bytes - self->base.totals.reserved_bytes;
     backing_memory(self->backing, &free_bytes, &total_bytes);
+    free_bytes += self->kept_bytes;
+    watch_outside(self, total_bytes - free_bytes - self->base.totals.reserved_bytes);
     return free_bytes < room ? free_bytes : room;
 }
 
-/* Sees to it that `bytes` can be had, by giving up handles under holes where they cannot. */
-static bool obtain(struct vmm *self, uint64_t bytes)
+/* Takes the largest kept handle of at most that many pages; makes one of `count` where there is
+ * none, from what kept ones give back if need be. */
+static enum status take_handle(struct vmm *self, uint32_t most, uint32_t *count,
+                               backing_handle *handle)
 {
-    uint64_t room = obtainable(self);
-    if (room >= bytes)
-        return true;
-    self->retries++;
-    deferred_wait_all(&self->deferred);
-    while ((room = obtainable(self)) < bytes) {
-        /* Handles under holes can be larger than what is wanted, never smaller in sum. */
-        uint64_t before = self->base.totals.reserved_bytes;
-        if (self->base.totals.releasable_bytes < bytes - room ||
-            !vmm_release_largest(self, bytes - room))
-            return false;
-        self->remapped_bytes += before - self->base.totals.reserved_bytes;
+    uint32_t best = self->kept_count;
+    for (uint32_t i = 0; i < self->kept_count; i++)
+        if (self->kept[i].count <= most &&
+            (best == self->kept_count || self->kept[i].count > self->kept[best].count))
+            best = i;
+    if (best < self->kept_count) {
+        *handle = self->kept[best].handle;
+        *count = self->kept[best].count;
+        self->kept_bytes -= *count * self->page_bytes;
+        self->kept[best] = self->kept[--self->kept_count];
+        return STATUS_OK;
     }
-    return true;
+    self->pages_made++;
+    for (;;) {
+        enum status status = backing_create(self->backing, *count * self->page_bytes, handle);
+        if (status != STATUS_REFUSED || !self->kept_count)
+            return status;
+        status = vmm_destroy_kept(self, self->kept_count - 1);
+        if (status != STATUS_OK)
+            return status;
+    }
 }
 
-/* Makes a handle of `count` pages and maps it at a page of the range. */
+/* Maps a handle of `count` pages, or a kept one of at most `most`, at a page of the range.
+ * Says in `count` how many they are. */
 static enum status map_handle(struct vmm *self, struct vmm_range *range, uint32_t page,
-                              uint32_t count)
+                              uint32_t most, uint32_t *count)
 {
     backing_handle handle;
-    uint64_t bytes = count * self->page_bytes;
-    enum status status = backing_create(self->backing, bytes, &handle);
+    enum status status = take_handle(self, most, count, &handle);
     if (status != STATUS_OK)
         return status;
     status = backing_map(self->backing, range->address + page * self->page_bytes, handle);
@@ -232,11 +186,10 @@ static enum status map_handle(struct vmm *self, struct vmm_range *range, uint32_
         (void)backing_destroy(self->backing, handle);
         return status;
     }
-    for (uint32_t i = 0; i < count; i++)
-        range->pages[page + i] =
-            (struct vmm_page){.handle = handle + 1, .index = i, .count = count};
-    self->base.totals.reserved_bytes += bytes;
-    self->pages_made++;
+    for (uint32_t i = 0; i < *count; i++)
+        range->pages[page + i] = (struct vmm_page){
+            .handle = handle + 1, .index = (uint16_t)i, .count = (uint16_t)*count};
+    self->base.totals.reserved_bytes += *count * self->page_bytes;
     return STATUS_OK;
 }
 
@@ -245,27 +198,29 @@ static enum status map_handle(struct vmm *self, struct vmm_range *range, uint32_
 struct stretch {
     uint32_t page, end, gap_end;
     uint64_t first_whole, end_whole;
-    uint64_t room; /* bytes that the device still has */
+    uint64_t room;  /* bytes that the device still has */
+    uint64_t share; /* of it for a handle that is shared: one of so many parts */
 };
 
-/* Pages of the next handle. Where the block fills it: what is to be mapped of the block. Where
- * it will be shared with what comes after: 1/512 of what the device has left, so that small
- * blocks do not call for every page while there is plenty. */
+/* Pages of the next handle: rule 5 of vmm.h. */
 static uint32_t handle_pages(const struct vmm *self, const struct stretch *stretch)
 {
-    bool whole = stretch->page >= stretch->first_whole && stretch->page < stretch->end_whole;
-    uint64_t end = !whole                              ? stretch->gap_end
-                   : stretch->end < stretch->end_whole ? stretch->end
-                                                       : stretch->end_whole;
-    uint64_t most = end - stretch->page;
-    uint64_t share = stretch->room / VMM_SHARED_SHARE / self->page_bytes;
-    if (!whole && most > share)
-        most = share;
-    uint64_t cap = whole ? (stretch->end_whole - stretch->first_whole) / VMM_GIANT_SHARE : 0;
-    if (cap < VMM_MOST_PAGES)
-        cap = VMM_MOST_PAGES;
-    if (most > cap)
-        most = cap;
+    uint64_t most = stretch->room / stretch->share / self->page_bytes;
+    if (most > SHARED_PAGES)
+        most = SHARED_PAGES;
+    if (stretch->page >= stretch->first_whole && stretch->page < stretch->end_whole) {
+        uint64_t whole = (stretch->end_whole - stretch->first_whole) / GIANT_SHARE;
+        uint64_t left = stretch->end_whole - stretch->page;
+        if (whole < WHOLE_PAGES)
+            whole = WHOLE_PAGES;
+        if (whole > left)
+            whole = left;
+        most = whole;
+    }
+    if (most > stretch->gap_end - stretch->page)
+        most = stretch->gap_end - stretch->page;
+    if (most > UINT16_MAX)
+        most = UINT16_MAX;
     return most < 2 ? 1 : (uint32_t)most;
 }
 
@@ -278,7 +233,8 @@ static enum status map_pages(struct vmm *self, struct vmm_range *range, struct s
     uint32_t start = stretch.page;
     while (status == STATUS_OK && stretch.page < stretch.end) {
         uint32_t count = handle_pages(self, &stretch);
-        status = map_handle(self, range, stretch.page, count);
+        status =
+            map_handle(self, range, stretch.page, (uint32_t)(stretch.end - stretch.page), &count);
         if (status == STATUS_OK) {
             uint64_t bytes = count * self->page_bytes;
             stretch.page += count;
@@ -289,20 +245,31 @@ static enum status map_pages(struct vmm *self, struct vmm_range *range, struct s
         status = backing_access(self->backing, range->address + start * self->page_bytes,
                                 (stretch.page - start) * self->page_bytes);
     *end = stretch.page;
-    while (status != STATUS_OK && stretch.page > start) {
-        stretch.page -= range->pages[stretch.page - 1].count;
-        vmm_drop_handle(self, range, stretch.page);
-    }
+    if (status != STATUS_OK && stretch.page > start)
+        vmm_drop_handles(self, range, range->address + start * self->page_bytes,
+                         range->address + stretch.page * self->page_bytes);
     return status;
 }
 
-/* Makes the pieces of a run used, so that nothing is taken from them meanwhile. */
-static void hold_run(struct vmm *self, const struct run *run)
+/* Makes the pieces of a run used, so that nothing is taken from them meanwhile. What a block
+ * does not need of the first gap and of the last hole stays free. Spare records are there. */
+static void hold_run(struct vmm *self, struct run *run, uint64_t bytes)
 {
-    for (uint32_t p = run->first;; p = self->spans.at[p].next) {
+    const struct span *at = self->spans.at;
+    for (uint32_t p = run->first;; p = at[p].next) {
         vmm_remove(self, p);
         if (p == run->last)
-            return;
+            break;
+    }
+    uint64_t end = run->start + bytes;
+    if (at[run->last].mark == VMM_MAPPED && end_of(&at[run->last]) > end)
+        vmm_insert(self, vmm_cut(self, run->last, end - at[run->last].address));
+    if (run->start > at[run->first].address) {
+        uint32_t front = run->first;
+        run->first = vmm_cut(self, front, run->start - at[front].address);
+        if (run->last == front)
+            run->last = run->first;
+        vmm_insert(self, front);
     }
 }
 
@@ -332,11 +299,12 @@ static enum status map_gap(struct vmm *self, uint32_t gap, uint32_t *last, uint6
     uint64_t most = span->bytes / page < UINT32_MAX / 2 ? span->bytes / page : UINT32_MAX / 2;
     struct stretch stretch = {
         .page = first,
-        .end = first + (uint32_t)missing_in(self, span, block_end),
+        .end = first + (uint32_t)missing_in(self, span, block_start, block_end),
         .gap_end = first + (uint32_t)most,
         .first_whole = (block_start - range->address + page - 1) / page,
         .end_whole = (block_end - range->address) / page,
         .room = obtainable(self),
+        .share = range->kind == VMM_LARGE ? LARGE_SHARE : SMALL_SHARE,
     };
     if (stretch.gap_end > range->page_room)
         stretch.gap_end = range->page_room;
@@ -378,36 +346,128 @@ static void shape_block(struct vmm *self, uint32_t first, uint32_t last, uint64_
         let_go_run(self, self->spans.at[first].next, last);
 }
 
-/* A used piece of exactly that size with memory behind it, made by mapping pages. 0: there is
- * no memory, or no address space. */
-uint32_t vmm_make_room(struct vmm *self, struct vmm_range *range, uint64_t bytes)
+/* The cheapest run of a stream and kind; opens a range where none is long enough. Spare
+ * records are there. */
+static enum status find_run(struct vmm *self, uint32_t stream, enum vmm_kind kind, uint64_t bytes,
+                            struct run *run)
 {
-    struct run run;
-    if (!choose(self, range, bytes, &run))
-        return 0;
-    uint64_t start = self->spans.at[run.first].address;
-    if (!room_for_pages(self, range, start + bytes + VMM_MOST_PAGES * self->page_bytes))
-        return 0;
-    hold_run(self, &run);
-    uint32_t last = run.last;
-    enum status status = obtain(self, run.missing_pages * self->page_bytes) &&
-                                 spans_reserve(&self->spans, self->host, 4)
-                             ? STATUS_OK
-                             : STATUS_REFUSED;
-    for (uint32_t p = run.first; status == STATUS_OK && p; p = self->spans.at[p].next) {
-        bool done =
-            p == last || self->spans.at[p].address + self->spans.at[p].bytes >= start + bytes;
+    uint64_t range_bytes = kind == VMM_LARGE ? self->range_bytes : self->range_bytes / 16;
+    run->first = 0;
+    for (uint32_t number = self->streams[stream].first[kind]; number;) {
+        struct vmm_range *range = self->ranges[number - 1];
+        choose(self, range, bytes, run);
+        range_bytes = 2 * range->bytes;
+        number = range->more;
+    }
+    if (run->first)
+        return STATUS_OK;
+    if (range_bytes < bytes)
+        range_bytes = bytes;
+    range_bytes = size_round_up(range_bytes, self->page_bytes);
+    enum status status = vmm_open_range(self, stream, kind, range_bytes);
+    if (status == STATUS_OK)
+        choose(self, self->ranges[self->range_count - 1], bytes, run);
+    return status;
+}
+
+/* Maps what a run that is held lacks, and makes a block of it. */
+static enum status fill_run(struct vmm *self, const struct run *run, uint64_t bytes)
+{
+    uint32_t last = run->last;
+    uint64_t end = run->start + bytes;
+    struct vmm_range *range = self->ranges[self->spans.at[run->first].owner];
+    enum status status = room_for_pages(self, range, end) ? STATUS_OK : STATUS_HOST_MEMORY;
+    for (uint32_t p = run->first; status == STATUS_OK && p; p = self->spans.at[p].next) {
+        bool done = p == last || end_of(&self->spans.at[p]) >= end;
         if (self->spans.at[p].mark == VMM_GAP)
-            status = map_gap(self, p, &last, start, start + bytes);
+            status = map_gap(self, p, &last, run->start, end);
         if (done)
             break;
     }
-    if (status != STATUS_OK || self->fault) {
-        if (status != STATUS_OK && status != STATUS_REFUSED)
+    if (status == STATUS_OK && !self->fault)
+        shape_block(self, run->first, last, bytes);
+    else
+        let_go_run(self, run->first, last);
+    return self->fault ? self->fault : status;
+}
+
+/* Sees to it that the device has `bytes`, by giving up idle handles under holes. */
+static bool reclaim(struct vmm *self, uint64_t bytes)
+{
+    uint64_t before = self->base.totals.reserved_bytes;
+    uint64_t room;
+    while ((room = obtainable(self)) < bytes && vmm_release_idle(self, bytes - room))
+        continue;
+    self->remapped_bytes += before - self->base.totals.reserved_bytes;
+    return room >= bytes;
+}
+
+/* Others may take memory again, as much as they took last: gives up idle handles that stand in
+ * their way, now and then, while memory is short. */
+void vmm_keep_headroom(struct vmm *self)
+{
+    self->look = false;
+    (void)obtainable(self); /* looks at what others have */
+    while (!reclaim(self, self->outside_growth) && !self->fault && vmm_wait_some(self))
+        continue;
+    (void)vmm_destroy_kept(self, 0);
+}
+
+/* Waits for blocks that other streams still use, or else for the oldest work under holes.
+ * False: all is done already. */
+static bool wait_for_memory(struct vmm *self)
+{
+    if (self->deferred.pending_events) {
+        deferred_wait_oldest(&self->deferred);
+        return true;
+    }
+    return vmm_wait_some(self);
+}
+
+/* A used piece of exactly that size with memory behind it, made by mapping pages, or found after
+ * a wait. 0: there is no memory, or no address space. */
+static uint32_t make_room(struct vmm *self, const struct policy_request *request,
+                          enum vmm_kind kind, uint64_t bytes)
+{
+    struct run run;
+    for (bool again = false;; again = true) {
+        uint32_t piece = again ? vmm_find_hole(self, request->stream, kind, bytes) : 0;
+        if (piece)
+            return piece;
+        enum status status = spans_reserve(&self->spans, self->host, VMM_SPARES)
+                                 ? find_run(self, request->stream, kind, bytes, &run)
+                                 : STATUS_HOST_MEMORY;
+        if (status == STATUS_OK) {
+            uint64_t missing = run.missing_pages * self->page_bytes;
+            uint64_t room = obtainable(self);
+            if (!self->tight && room < self->base.totals.reserved_bytes + 2 * missing)
+                vmm_watch_streams(self);
+            if (request->may_fail)
+                missing += self->outside_growth;
+            else if (room < missing)
+                self->outside_growth = 0;
+            hold_run(self, &run, bytes);
+            if (reclaim(self, missing)) {
+                status = fill_run(self, &run, bytes);
+                if (status == STATUS_OK)
+                    return run.first;
+            } else {
+                let_go_run(self, run.first, run.last);
+                self->retries += !again;
+                if (!self->fault && wait_for_memory(self))
+                    continue;
+            }
+        }
+        if (status != STATUS_OK && status != STATUS_REFUSED && status != STATUS_HOST_MEMORY)
             self->fault = status;
-        let_go_run(self, run.first, last);
         return 0;
     }
-    shape_block(self, run.first, last, bytes);
-    return run.first;
+}
+
+uint32_t vmm_make_room(struct vmm *self, const struct policy_request *request, enum vmm_kind kind,
+                       uint64_t bytes)
+{
+    uint32_t piece = make_room(self, request, kind, bytes);
+    (void)vmm_destroy_kept(self, 0);
+    return piece;
 }

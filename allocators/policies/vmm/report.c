@@ -3,39 +3,33 @@
 
 #include "allocators/policies/vmm/vmm.h"
 
-static const struct vmm_range *range_of(const struct vmm *self, uint32_t stream, unsigned kind)
+/* Adds up, over the ranges of the stream that asked last, the bytes of holes, and finds the
+ * largest request that one of them serves. */
+static uint64_t usable(const struct vmm *self, uint64_t *hole_bytes)
 {
-    uint32_t slot = stream * VMM_KINDS + kind;
-    return slot < self->of_stream_room && self->of_stream[slot]
-               ? self->ranges[self->of_stream[slot] - 1]
-               : NULL;
-}
-
-/* The largest request of the stream that asked last which a hole of its range serves. */
-static uint64_t largest_usable(const struct vmm *self)
-{
-    const uint64_t most[VMM_KINDS] = {VMM_SMALL_BYTES, self->page_bytes, UINT64_MAX};
-    const uint64_t least[VMM_KINDS] = {0, VMM_SMALL_BYTES + 1, self->page_bytes + 1};
-    for (unsigned kind = VMM_KINDS; kind-- > 0;) {
-        const struct vmm_range *range = range_of(self, self->last_stream, kind);
-        uint64_t bytes = range ? span_index_largest(&range->holes, self->spans.at) : 0;
-        if (bytes >= least[kind] && bytes > 0)
-            return bytes < most[kind] ? bytes : most[kind];
-    }
-    return 0;
+    uint64_t largest[VMM_KINDS] = {0};
+    *hole_bytes = 0;
+    for (unsigned kind = 0; self->last_stream < self->stream_room && kind < VMM_KINDS; kind++)
+        for (uint32_t number = self->streams[self->last_stream].first[kind]; number;) {
+            const struct vmm_range *range = self->ranges[number - 1];
+            uint64_t bytes = span_index_largest(&range->holes, self->spans.at);
+            largest[kind] = bytes > largest[kind] ? bytes : largest[kind];
+            *hole_bytes += range->hole_bytes;
+            number = range->more;
+        }
+    uint64_t small = self->page_bytes / 2;
+    if (largest[VMM_LARGE] > small)
+        return largest[VMM_LARGE];
+    return largest[VMM_SMALL] < small ? largest[VMM_SMALL] : small;
 }
 
 void vmm_stats(const struct policy *base, struct policy_stats *out)
 {
     const struct vmm *self = (const struct vmm *)base;
     *out = (struct policy_stats){.totals = self->base.totals};
-    out->largest_hole_bytes = largest_usable(self);
-    uint64_t others = policy_free_bytes(&self->base.totals);
-    for (unsigned kind = 0; kind < VMM_KINDS; kind++) {
-        const struct vmm_range *range = range_of(self, self->last_stream, kind);
-        others -= range ? range->hole_bytes : 0;
-    }
-    out->stranded_by_stream_bytes = others;
+    uint64_t own;
+    out->largest_hole_bytes = usable(self, &own);
+    out->stranded_by_stream_bytes = policy_free_bytes(&self->base.totals) - own;
     out->count.splits = self->splits;
     out->count.merges = self->merges;
     out->count.segments_made = self->pages_made;
@@ -50,7 +44,8 @@ void vmm_stats(const struct policy *base, struct policy_stats *out)
 uint64_t vmm_servable(const struct policy *base, enum policy_price price)
 {
     const struct vmm *self = (const struct vmm *)base;
-    uint64_t bytes = largest_usable(self);
+    uint64_t own;
+    uint64_t bytes = usable(self, &own);
     uint64_t pages = self->base.totals.releasable_bytes;
     if (price >= POLICY_PRICE_TRIM && pages > bytes)
         bytes = pages;

@@ -104,22 +104,22 @@ uint32_t vmm_cut(struct vmm *self, uint32_t piece, uint64_t bytes)
     return rest;
 }
 
-static unsigned kind_of(const struct vmm *self, uint64_t bytes)
+static bool room_for_stream(struct vmm *self, uint32_t stream)
 {
-    return bytes <= VMM_SMALL_BYTES ? 0 : bytes <= self->page_bytes ? 1 : 2;
+    if (stream < self->stream_room)
+        return true;
+    uint32_t room = stream + 4;
+    struct vmm_stream *grown =
+        host_grow(self->host, self->streams, self->stream_room, room, sizeof *grown);
+    if (!grown)
+        return false;
+    self->streams = grown;
+    self->stream_room = room;
+    return true;
 }
 
-static bool room_for_range(struct vmm *self, uint32_t slot)
+static bool room_for_range(struct vmm *self)
 {
-    if (slot >= self->of_stream_room) {
-        uint32_t room = slot + VMM_KINDS * 4;
-        uint32_t *grown =
-            host_grow(self->host, self->of_stream, self->of_stream_room, room, sizeof *grown);
-        if (!grown)
-            return false;
-        self->of_stream = grown;
-        self->of_stream_room = room;
-    }
     if (self->range_count == self->order_room) {
         uint32_t room = self->order_room * 2 + VMM_KINDS;
         uint32_t *grown =
@@ -141,16 +141,17 @@ static bool room_for_range(struct vmm *self, uint32_t slot)
     return true;
 }
 
-/* Makes the range of a stream and kind. REFUSED: no address space. */
-static enum status open_range(struct vmm *self, uint32_t stream, unsigned kind, uint32_t slot)
+/* Makes a range of a stream and kind, the last of them. A spare record is there. REFUSED: no
+ * address space. */
+enum status vmm_open_range(struct vmm *self, uint32_t stream, enum vmm_kind kind, uint64_t bytes)
 {
     uint64_t address;
-    if (!room_for_range(self, slot))
+    if (!room_for_range(self))
         return STATUS_HOST_MEMORY;
     struct vmm_range *range = host_alloc(self->host, sizeof *range);
     if (!range)
         return STATUS_HOST_MEMORY;
-    enum status status = backing_reserve(self->backing, self->range_bytes, &address);
+    enum status status = backing_reserve(self->backing, bytes, &address);
     if (status != STATUS_OK) {
         host_free(self->host, range, sizeof *range);
         return status;
@@ -159,19 +160,22 @@ static enum status open_range(struct vmm *self, uint32_t stream, unsigned kind, 
     struct span *span = &self->spans.at[piece];
     uint32_t number = self->range_count++;
     span->address = address;
-    span->bytes = self->range_bytes;
+    span->bytes = bytes;
     span->previous = 0;
     span->next = 0;
     span->owner = number;
     span->mark = VMM_GAP;
     range->address = address;
-    range->bytes = self->range_bytes;
+    range->bytes = bytes;
     range->stream = stream;
     range->kind = kind;
     range->first = piece;
     range->last = piece;
     self->ranges[number] = range;
-    self->of_stream[slot] = number + 1;
+    uint32_t *link = &self->streams[stream].first[kind];
+    while (*link)
+        link = &self->ranges[*link - 1]->more;
+    *link = number + 1;
     uint32_t place = number;
     for (; place > 0 && self->ranges[self->by_address[place - 1]]->address > address; place--)
         self->by_address[place] = self->by_address[place - 1];
@@ -180,33 +184,42 @@ static enum status open_range(struct vmm *self, uint32_t stream, unsigned kind, 
     return STATUS_OK;
 }
 
+/* Takes the best hole of a stream and kind: a used piece of exactly that size, or 0. A spare
+ * record is there. */
+uint32_t vmm_find_hole(struct vmm *self, uint32_t stream, enum vmm_kind kind, uint64_t bytes)
+{
+    struct span_place place;
+    for (uint32_t number = self->streams[stream].first[kind]; number;) {
+        struct vmm_range *range = self->ranges[number - 1];
+        if (span_index_find(&range->holes, self->spans.at, bytes, 0, &place)) {
+            uint32_t piece = *place.link;
+            span_index_unlink(&range->holes, self->spans.at, &place);
+            took_hole(self, piece);
+            if (self->spans.at[piece].bytes > bytes)
+                vmm_insert(self, vmm_cut(self, piece, bytes));
+            return piece;
+        }
+        number = range->more;
+    }
+    return 0;
+}
+
 static enum status vmm_alloc(struct policy *base, const struct policy_request *request,
                              struct policy_block *out)
 {
     struct vmm *self = vmm_of(base);
     uint64_t bytes = size_round_up(request->bytes, VMM_ROUND_BYTES);
-    unsigned kind = kind_of(self, bytes);
-    uint32_t slot = request->stream * VMM_KINDS + kind;
+    enum vmm_kind kind = bytes <= self->page_bytes / 2 ? VMM_SMALL : VMM_LARGE;
     deferred_poll(&self->deferred);
-    if (self->spans.spare_count < 4 && !spans_reserve(&self->spans, self->host, 4))
+    if ((self->spans.spare_count < 4 && !spans_reserve(&self->spans, self->host, VMM_SPARES)) ||
+        !room_for_stream(self, request->stream))
         return STATUS_HOST_MEMORY;
-    if (slot >= self->of_stream_room || !self->of_stream[slot]) {
-        enum status status = open_range(self, request->stream, kind, slot);
-        if (status != STATUS_OK)
-            return status == STATUS_REFUSED ? STATUS_NO_MEMORY : status;
-    }
-    struct vmm_range *range = self->ranges[self->of_stream[slot] - 1];
+    if (self->look)
+        vmm_keep_headroom(self);
     self->last_stream = request->stream;
-    struct span_place place;
-    uint32_t piece;
-    if (span_index_find(&range->holes, self->spans.at, bytes, 0, &place)) {
-        piece = *place.link;
-        span_index_unlink(&range->holes, self->spans.at, &place);
-        took_hole(self, piece);
-        if (self->spans.at[piece].bytes > bytes)
-            vmm_insert(self, vmm_cut(self, piece, bytes));
-    } else {
-        piece = vmm_make_room(self, range, bytes);
+    uint32_t piece = vmm_find_hole(self, request->stream, kind, bytes);
+    if (!piece) {
+        piece = vmm_make_room(self, request, kind, bytes);
         if (!piece) {
             self->failures++;
             return self->fault ? self->fault : STATUS_NO_MEMORY;
@@ -242,6 +255,8 @@ static void complete(void *argument, uint32_t piece)
     struct span *span = &self->spans.at[piece];
     self->base.totals.pending_bytes -= span->bytes;
     span->mark = VMM_MAPPED;
+    if (self->tight)
+        vmm_let_go_pages(self, span);
     vmm_merge(self, piece);
 }
 
@@ -274,11 +289,14 @@ static enum status vmm_trim(struct policy *base, uint64_t keep_bytes)
 {
     struct vmm *self = vmm_of(base);
     deferred_wait_all(&self->deferred);
+    vmm_drain(self);
     for (;;) {
         uint64_t free_bytes = policy_free_bytes(&self->base.totals);
-        if (free_bytes <= keep_bytes || !vmm_release_largest(self, free_bytes - keep_bytes))
-            return self->fault;
+        if (free_bytes <= keep_bytes || !vmm_release_idle(self, free_bytes - keep_bytes))
+            break;
     }
+    (void)vmm_destroy_kept(self, 0);
+    return self->fault;
 }
 
 static void vmm_destroy(struct policy *base)
@@ -287,16 +305,21 @@ static void vmm_destroy(struct policy *base)
     for (uint32_t i = 0; i < self->range_count; i++) {
         struct vmm_range *range = self->ranges[i];
         backing_wait(self->backing, backing_fence(self->backing, range->stream));
-        for (uint32_t p = 0; p < range->page_room; p++)
-            if (range->pages[p].handle)
-                vmm_drop_handle(self, range, p);
+        for (uint32_t p = 0, end; p < range->page_room; p = end + 1) {
+            for (end = p; end < range->page_room && range->pages[end].handle;)
+                end++;
+            if (end > p)
+                vmm_drop_handles(self, range, range->address + p * self->page_bytes,
+                                 range->address + end * self->page_bytes);
+        }
+        (void)vmm_destroy_kept(self, 0);
         (void)backing_release(self->backing, range->address);
         host_free(self->host, range->pages, range->page_room * sizeof *range->pages);
         host_free(self->host, range, sizeof *range);
     }
     host_free(self->host, self->ranges, self->range_room * sizeof *self->ranges);
     host_free(self->host, self->by_address, self->order_room * sizeof *self->by_address);
-    host_free(self->host, self->of_stream, self->of_stream_room * sizeof *self->of_stream);
+    host_free(self->host, self->streams, self->stream_room * sizeof *self->streams);
     deferred_close(&self->deferred);
     spans_close(&self->spans, self->host);
     host_free(self->host, self, sizeof *self);

@@ -1,44 +1,58 @@
 /* vmm: this project's own policy over virtual memory. Not an imitation of anything.
  *
- *   vmm.c     what happens at a request and at a free
- *   pages.c   where a request without a mapped hole goes, and where its pages come from
- *   report.c  statistics, walk, validate
+ *   vmm.c      what happens at a request and at a free
+ *   pages.c    where a request without a mapped hole goes, and the mapping
+ *   reclaim.c  which memory can be taken from under holes, and taking it
+ *   report.c   statistics, walk, validate
  *
  * How it works
  *
- * 1. Each stream has three ranges of reserved address space, by size of request: up to 64 KiB,
- *    up to a page, larger ones. Blocks that live long and are small do not pin the pages
- *    between large ones. Sizes round up to 512 bytes.
+ * 1. Each stream has two ranges of reserved address space: for blocks of up to half a page, and
+ *    for larger ones, so that small blocks that live long do not pin the pages between large
+ *    ones. Sizes round up to 512 bytes. A range has twice the device's addresses, since what
+ *    cannot be moved scatters them; where they run out all the same, another range, twice as
+ *    large, is added to it.
  * 2. A range is a chain of pieces: used blocks, holes (free, mapped) and gaps (free, without
- *    memory, whole pages). At its end lies one gap that is never exhausted in practice.
+ *    memory, whole pages).
  * 3. A request takes the smallest hole that fits, the lowest address among equals. No call to
  *    the driver is made then.
- * 4. Otherwise it goes to a run of holes and gaps that follow each other: of a few gaps that
- *    are just large enough, and of the end of the range, the run that needs the fewest pages.
- *    It begins in the hole before the gap, so that a page that is held by a neighbour anyway
- *    is used to its end.
+ * 4. Otherwise it goes to a run of holes and gaps that follow each other: the one that lacks
+ *    the fewest pages of those around a few gaps that are just large enough, around the largest
+ *    holes, and at the end of the range. It begins at the start of a piece, or so that it ends
+ *    where a hole ends: a page that a neighbour holds anyway is used to its end.
  * 5. Memory comes in handles, for a driver call costs the same for 2 and for 32 MiB. A handle
  *    that one block fills has up to 8 pages, or 1/64 of a giant block: it comes free with the
- *    block. One that neighbours
- *    share has up to 1/512 of what the device still has, so that those become single pages
- *    before memory becomes short.
+ *    block. One that neighbours share has 1/128 of what the device still has (1/1024 where
+ *    blocks are small), at most 16 pages: single pages when memory becomes short.
  * 6. When the device has no more, or the limit is met, handles that lie wholly under holes are
- *    unmapped, the largest hole first, and their memory is mapped where it is needed. The
- *    streams of those holes are waited for before, since the work that used them may still
- *    run. No more is moved than the request needs, so a program that repeats itself comes to
- *    rest with its holes where it needs them.
+ *    unmapped and mapped where they are needed, as they are or made anew in another size. No
+ *    more is moved than the request needs, so a program that repeats itself comes to rest with
+ *    its holes where it needs them.
+ * 7. The work that used a handle may still run, so it is waited for before; but waiting for all
+ *    work of a stream would leave the device idle while the driver works. So once less is left
+ *    than is held, each stream records a fence whenever a sixteenth of what is held was let go,
+ *    and each page knows the first fence after its last use. Handles whose fence is done are
+ *    taken first, from the largest hole. Then, while that is not enough: blocks let go that
+ *    other streams still use are waited for, which may make a hole that fits; or else the
+ *    oldest fence of all; in the end, all work.
+ * 8. Others take memory from the device too, such as the driver for code that it loads. What
+ *    they took when they last took some is left to them by requests that may fail, and, while
+ *    memory is short, restored from under holes at the next request after a fence. A request
+ *    that may not fail takes it, and then that much is no longer kept.
  *
  * Bound
  *
- * A request fails only when every handle has a byte of a live or pending block in it. When a
- * block is let go and its place is not yet used by others, all of it can move but the two
- * pages at its ends. So with blocks that are not placed in what is left of larger ones
+ * A request fails only when every handle has a byte of a live block in it, and what is left of
+ * others is too small. When a block is let go and its place is not yet used by others, all of
+ * it can move but the handles at its ends, and those are single pages where memory was short
+ * when they were made. So with blocks that are not placed in what is left of larger ones
  *
- *     held <= live rounded + 2 pages x (runs of neighbouring blocks)
+ *     held <= live rounded + 2 handles x (runs of neighbouring blocks)
  *
- * and a block in the place of a larger one may hold up to 8 pages more at either end until it
- * dies. With blocks smaller than a page, scattered one to a page, a page for each is all there
- * is to promise: memory with one live byte in it cannot be moved. */
+ * where a handle has at most 8 pages inside of blocks, and between them 1/128 of what was left
+ * then; and a block in the place of a larger one may hold 8 pages (or 1/64 of that) more at
+ * either end until it dies. With blocks smaller than a page, scattered one to a page, a page
+ * for each is all there is to promise: memory with one live byte in it cannot be moved. */
 #ifndef ALLOCATORS_POLICIES_VMM_VMM_H
 #define ALLOCATORS_POLICIES_VMM_VMM_H
 
@@ -48,12 +62,16 @@
 #include "allocators/deferred.h"
 #include "allocators/policy.h"
 
-#define VMM_ROUND_BYTES  UINT64_C(512)
-#define VMM_SMALL_BYTES  (64 * KIB)
-#define VMM_KINDS        3u
-#define VMM_MOST_PAGES   8u /* of one handle */
-#define VMM_SHARED_SHARE 512u
-#define VMM_GIANT_SHARE  64u
+#define VMM_ROUND_BYTES UINT64_C(512)
+#define VMM_KINDS       2u
+#define VMM_FENCES      32u /* remembered of a stream */
+#define VMM_KEPT        64u /* handles unmapped and not yet mapped elsewhere */
+#define VMM_SPARES      8u  /* span records that one request may use */
+
+enum vmm_kind {
+    VMM_SMALL, /* at most half a page */
+    VMM_LARGE,
+};
 
 enum vmm_mark {
     VMM_GAP,     /* free, no memory behind it */
@@ -63,18 +81,39 @@ enum vmm_mark {
 
 struct vmm_page {
     backing_handle handle; /* + 1; 0: not mapped */
-    uint32_t index;        /* of this page in its handle */
-    uint32_t count;        /* pages of the handle */
+    uint16_t index;        /* of this page in its handle */
+    uint16_t count;        /* pages of the handle */
+    uint32_t fence;        /* the first of the stream after the last block here was let go */
 };
 
 struct vmm_range {
     struct span_index holes, gaps;
     uint64_t address, bytes;
     uint64_t hole_bytes;
-    uint32_t stream, kind;
-    uint32_t first, last;   /* pieces; the last is the gap at the end while there is one */
+    uint32_t stream;
+    enum vmm_kind kind;
+    uint32_t more;          /* number + 1 of the next range of this stream and kind; 0: none */
+    uint32_t first, last;   /* pieces */
     struct vmm_page *pages; /* from the start of the range */
     uint32_t page_room;
+};
+
+/* A moment in a stream's work, and when it was recorded among those of all streams. */
+struct vmm_fence {
+    struct backing_ticket ticket;
+    uint64_t order;
+};
+
+struct vmm_stream {
+    uint32_t first[VMM_KINDS];          /* number + 1 of the first range; 0: none */
+    uint32_t fences, done;              /* recorded; of these known to be done */
+    uint64_t freed_bytes;               /* since the last one */
+    struct vmm_fence fence[VMM_FENCES]; /* the k-th, from 1, at k mod VMM_FENCES */
+};
+
+struct vmm_kept {
+    backing_handle handle;
+    uint32_t count; /* of its pages */
 };
 
 struct vmm {
@@ -87,11 +126,18 @@ struct vmm {
     uint32_t range_count, range_room;
     uint32_t *by_address; /* ranges in the order of addresses */
     uint32_t order_room;  /* of by_address */
-    uint32_t *of_stream;  /* by 3 x stream + kind: the range's number + 1 */
-    uint32_t of_stream_room;
+    struct vmm_stream *streams;
+    uint32_t stream_room;
     uint32_t last_stream;
     struct deferred deferred;
-    enum status fault; /* of the backing, other than REFUSED */
+    struct vmm_kept kept[VMM_KEPT]; /* empty but within a request */
+    uint32_t kept_count;
+    uint64_t kept_bytes;                    /* not in reserved_bytes */
+    bool tight;                             /* less is left than is held: fences are recorded */
+    uint64_t fence_order;                   /* of the last fence */
+    uint64_t outside_bytes, outside_growth; /* of others; when it last grew, by how much */
+    bool outside_seen, look;                /* look: after the next fence */
+    enum status fault;                      /* of the backing, other than REFUSED */
     uint64_t splits, merges, failures, retries, remapped_bytes, pages_made, pages_dropped;
 };
 
@@ -105,12 +151,23 @@ void vmm_insert(struct vmm *self, uint32_t piece);
 void vmm_remove(struct vmm *self, uint32_t piece);
 uint32_t vmm_merge(struct vmm *self, uint32_t piece);
 uint32_t vmm_cut(struct vmm *self, uint32_t piece, uint64_t bytes);
+uint32_t vmm_find_hole(struct vmm *self, uint32_t stream, enum vmm_kind kind, uint64_t bytes);
+enum status vmm_open_range(struct vmm *self, uint32_t stream, enum vmm_kind kind, uint64_t bytes);
 
 /* pages.c */
-uint32_t vmm_make_room(struct vmm *self, struct vmm_range *range, uint64_t bytes);
+uint32_t vmm_make_room(struct vmm *self, const struct policy_request *request, enum vmm_kind kind,
+                       uint64_t bytes);
+void vmm_keep_headroom(struct vmm *self);
+
+/* reclaim.c */
+void vmm_let_go_pages(struct vmm *self, const struct span *span);
+void vmm_watch_streams(struct vmm *self);
 uint64_t vmm_releasable(const struct vmm *self, const struct span *hole, uint64_t *start);
-bool vmm_release_largest(struct vmm *self, uint64_t most_bytes);
-void vmm_drop_handle(struct vmm *self, struct vmm_range *range, uint32_t page);
+bool vmm_release_idle(struct vmm *self, uint64_t wanted_bytes);
+bool vmm_wait_some(struct vmm *self);
+void vmm_drain(struct vmm *self);
+void vmm_drop_handles(struct vmm *self, struct vmm_range *range, uint64_t from, uint64_t end);
+enum status vmm_destroy_kept(struct vmm *self, uint32_t count);
 
 /* report.c */
 void vmm_stats(const struct policy *base, struct policy_stats *out);

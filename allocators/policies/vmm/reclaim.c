@@ -1,0 +1,264 @@
+/* Which memory under holes can be taken, and taking it: rule 6 of vmm.h. */
+#include "allocators/policies/vmm/vmm.h"
+
+/* Records a fence on a stream, so that what was let go there before can be told from what was
+ * let go after. */
+static void record_fence(struct vmm *self, uint32_t stream)
+{
+    struct vmm_stream *record = &self->streams[stream];
+    uint32_t number = ++record->fences;
+    record->fence[number % VMM_FENCES] = (struct vmm_fence){
+        .ticket = backing_fence(self->backing, stream),
+        .order = ++self->fence_order,
+    };
+    record->freed_bytes = 0;
+    self->look = true;
+}
+
+static uint32_t oldest_known(const struct vmm_stream *record)
+{
+    uint32_t oldest = record->fences < VMM_FENCES ? 1 : record->fences - VMM_FENCES + 1;
+    return record->done < oldest ? oldest : record->done + 1;
+}
+
+/* A block is let go: its pages wait for the next fence of their stream, which is recorded when
+ * a sixteenth of what is held was let go since the last one. */
+void vmm_let_go_pages(struct vmm *self, const struct span *span)
+{
+    struct vmm_range *range = self->ranges[span->owner];
+    struct vmm_stream *record = &self->streams[range->stream];
+    uint64_t from = span->address - range->address;
+    uint64_t last = (from + span->bytes - 1) / self->page_bytes;
+    for (uint64_t page = from / self->page_bytes; page <= last; page++)
+        range->pages[page].fence = record->fences + 1;
+    record->freed_bytes += span->bytes;
+    if (record->freed_bytes > self->base.totals.reserved_bytes / 16)
+        record_fence(self, range->stream);
+}
+
+/* Memory may become short from here on. What was let go until now waits for the first fence of
+ * its stream. */
+void vmm_watch_streams(struct vmm *self)
+{
+    self->tight = true;
+    for (uint32_t i = 0; i < self->range_count; i++)
+        if (!self->streams[self->ranges[i]->stream].fences)
+            record_fence(self, self->ranges[i]->stream);
+}
+
+/* Bytes of the handles that lie wholly in a hole, which follow each other, and where they
+ * start. */
+uint64_t vmm_releasable(const struct vmm *self, const struct span *hole, uint64_t *start)
+{
+    if (hole->bytes < self->page_bytes)
+        return 0;
+    const struct vmm_range *range = self->ranges[hole->owner];
+    uint64_t from = hole->address - range->address;
+    uint64_t end = from + hole->bytes;
+    uint64_t first = from / self->page_bytes;
+    uint64_t last = (end - 1) / self->page_bytes; /* both inclusive */
+    const struct vmm_page *page = &range->pages[first];
+    uint64_t first_byte = (first - page->index) * self->page_bytes;
+    if (first_byte < from)
+        first_byte += page->count * self->page_bytes;
+    page = &range->pages[last];
+    uint64_t end_byte = (last - page->index + page->count) * self->page_bytes;
+    if (end_byte > end)
+        end_byte -= page->count * self->page_bytes;
+    if (start)
+        *start = range->address + first_byte;
+    return end_byte > first_byte ? end_byte - first_byte : 0;
+}
+
+/* Is the work done that used a handle, which starts at `first`? */
+static bool is_idle(const struct vmm *self, const struct vmm_range *range, uint32_t first)
+{
+    uint32_t fence = 1;
+    for (uint32_t i = 0; i < range->pages[first].count; i++)
+        if (range->pages[first + i].fence > fence)
+            fence = range->pages[first + i].fence;
+    return fence <= self->streams[range->stream].done;
+}
+
+struct idle { /* handles that follow each other in a hole, and whose work is done */
+    uint32_t hole;
+    uint64_t from, end;
+};
+
+/* The last idle handles of a hole, as many as are wanted. */
+static uint64_t find_idle(const struct vmm *self, uint32_t hole, uint64_t wanted_bytes,
+                          struct idle *idle)
+{
+    const struct vmm_range *range = self->ranges[self->spans.at[hole].owner];
+    uint64_t start;
+    uint64_t at = vmm_releasable(self, &self->spans.at[hole], &start);
+    if (!at)
+        return 0;
+    at += start;
+    *idle = (struct idle){.hole = hole};
+    while (at > start && idle->end - idle->from < wanted_bytes) {
+        uint32_t page = (uint32_t)((at - range->address) / self->page_bytes) - 1;
+        page -= range->pages[page].index;
+        bool done = is_idle(self, range, page);
+        if (!done && idle->end)
+            break;
+        uint64_t end = at;
+        at = range->address + page * self->page_bytes;
+        if (done) {
+            idle->from = at;
+            idle->end = idle->end ? idle->end : end;
+        }
+    }
+    return idle->end - idle->from;
+}
+
+/* Of the largest hole of a range that has idle handles. */
+static uint64_t richest(const struct vmm *self, const struct vmm_range *range,
+                        uint64_t wanted_bytes, struct idle *idle)
+{
+    uint64_t below = UINT64_MAX;
+    uint64_t address = UINT64_MAX;
+    for (;;) {
+        uint32_t hole = span_index_before(&range->holes, self->spans.at, below, address);
+        if (!hole || self->spans.at[hole].bytes < self->page_bytes)
+            return 0;
+        uint64_t bytes = find_idle(self, hole, wanted_bytes, idle);
+        if (bytes)
+            return bytes;
+        below = self->spans.at[hole].bytes;
+        address = self->spans.at[hole].address;
+    }
+}
+
+/* Destroys kept handles, the last ones, until that many are left. */
+enum status vmm_destroy_kept(struct vmm *self, uint32_t count)
+{
+    enum status status = STATUS_OK;
+    while (self->kept_count > count) {
+        const struct vmm_kept *kept = &self->kept[--self->kept_count];
+        self->kept_bytes -= kept->count * self->page_bytes;
+        self->pages_dropped++;
+        enum status destroyed = backing_destroy(self->backing, kept->handle);
+        status = status == STATUS_OK ? destroyed : status;
+    }
+    if (status != STATUS_OK)
+        self->fault = status;
+    return status;
+}
+
+/* Unmaps the handles of [from, end). They are kept, as many as there is room for. */
+void vmm_drop_handles(struct vmm *self, struct vmm_range *range, uint64_t from, uint64_t end)
+{
+    enum status status = backing_unmap(self->backing, from, end - from);
+    uint32_t last = (uint32_t)((end - range->address) / self->page_bytes);
+    for (uint32_t page = (uint32_t)((from - range->address) / self->page_bytes); page < last;
+         page++) {
+        struct vmm_page *first = &range->pages[page];
+        if (status == STATUS_OK && !first->index) {
+            if (self->kept_count == VMM_KEPT)
+                (void)vmm_destroy_kept(self, VMM_KEPT - 1);
+            self->kept[self->kept_count++] =
+                (struct vmm_kept){.handle = first->handle - 1, .count = first->count};
+            self->kept_bytes += first->count * self->page_bytes;
+        }
+        *first = (struct vmm_page){0};
+    }
+    if (status != STATUS_OK)
+        self->fault = status;
+    self->base.totals.reserved_bytes -= end - from;
+}
+
+/* Spare records are there. */
+static void release(struct vmm *self, const struct idle *idle)
+{
+    uint32_t hole = idle->hole;
+    vmm_remove(self, hole);
+    vmm_drop_handles(self, self->ranges[self->spans.at[hole].owner], idle->from, idle->end);
+    if (self->spans.at[hole].address + self->spans.at[hole].bytes > idle->end)
+        vmm_insert(self, vmm_cut(self, hole, idle->end - self->spans.at[hole].address));
+    uint32_t gap = hole;
+    if (self->spans.at[hole].address < idle->from) {
+        gap = vmm_cut(self, hole, idle->from - self->spans.at[hole].address);
+        vmm_insert(self, hole);
+    }
+    self->spans.at[gap].mark = VMM_GAP;
+    vmm_merge(self, gap);
+}
+
+/* What streams are known to have done. */
+static void poll_fences(struct vmm *self)
+{
+    for (uint32_t i = 0; i < self->stream_room; i++) {
+        struct vmm_stream *record = &self->streams[i];
+        while (record->done < record->fences) {
+            uint32_t next = oldest_known(record);
+            if (!backing_done(self->backing, record->fence[next % VMM_FENCES].ticket))
+                break;
+            record->done = next;
+        }
+    }
+}
+
+/* Gives up handles under the largest hole that has idle ones, at most about `wanted_bytes` of
+ * them. False: there is none, or a fault. */
+bool vmm_release_idle(struct vmm *self, uint64_t wanted_bytes)
+{
+    struct idle best;
+    uint64_t most = 0;
+    if (!self->base.totals.releasable_bytes || !spans_reserve(&self->spans, self->host, VMM_SPARES))
+        return false;
+    if (!self->tight)
+        vmm_watch_streams(self);
+    poll_fences(self);
+    for (uint32_t i = 0; i < self->range_count; i++) {
+        struct idle idle;
+        uint64_t bytes = richest(self, self->ranges[i], wanted_bytes, &idle);
+        if (bytes > most) {
+            most = bytes;
+            best = idle;
+        }
+    }
+    if (!most)
+        return false;
+    release(self, &best);
+    return !self->fault;
+}
+
+/* Waits for all that was let go until now. */
+void vmm_drain(struct vmm *self)
+{
+    for (uint32_t i = 0; i < self->stream_room; i++) {
+        struct vmm_stream *record = &self->streams[i];
+        if (!record->first[VMM_SMALL] && !record->first[VMM_LARGE])
+            continue;
+        record_fence(self, i);
+        backing_wait(self->backing, record->fence[record->fences % VMM_FENCES].ticket);
+        record->done = record->fences;
+    }
+}
+
+/* Waits for the oldest fence of those not known to be done; where there is none, for all that
+ * was let go. False: all was done already. */
+bool vmm_wait_some(struct vmm *self)
+{
+    struct vmm_stream *first = NULL;
+    bool drained = true;
+    for (uint32_t i = 0; i < self->stream_room; i++) {
+        struct vmm_stream *record = &self->streams[i];
+        uint32_t next = oldest_known(record);
+        drained = drained && !record->freed_bytes;
+        if (record->done < record->fences &&
+            (!first || record->fence[next % VMM_FENCES].order <
+                           first->fence[oldest_known(first) % VMM_FENCES].order))
+            first = record;
+    }
+    if (first) {
+        uint32_t next = oldest_known(first);
+        backing_wait(self->backing, first->fence[next % VMM_FENCES].ticket);
+        first->done = next;
+        return true;
+    }
+    if (!drained)
+        vmm_drain(self);
+    return !drained;
+}
