@@ -5,7 +5,7 @@
 VERSION := 0.1.0
 VARIANT ?= release
 PREFIX  ?= /usr/local
-SUITE   ?= workloads/suites/$(if $(filter-out 0,$(QUICK)),quick,default).ini
+SUITE   ?= $(if $(filter-out 0,$(QUICK)),workloads/suites/quick.ini)
 RESULTS := results/latest
 JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
 FUZZ_SECONDS ?= 20
@@ -249,6 +249,12 @@ tsan:
 	@+$(SUB) VARIANT=tsan program tests
 	@tests/run.sh --match 'capacity|experiment|jobs|sweep|suite|thread' tsan
 
+## test-gpu: what needs a card: the device and its kernels, equality with the simulated device,
+##     every byte checked (without a card all of it is skipped, exit status 0)
+test-gpu:
+	@+$(SUB) all gpu-tests
+	@tests/gpu/run.sh $(VARIANT) $(GPU)
+
 ## fuzz: run each fuzz target for FUZZ_SECONDS (20) with clang's fuzzer, from the committed corpus
 fuzz:
 	@+$(SUB) VARIANT=fuzz fuzzers
@@ -260,13 +266,20 @@ format:
 
 # ---- benchmarks ---------------------------------------------------------------------------------
 
-## bench: install what is missing, build, run the default suite, draw the
-##     figures (QUICK=1: a small suite, under 20 s)
+## bench: install what is missing, build, run a suite, draw the figures: card.ini where a card is,
+##     else default.ini on the simulated one (QUICK=1: a small simulated suite; SUITE=FILE)
 bench:
 	@.ci/deps bench || true
 	@+$(SUB) all
 	@rm -rf $(RESULTS)/data $(RESULTS)/figures; mkdir -p $(B); touch $(B)/bench-began
-	./allocrig run $(SUITE)
+	@suite='$(SUITE)'; if [ -z "$$suite" ]; then \
+	    why=$$(./allocrig list devices cuda | sed -n '2,/^$$/p' | tr -s ' \n' ' '); \
+	    case $$why in \
+	    Available*) suite=workloads/suites/card.ini; echo "bench: on the card: $${why#Available: }" ;; \
+	    *) suite=workloads/suites/default.ini; \
+	        echo "bench: on the simulated device, since no card can be used: $${why#Not available: }" ;; \
+	    esac; fi; \
+	echo "./allocrig run $$suite"; ./allocrig run $$suite
 	@+$(SUB) figures
 	@echo "files written:"; find $(RESULTS) -type f -newer $(B)/bench-began | sort | sed 's/^/  /'
 
@@ -327,10 +340,10 @@ clean:
 
 ## help: list the targets
 help:
-	@sed -n 's/^## \(    .*\)/\t\1/p; s/^## \([a-z]*\): /\1\t/p' Makefile | awk -F '\t' '{sub(/^ */, "", $$2); printf "  %-13s %s\n", $$1, $$2}'
+	@sed -n 's/^## \(    .*\)/\t\1/p; s/^## \([a-z-]*\): /\1\t/p' Makefile | awk -F '\t' '{sub(/^ */, "", $$2); printf "  %-13s %s\n", $$1, $$2}'
 
 FORCE:
-.PHONY: all program tests fuzzers gpu-tests test check lint san tsan fuzz format bench figures micro instructions harness deps install clean help FORCE
+.PHONY: all program tests fuzzers gpu-tests test test-gpu check lint san tsan fuzz format bench figures micro instructions harness deps install clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

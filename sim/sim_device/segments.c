@@ -130,6 +130,9 @@ enum status sim_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t 
     struct place place = {.small = bytes < self->profile.page_bytes,
                           .charge_bytes = sim_ledger_units(&self->ledger, bytes)};
     bool recorded;
+    /* Before the recorded place is looked at: that is of the next one that there was room for. */
+    if (!place.small && place.charge_bytes > sim_ledger_free(&self->ledger))
+        return sim_refuse(self, DEVICE_CALL_alloc, SIM_COST_alloc);
     status = place_recorded(self, bytes, &place, &recorded);
     if (status != STATUS_OK)
         return status;

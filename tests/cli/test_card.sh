@@ -1,0 +1,48 @@
+#!/bin/bash
+# The suite on a card, with a stand-in for the CUDA driver in its place: `run` takes the card of
+# itself, runs have a process each, what the scripts of tests/gpu compare is equal, and without a
+# driver all of that says so.
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+tmp=$TEST_TMP
+tape=workloads/data/tape_small.default.csv.gz
+stand_in=$PWD/.build/${TEST_VARIANT:-release}/tests/cuda_stand_in
+
+# On a machine with a card, its driver would be found.
+no_driver="cuda: .*Not available"
+if "$ALLOCRIG" list devices cuda | tr '\n' ' ' | grep -q "$no_driver"; then
+    run run -p torch -w order_flip
+    check without_a_card_sim [ "$status" = 0 ]
+    check without_a_card_it_says_so grep -q '^On the simulated device, since no card can be used: ' "$out"
+    refuses card_asked_for 3 . run -d cuda -p torch -w order_flip
+    refuses card_asked_for_by_a_suite 3 . run workloads/suites/card.ini --output "$tmp/no"
+    check nothing_is_written [ ! -e "$tmp/no/results.json" ]
+    tests/gpu/run.sh "${TEST_VARIANT:-release}" >"$out"
+    check gpu_tests_end_well [ $? = 0 ]
+    check gpu_tests_are_skipped grep -qE '^0 passed, 0 failed, [1-9][0-9]* skipped$' "$out"
+fi
+if [ ! -e "$stand_in/libcuda.so.1" ]; then
+    echo "skip on_a_card: the stand-in for the driver is not built (it needs cuda.h)"
+    finish
+fi
+
+export LD_LIBRARY_PATH=$stand_in
+run run -p torch -p growth -w order_flip -w "$tape" --json "$tmp/card.json" --reps 2
+check card_is_taken [ "$status" = 0 ]
+check card_is_named grep -q '"kind": "cuda"' "$tmp/card.json"
+check card_needs_no_word [ "$(grep -c 'simulated device' "$out")" = 0 ]
+run run -p torch -w order_flip --csv -
+check six_repetitions [ "$(wc -l <"$out")" = 7 ]
+run run -p torch -w order_flip --placements -
+check one_for_files_of_one_run [ "$(wc -l <"$out")" = 25 ]
+run run -d sim -p torch -w order_flip --csv -
+check sim_on_request grep -q ',sim,h100,' "$out"
+run run -p 'fault(n=2)+direct' -w order_flip --on-fail stop
+check failing_call [ "$status" = 0 ]
+check failing_call_is_said grep -q 'DNF @' "$out"
+refuses beyond_the_card 2 . run -d cuda:capacity=1TiB -p torch -w order_flip
+refuses no_such_ordinal 3 . run -d cuda:ordinal=99 -p torch -w order_flip
+check equal env TEST_TMP="$(mktemp -d -p "$tmp")" tests/gpu/equal.sh -j 2 -w 'order_flip|linear_ramp|checkerboard'
+check verify env TEST_TMP="$(mktemp -d -p "$tmp")" tests/gpu/verify.sh -j 2 -w 'order_flip|linear_ramp'
+finish
