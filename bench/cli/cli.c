@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "allocators/options.h"
+#include "bench/report/sentence.h"
 
 #define NAMES_MOST 64
 
@@ -31,31 +32,43 @@ const char *cli_option_name(const struct cli_page *page, int key)
     return "";
 }
 
+#define HELP_COLUMN 28 /* where the help of options begins */
+
+static void print_option(const struct cli_option *option)
+{
+    char left[64];
+    int used = option->key < CLI_KEYS ? snprintf(left, sizeof left, "-%c, ", option->key)
+                                      : snprintf(left, sizeof left, "    ");
+    snprintf(left + used, sizeof left - (size_t)used, "--%s%s%s", option->name,
+             option->value ? " " : "", option->value ? option->value : "");
+    printf("  %-*s", HELP_COLUMN - 2, left);
+    if (strlen(left) > HELP_COLUMN - 3)
+        printf("\n%*s", HELP_COLUMN, "");
+    sentence_wrap(stdout, option->help, HELP_COLUMN, HELP_COLUMN, SENTENCE_WIDTH);
+}
+
 static void print_page(const struct cli_page *page, const char *command)
 {
     const char *begin = page->arguments;
     for (const char *at = begin;; at++) {
+        char form[256];
         if (*at != '\n' && *at != '\0')
             continue;
-        printf("%s allocrig %s %.*s\n", begin == page->arguments ? "Usage:" : "   or:", command,
-               (int)(at - begin), begin);
+        snprintf(form, sizeof form, "%s allocrig %s %.*s",
+                 begin == page->arguments ? "Usage:" : "or:", command, (int)(at - begin), begin);
+        fputs(begin == page->arguments ? "" : "   ", stdout); /* words are printed, not spaces */
+        sentence_wrap(stdout, form, begin == page->arguments ? 0 : 3, 10, SENTENCE_WIDTH);
         if (*at == '\0')
             break;
         begin = at + 1;
     }
-    printf("\n%s\n", page->text);
+    putchar('\n');
+    sentence_wrap(stdout, page->text, 0, 0, SENTENCE_WIDTH);
     for (const struct cli_option *option = page->options; option->key; option++) {
-        char left[64];
-        if (!option->name) {
+        if (option->name)
+            print_option(option);
+        else
             printf("\n%s\n", option->help);
-            continue;
-        }
-        int used = option->key < CLI_KEYS ? snprintf(left, sizeof left, "-%c, ", option->key)
-                                          : snprintf(left, sizeof left, "    ");
-        snprintf(left + used, sizeof left - (size_t)used, "--%s%s%s", option->name,
-                 option->value ? " " : "", option->value ? option->value : "");
-        printf("  %-26s%s%s\n", left, strlen(left) > 25 ? "\n                            " : "",
-               option->help);
     }
     printf("%s  %-26s%s\n", page->options->key ? "" : "\n", "-h, --help", "print this page");
 }

@@ -18,8 +18,7 @@ enum option_key { KEY_PLACEMENTS = CLI_KEYS };
 static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
     {'p', "policy", "SPEC",
-     "default: the policy that answers to the recorder,\n"
-     "                            with the recorded settings"},
+     "default: the policy that answers to the recorder, with the recorded settings"},
     {KEY_PLACEMENTS, "placements", "FILE", "where the policy put each block"},
     {0},
 };

@@ -1,5 +1,8 @@
 /* `list`: what there is, from the tables that the program itself works by. */
+#include <dirent.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "allocators/base/size.h"
@@ -11,6 +14,7 @@
 #include "sim/metrics/metrics.h"
 #include "sim/sim_device/profile.h"
 #include "workloads/gen/gen.h"
+#include "workloads/trace/sidecar.h"
 
 #define TEXT_WIDTH 22u
 #define NAMES_MOST 128
@@ -33,9 +37,23 @@ static enum status no_memory(struct error *error)
 
 static enum status print_and_close(struct table *table, struct error *error)
 {
+    table_fit(table, SENTENCE_WIDTH);
     enum status status = table_print(table, stdout, TABLE_TEXT, error);
     table_close(table);
     return status;
+}
+
+/* One sentence, in lines that fit. */
+static void print_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static void print_line(const char *format, ...)
+{
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    sentence_wrap(stdout, text, 0, 2, SENTENCE_WIDTH);
 }
 
 /* ---- options --------------------------------------------------------------------------- */
@@ -55,7 +73,7 @@ static const char *bound_text(const struct option *option, double bound, char *t
 {
     if (option->type == OPTION_BYTES)
         return size_print_exact((uint64_t)bound, text, text_bytes);
-    snprintf(text, text_bytes, "%.15g", bound);
+    snprintf(text, text_bytes, option->type == OPTION_COUNT ? "%.0f" : "%.15g", bound);
     return text;
 }
 
@@ -72,10 +90,10 @@ static void range_cell(struct table *table, const struct option *option)
 
 static enum status print_options(const struct option *list, struct error *error)
 {
-    static const struct table_column columns[] = {{"option", "", true, 28},
-                                                  {"type", "", true, 18},
-                                                  {"default", "", true, 12},
-                                                  {"range", "", true, 18},
+    static const struct table_column columns[] = {{"option", "", true, 13},
+                                                  {"type", "", true, 8},
+                                                  {"default", "", true, 8},
+                                                  {"range", "", true, 12},
                                                   {"what it is", "", true, 0}};
     if (!list || !list->name) {
         puts("No options.");
@@ -112,9 +130,9 @@ static const struct {
 
 static enum status show_policy(const struct policy_ops *ops, struct error *error)
 {
-    printf("%s: %s\n", ops->name, ops->summary);
+    print_line("%s: %s", ops->name, ops->summary);
     if (ops->reference)
-        printf("Reference: %s\n", ops->reference);
+        print_line("Reference: %s", ops->reference);
     for (size_t i = 0; ops->recorders && ops->recorders[i]; i++)
         printf("%s%s%s", i ? ", " : "Answers to recordings of: ", ops->recorders[i],
                ops->recorders[i + 1] ? "" : "\n");
@@ -127,13 +145,35 @@ static enum status show_policy(const struct policy_ops *ops, struct error *error
 
 static enum status show_decorator(const struct decorator_ops *ops, struct error *error)
 {
-    printf("%s: %s\nA decorator: write %s(key=value)+POLICY.\n\n", ops->name, ops->summary,
-           ops->name);
+    print_line("%s: %s", ops->name, ops->summary);
+    print_line("A decorator: write %s(key=value)+POLICY.", ops->name);
+    putchar('\n');
     return print_options(ops->options, error);
+}
+
+/* A policy from a shared object, named as -p names it. */
+static enum status show_object(const char *name, struct error *error)
+{
+    struct spec spec;
+    const struct policy_ops *ops;
+    enum status status = spec_parse(name, &spec, error);
+    if (status)
+        return status;
+    status = registry_lookup(&spec, &ops, error);
+    spec_close(&spec);
+    return status ? status : show_policy(ops, error);
+}
+
+static bool names_object(const char *name)
+{
+    size_t length = strlen(name);
+    return strchr(name, '/') || (length > 3 && strcmp(name + length - 3, ".so") == 0);
 }
 
 static enum status list_policies(const char *name, struct error *error)
 {
+    if (name && names_object(name))
+        return show_object(name, error);
     const char *names[NAMES_MOST];
     size_t count = 0;
     struct table *table = name ? NULL : table_create(name_columns, 2);
@@ -170,9 +210,9 @@ static enum status list_policies(const char *name, struct error *error)
 
 static enum status show_workload(const struct gen_ops *ops, struct error *error)
 {
-    printf("%s: %s\n", ops->name, ops->summary);
+    print_line("%s: %s", ops->name, ops->summary);
     if (ops->page)
-        printf("Where its sizes come from: %s\n", ops->page);
+        print_line("Where its sizes come from: %s", ops->page);
     if (ops->capabilities & GEN_ADAPTIVE)
         puts("Adaptive: its requests depend on what became of the earlier ones.");
     if (ops->capabilities & GEN_KNOWN_ANSWER)
@@ -181,6 +221,59 @@ static enum status show_workload(const struct gen_ops *ops, struct error *error)
         puts("Made to hurt: it is not what programs do.");
     putchar('\n');
     return print_options(ops->options, error);
+}
+
+#define RECORDINGS "workloads/data"
+
+static int is_recording(const struct dirent *entry)
+{
+    return strstr(entry->d_name, ".csv") != NULL && entry->d_name[0] != '.';
+}
+
+/* The settings that were recorded, from the file beside it. */
+static enum status recording_row(struct table *table, const char *file, struct error *error)
+{
+    char path[512];
+    char limit[48] = "";
+    char bytes[32];
+    struct trace_info info = {.recorder = ""};
+    struct sidecar sidecar = {0};
+    snprintf(path, sizeof path, RECORDINGS "/%s", file);
+    enum status status = sidecar_read(path, &info, &sidecar, error);
+    sidecar_close(&sidecar);
+    if (status)
+        return status;
+    if (info.limit_bytes)
+        snprintf(limit, sizeof limit, "%slimit %s", info.conf[0] ? ", " : "",
+                 size_print_exact(info.limit_bytes, bytes, sizeof bytes));
+    table_cell(table, "%s", path);
+    table_cell(table, "%s%s", info.conf, info.conf[0] || limit[0] ? limit : "-");
+    return STATUS_OK;
+}
+
+/* The recordings that lie where the program was started; none where there is no such folder. */
+static enum status list_recordings(struct error *error)
+{
+    static const struct table_column columns[] = {{"recording", "", true, 50},
+                                                  {"settings of PyTorch", "", true, 0}};
+    struct dirent **files;
+    int count = scandir(RECORDINGS, &files, is_recording, alphasort);
+    if (count < 0)
+        return STATUS_OK;
+    struct table *table = table_create(columns, 2);
+    enum status status = table ? STATUS_OK : no_memory(error);
+    for (int i = 0; i < count; i++) {
+        if (!status)
+            status = recording_row(table, files[i]->d_name, error);
+        free(files[i]);
+    }
+    free(files);
+    if (!status && count > 0) {
+        putchar('\n');
+        return print_and_close(table, error);
+    }
+    table_close(table);
+    return status;
 }
 
 static enum status list_workloads(const char *name, struct error *error)
@@ -204,7 +297,9 @@ static enum status list_workloads(const char *name, struct error *error)
     if (!table)
         return cli_unknown("workload", name, names, count, error);
     enum status status = print_and_close(table, error);
-    puts("\nA workload is also any trace file: recorded programs are in workloads/data/.");
+    if (!status)
+        status = list_recordings(error);
+    puts("\nA workload is also any trace file, by its path.");
     return status;
 }
 
@@ -231,7 +326,6 @@ static enum status list_devices(const char *name, struct error *error)
 {
     const char *names[NAMES_MOST];
     char why[512];
-    char line[sizeof why + 32];
     size_t count = 0;
     for (; device_kinds[count]; count++) {
         const struct device_kind *kind = device_kinds[count];
@@ -239,9 +333,9 @@ static enum status list_devices(const char *name, struct error *error)
         if (name && strcmp(name, kind->name) != 0)
             continue;
         bool there = kind->available(why, sizeof why);
-        printf("%s%s: %s\n", !name && count ? "\n" : "", kind->name, kind->summary);
-        snprintf(line, sizeof line, "%s: %s", there ? "Available" : "Not available", why);
-        sentence_print(stdout, line);
+        fputs(!name && count ? "\n" : "", stdout);
+        print_line("%s: %s", kind->name, kind->summary);
+        print_line("%s: %s", there ? "Available" : "Not available", why);
         enum status status = strcmp(kind->name, "sim") == 0 ? print_profiles(error) : STATUS_OK;
         if (status)
             return status;
@@ -260,15 +354,15 @@ static const char *better_name(enum metric_better better)
 
 static void show_metric(const struct metric_info *info)
 {
-    printf("%s: %s\nUnit: %s. Better: %s. %s\n", info->name, info->definition, info->unit,
-           better_name(info->better),
-           info->class == METRIC_EXACT ? "Exact: the same on every machine."
-                                       : "Timed: measured on the host, with --time only.");
+    print_line("%s: %s", info->name, info->definition);
+    print_line("Unit: %s. Better: %s. %s", info->unit, better_name(info->better),
+               info->class == METRIC_EXACT ? "Exact: the same on every machine."
+                                           : "Timed: measured on the host, with --time only.");
 }
 
 static enum status list_metrics(const char *name, struct error *error)
 {
-    static const struct table_column columns[] = {{"metric", "", true, 36},
+    static const struct table_column columns[] = {{"metric", "", true, 22},
                                                   {"unit", "", true, 0},
                                                   {"better", "", true, 0},
                                                   {"class", "", true, 0},

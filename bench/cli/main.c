@@ -22,14 +22,14 @@ const struct cli_command cli_commands[] = {
 static void print_help(void)
 {
     puts("Usage: allocrig COMMAND [options]\n\n"
-         "A test rig for GPU memory allocator policies: replays programs under policies on a\n"
-         "simulated GPU and reports memory, fragmentation, driver calls and speed.\n");
+         "A test rig for GPU memory allocator policies: replays programs under policies\n"
+         "on a simulated GPU and reports memory, fragmentation, driver calls and speed.\n");
     for (const struct cli_command *command = cli_commands; command->name; command++)
         printf("  %-10s %s\n", command->name, command->summary);
     puts("  help       this page; help COMMAND is COMMAND --help\n\n"
-         "Sizes take KiB, MiB and GiB (K, M and G mean the same). Results go to standard output.\n"
-         "Exit status: 0 done; 1 the answer is no; 2 bad usage or input; 3 no such device or a\n"
-         "missing component; 4 an internal fault.\n\n"
+         "Sizes take KiB, MiB and GiB (K, M and G mean the same). Results go to standard\n"
+         "output. Exit status: 0 done; 1 the answer is no; 2 bad usage or input; 3 no such\n"
+         "device or a missing component; 4 an internal fault.\n\n"
          "  allocrig run -p all -w order_flip\n"
          "  allocrig run -p growth -p bfc -w my_trace.csv --json out.json\n"
          "  allocrig list policies growth");

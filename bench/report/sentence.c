@@ -2,16 +2,28 @@
 
 #include <string.h>
 
-void sentence_print(FILE *stream, const char *sentence)
+void sentence_wrap(FILE *stream, const char *text, int column, int indent, int width)
 {
-    int column = 0;
-    for (const char *word = sentence; *word;) {
-        int length = (int)strcspn(word, " ");
-        if (column && column + 1 + length > 95)
-            column = fprintf(stream, "\n ") - 1;
-        column += fprintf(stream, "%s%.*s", column ? " " : "", length, word);
+    bool begun = false;
+    for (const char *word = text; *word;) {
+        int length = (int)strcspn(word, " \n");
+        if (begun && column + 1 + length > width) {
+            fprintf(stream, "\n%*s", indent, "");
+            column = indent;
+        } else if (begun) {
+            fputc(' ', stream);
+            column++;
+        }
+        fprintf(stream, "%.*s", length, word);
+        column += length;
+        begun = true;
         word += length;
-        word += strspn(word, " ");
+        word += strspn(word, " \n");
     }
     fputc('\n', stream);
+}
+
+void sentence_print(FILE *stream, const char *sentence)
+{
+    sentence_wrap(stream, sentence, 0, 2, 95);
 }

@@ -24,6 +24,7 @@ struct row {
 struct table {
     const struct table_column *columns;
     size_t column_count;
+    size_t line_width;
     struct row **rows;
     size_t row_count, row_room;
     bool lost; /* host memory ran out */
@@ -34,9 +35,15 @@ struct table *table_create(const struct table_column *columns, size_t column_cou
     struct table *self = calloc(1, sizeof *self);
     if (self) {
         self->columns = columns;
+        self->line_width = LINE_WIDTH;
         self->column_count = column_count;
     }
     return self;
+}
+
+void table_fit(struct table *self, unsigned columns)
+{
+    self->line_width = columns;
 }
 
 void table_close(struct table *self)
@@ -152,9 +159,9 @@ static void print_cell(FILE *stream, const char *text, size_t width, bool left, 
 }
 
 /* The text of a last column, broken between words so that lines fit, and set below itself. */
-static void print_wrapped(FILE *stream, const char *text, size_t indent)
+static void print_wrapped(FILE *stream, const char *text, size_t indent, size_t line_width)
 {
-    size_t room = indent + LEAST_WIDE <= LINE_WIDTH ? LINE_WIDTH - indent : SIZE_MAX;
+    size_t room = indent + LEAST_WIDE <= line_width ? line_width - indent : SIZE_MAX;
     while (strlen(text) > room) {
         size_t cut = room;
         while (cut > 0 && text[cut] != ' ')
@@ -175,7 +182,7 @@ static void print_row(const struct table *self, FILE *stream, const size_t *widt
         bool last = j == row->cell_count - 1;
         const char *text = row->cells[j];
         if (last && (row->rest || self->columns[j].left)) {
-            print_wrapped(stream, text, indent);
+            print_wrapped(stream, text, indent, self->line_width);
             break;
         }
         indent += widths[j] + GAP;

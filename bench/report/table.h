@@ -25,6 +25,9 @@ struct table;
 struct table *table_create(const struct table_column *columns, size_t column_count);
 void table_close(struct table *self);
 
+/* Lines are broken to fit so many columns from now on; 100 without this. */
+void table_fit(struct table *self, unsigned columns);
+
 /* A group begins. A memory failure here and below is reported by table_print. */
 void table_heading(struct table *self, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

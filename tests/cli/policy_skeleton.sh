@@ -32,3 +32,5 @@ for test in conformance random; do
 done
 check skeleton_runs "$ALLOCRIG" run -p "checked+$object:least=4KiB" -w order_flip -d sim
 check it_is_in_the_table grep -q "checked+$object" "$TEST_TMP/skeleton_runs.log"
+check it_is_listed "$ALLOCRIG" list policies "$object"
+check its_options_are_listed grep -qE '^least +bytes ' "$TEST_TMP/it_is_listed.log"

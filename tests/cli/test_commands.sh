@@ -42,7 +42,22 @@ says list_metrics '^peak_physical_bytes +bytes +lower +exact' list metrics
 says list_metric '^slowdown: time of the run' list metrics slowdown
 says list_formats '^text ' list formats
 says list_everything '^peak_physical_bytes ' list
-check lists_are_narrow [ "$(awk 'length > 100' "$out" | wc -l)" = 0 ]
+check lists_are_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
+says list_recordings '^workloads/data/lora_recompute.limit5.csv.gz +limit 5GiB$' list workloads
+says list_recorded_settings 'expandable.csv.gz +expandable_segments:True$' list workloads
+says list_ranges_in_whole_numbers '^ +count +20 +20\.\.4194304 ' list policies torch
+for command in run capacity gen convert inspect list fidelity calibrate; do
+    run "$command" --help
+    check "help_is_narrow_$command" [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
+done
+run help
+check help_is_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
+for kind in policies workloads; do
+    for name in $("$ALLOCRIG" list $kind | awk '/^[a-z]/ && NF > 1 && !/workloads.data/ && !/^(name|recording|decorators)/ { print $1 }'); do
+        run list $kind "$name"
+        check "list_is_narrow_$name" [ "$status$(awk 'length > 80' "$out" | wc -l)" = 00 ]
+    done
+done
 refuses unknown_list 2 'no list of "polices"; did you mean "policies"' list polices
 refuses unknown_policy 2 'no policy "grwth"; did you mean "growth"' list policies grwth
 refuses unknown_workload 2 'no workload "randm"; did you mean "random"' list workloads randm
@@ -52,7 +67,7 @@ refuses one_name_too_many 2 'one name too many' list policies growth bfc
 
 # Every page named by a workload is there.
 missing=0
-for name in $("$ALLOCRIG" list workloads | awk 'NR > 1 && NF > 1 && $1 != "A" { print $1 }'); do
+for name in $("$ALLOCRIG" list workloads | awk '/^recording /{ exit } NR > 1 && /^[a-z]/ { print $1 }'); do
     page=$("$ALLOCRIG" list workloads "$name" | sed -n 's/^Where its sizes come from: //p')
     [ -z "$page" ] || [ -f "$page" ] || { echo "  $name: no file $page" && missing=1; }
 done
