@@ -42,7 +42,7 @@ static const struct part parts[] = {
     {"events", parts_events, 1, 1, true, true, false, false},
     {"launches", parts_launches, 1, 1, true, true, false, false},
     {"pool, warm", parts_pool_warm, 256, GIB, true, true, false, true},
-    {"pool, growing", parts_pool_growth, 32 * MIB, GIB, true, true, false, true},
+    {"pool, growing and trimmed", parts_pool_growth, 32 * MIB, GIB, true, true, false, true},
     {"pool, other streams' frees", parts_pool_pending, 2 * MIB, 2 * MIB, false, true, false, true},
     {"which calls wait", parts_waits, 1, 1, true, false, false, false},
 };
@@ -167,10 +167,12 @@ enum status calibrate(struct device *device, calibrate_step *step, void *argumen
     for (size_t i = 0; i < PART_COUNT; i++)
         part_go(&parts[i], &meter, out, step, argument);
     meter_close(&meter);
-    if (meter.status != STATUS_OK)
-        return error_set(error, meter.status, "calibrating: %s failed: %s", meter.call,
-                         meter.status == STATUS_INVALID ? backing_problem(device->backing)
-                                                        : status_meaning(meter.status));
+    if (meter.status != STATUS_OK || device->failed)
+        return error_set(error, device->failed ? STATUS_MISSING : meter.status,
+                         "calibrating: %s failed: %s", meter.call ? meter.call : "a kernel",
+                         meter.status == STATUS_OK || meter.status == STATUS_INVALID
+                             ? backing_problem(device->backing)
+                             : status_meaning(meter.status));
     settle(out);
     return STATUS_OK;
 }

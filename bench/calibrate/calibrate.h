@@ -19,8 +19,8 @@ typedef void calibrate_step(void *argument, const char *label);
 size_t calibrate_steps(void);
 
 /* Measures the device, which nothing else uses and which holds nothing, and writes what it costs
- * to `out`; name, card, driver, hypervisor and source are the caller's. INVALID with the device's
- * sentence where a call fails that must not; a size for which there is no memory is left out. */
+ * to `out`; name, card, driver, hypervisor and source are the caller's. MISSING with the device's
+ * sentence where the driver fails; a size for which there is no memory is left out. */
 enum status calibrate(struct device *device, calibrate_step *step, void *argument,
                       struct sim_profile *out, struct error *error) STATUS_CHECKED;
 

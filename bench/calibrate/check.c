@@ -193,7 +193,8 @@ static enum status device_go(struct device *device, bool busy, uint64_t most_byt
         status = STATUS_HOST_MEMORY;
     if (status == STATUS_OK)
         return STATUS_OK;
-    return error_set(error, status, "checking the profile on %s: %s", device->props.kind,
+    return error_set(error, device->failed ? STATUS_MISSING : status,
+                     "checking the profile on %s: %s", device->props.kind,
                      status == STATUS_INVALID ? backing_problem(device->backing)
                                               : status_meaning(status));
 }

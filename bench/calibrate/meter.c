@@ -219,8 +219,7 @@ bool meter_pool_free(struct meter *self, uint64_t address, uint32_t stream, stru
     METERED(pool_free, NEITHER, self->backing->ops->pool_free(self->backing, address, stream));
 }
 
-void meter_pool_trim(struct meter *self)
+bool meter_pool_trim(struct meter *self, struct samples *into)
 {
-    if (self->status == STATUS_OK)
-        (void)take(self, "pool_trim", false, self->backing->ops->pool_trim(self->backing, 0), NULL);
+    METERED(pool_trim, NEITHER, self->backing->ops->pool_trim(self->backing, 0));
 }

@@ -82,7 +82,7 @@ bool meter_unmap(struct meter *self, uint64_t address, uint64_t bytes, struct sa
 bool meter_pool_alloc(struct meter *self, uint64_t bytes, uint32_t stream, uint64_t *address,
                       struct samples *into);
 bool meter_pool_free(struct meter *self, uint64_t address, uint32_t stream, struct samples *into);
-void meter_pool_trim(struct meter *self);
+bool meter_pool_trim(struct meter *self, struct samples *into);
 
 /* Of the last call, with what it waited. */
 static inline uint64_t meter_whole_ns(const struct meter *self)

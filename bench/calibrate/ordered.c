@@ -80,10 +80,10 @@ static bool pool_open(struct meter *meter)
 }
 
 /* Gives all of it back to the device. */
-static void pool_empty(struct meter *meter)
+static void pool_empty(struct meter *meter, struct samples *trimmed)
 {
     meter_sync(meter);
-    meter_pool_trim(meter);
+    (void)meter_pool_trim(meter, trimmed);
 }
 
 void parts_pool_warm(struct meter *meter, struct sim_profile *out, uint64_t bytes)
@@ -99,7 +99,7 @@ void parts_pool_warm(struct meter *meter, struct sim_profile *out, uint64_t byte
         if (!meter_pool_alloc(meter, bytes, METER_STREAM, &address, &made) ||
             !meter_pool_free(meter, address, METER_STREAM, &freed))
             return;
-    pool_empty(meter);
+    pool_empty(meter, NULL);
     meter_rest(meter, bytes);
     parts_point(meter, out, SIM_COST_pool_alloc, bytes, &made);
     parts_point(meter, out, SIM_COST_pool_free, bytes, &freed);
@@ -116,7 +116,7 @@ static uint64_t beyond_warm(const struct meter *meter, struct sim_profile *out, 
 
 void parts_pool_growth(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 {
-    struct samples made = {0};
+    struct samples made = {0}, trimmed = {0};
     uint64_t address;
     meter_point(meter);
     if (!pool_open(meter) || !meter_room(meter, bytes, 1))
@@ -125,9 +125,10 @@ void parts_pool_growth(struct meter *meter, struct sim_profile *out, uint64_t by
         if (!meter_pool_alloc(meter, bytes, METER_STREAM, &address, &made) ||
             !meter_pool_free(meter, address, METER_STREAM, NULL))
             return;
-        pool_empty(meter);
+        pool_empty(meter, &trimmed);
         meter_rest(meter, bytes);
     }
+    parts_point(meter, out, SIM_COST_pool_trim, bytes, &trimmed);
     if (made.count >= SAMPLES_LEAST)
         parts_figure(meter, out, SIM_COST_pool_grow, bytes, beyond_warm(meter, out, bytes, &made));
 }
@@ -152,7 +153,7 @@ void parts_pool_pending(struct meter *meter, struct sim_profile *out, uint64_t b
             !meter_pool_free(meter, address, METER_STREAM, NULL))
             return;
     }
-    pool_empty(meter);
+    pool_empty(meter, NULL);
     if (made.count >= SAMPLES_LEAST)
         parts_figure(meter, out, SIM_COST_pool_pending, bytes,
                      beyond_warm(meter, out, bytes, &made));

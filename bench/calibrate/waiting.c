@@ -115,7 +115,7 @@ void parts_waits(struct meter *meter, struct sim_profile *out, uint64_t bytes)
             round_go(meter, pool_round, sizeof pool_round / sizeof pool_round[0], waited);
     }
     if (meter->device->props.has_pool)
-        meter_pool_trim(meter);
+        (void)meter_pool_trim(meter, NULL);
     out->waits = 0;
     for (int call = 0; call < TESTED_COUNT; call++)
         if (waited[call] > TRIES / 2)

@@ -557,11 +557,16 @@ enum status sim_pool_free(struct backing *backing, uint64_t address, uint32_t st
 enum status sim_pool_trim(struct backing *backing, uint64_t keep_bytes)
 {
     struct sim_device *device = sim_of_backing(backing);
-    sim_call(device, DEVICE_CALL_pool_trim, 0, 0);
-    if (!device->pool)
-        return STATUS_OK;
-    complete_done(device->pool, true);
-    pages_give_back(device->pool, keep_bytes);
+    struct sim_pool *self = device->pool;
+    uint64_t ns = 0;
+    if (self) {
+        uint64_t before_pages = self->held_pages;
+        complete_done(self, true);
+        pages_give_back(self, keep_bytes);
+        uint64_t back_bytes = (before_pages - self->held_pages) * PAGE_BYTES;
+        ns = back_bytes ? sim_cost_now(device, SIM_COST_pool_trim, back_bytes) : 0;
+    }
+    sim_call(device, DEVICE_CALL_pool_trim, 0, ns);
     return STATUS_OK;
 }
 

@@ -39,7 +39,8 @@
     X(pool_alloc, pool_alloc, "stream-ordered allocation from what the pool has")                  \
     X(pool_grow, pool_grow, "memory for the pool, by the bytes that it gets")                      \
     X(pool_pending, pool_pending, "stream-ordered allocation that looks at other streams' frees")  \
-    X(pool_free, pool_free, "stream-ordered free")
+    X(pool_free, pool_free, "stream-ordered free")                                                 \
+    X(pool_trim, pool_trim, "memory that the pool gives back when it is trimmed, by its bytes")
 
 enum sim_cost {
 #define X(name, stand_in, text) SIM_COST_##name,

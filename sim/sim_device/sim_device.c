@@ -182,8 +182,12 @@ static void sim_kernel(struct device *device, uint32_t stream, uint64_t nanoseco
 {
     struct sim_device *self = sim_of(device);
     uint64_t ns = sim_clock_busy(&self->clock) ? self->launch_busy_ns : self->launch_ns;
-    self->clock.now_ns += ns;
-    self->launched_ns += ns;
+    self->owed_ns += nanoseconds;
+    if (self->owed_ns >= ns) { /* shorter ones go with the next, as on the real device */
+        self->owed_ns = 0;
+        self->clock.now_ns += ns;
+        self->launched_ns += ns;
+    }
     sim_clock_kernel(&self->clock, stream, nanoseconds);
 }
 
@@ -245,11 +249,15 @@ static bool sim_done(struct backing *backing, struct backing_ticket ticket)
     return sim_clock_done(&self->clock, ticket);
 }
 
+/* All of it is a wait, also what asking takes. */
 static void sim_wait(struct backing *backing, struct backing_ticket ticket)
 {
     struct sim_device *self = sim_of_backing(backing);
-    event_call(self, SIM_COST_event_poll, sim_clock_is_open(&self->clock, ticket));
-    self->base.counters.stall_ns += sim_clock_wait(&self->clock, ticket);
+    uint64_t asked_ns =
+        sim_clock_is_open(&self->clock, ticket) ? sim_cost_now(self, SIM_COST_event_poll, 1) : 0;
+    self->clock.now_ns += asked_ns;
+    self->waited_ns += asked_ns + sim_clock_wait(&self->clock, ticket);
+    event_call(self, SIM_COST_event_poll, false);
     sim_pool_settle(self);
 }
 

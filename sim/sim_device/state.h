@@ -63,6 +63,7 @@ struct sim_device {
     uint64_t waited_ns;    /* by the call that is being made */
     uint64_t launch_ns, launch_busy_ns; /* host time of a kernel's launch */
     uint64_t launched_ns; /* that launches took since the host's time was last moved on */
+    uint64_t owed_ns;     /* of kernels since the last launch that was charged */
     bool out_of_host_memory;
     char problem[512];
     char race[512];

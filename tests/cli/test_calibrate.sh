@@ -40,4 +40,25 @@ run run -p direct -p torch -w gradient_tape -d "sim:profile=$card" --json "$tmp/
 ratio() { sed -n 's/.*"driver_time_ns": \([0-9]*\).*/\1/p' "$1" | head -n 1; }
 awk -v a="$(ratio "$tmp/old.json")" -v b="$(ratio "$tmp/new.json")" 'BEGIN { exit !(a > 0 && b > 0.97 * a && b < 1.03 * a) }'
 verdict tells_what_the_card_does $?
+
+# -- the real device, over a stand-in for the driver
+stand_in=.build/$TEST_VARIANT/tests/cuda_stand_in
+if [ ! -e "$stand_in/libcuda.so.1" ]; then
+    echo 'skip on_the_stand_in: it was not built, since no CUDA toolkit is here'
+    finish
+fi
+export LD_LIBRARY_PATH=$stand_in STAND_IN_BYTES=1610612736 STAND_IN_REPORT=$tmp/report
+STAND_IN_TIME=1 run calibrate -o "$tmp/card.profile"
+[ "$status" = 0 ] && [ ! -s "$err" ]
+verdict on_the_stand_in $?
+check card_that_waits grep -qx 'waits: free' "$tmp/card.profile"
+check card_in_the_header grep -q '^card: ' "$tmp/card.profile"
+check context_in_the_header grep -qE '^context_bytes: [1-9][0-9]{7,}$' "$tmp/card.profile"
+check card_of_a_few_points [ "$(grep -c '^cost: alloc ' "$tmp/card.profile")" -gt 10 ]
+check card_is_read quietly "$ALLOCRIG" run -p torch -w gradient_tape -d "sim:profile=$tmp/card.profile"
+check nothing_left_on_the_card [ -z "$(grep -E '^(held|at_release)' "$tmp/report")" ]
+STAND_IN_FAIL=cuMemMap:40:700 refuses driver_fails 3 'calibrating: map failed: .*cuMemMap' calibrate -o "$tmp/failed.profile"
+check failed_leaves_nothing [ -z "$(find "$tmp" -name 'failed*')" ]
+STAND_IN_FAIL=cuMemAlloc:700 run calibrate -o "$tmp/refused.profile"
+check a_refused_allocation_is_left_out [ "$status" = 0 ]
 finish

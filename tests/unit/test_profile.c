@@ -122,10 +122,13 @@ static void what_is_known_is_not_asked(void **state)
     assert_int_equal(ns[DEVICE_CALL_event], 5);
     assert_false(backing_done(device->backing, ticket));
     assert_int_equal(ns[DEVICE_CALL_event], 5 + 2);
-    backing_wait(device->backing, ticket);
-    assert_int_equal(ns[DEVICE_CALL_event], 5 + 2 + 2);
+    uint64_t before_ns = device->ops->now(device);
+    backing_wait(device->backing, ticket); /* asking is part of the wait */
+    assert_int_equal(ns[DEVICE_CALL_event], 5 + 2);
+    assert_int_equal(device->counters.stall_ns, device->ops->now(device) - before_ns);
+    assert_int_equal(device->ops->now(device), 1000);
     assert_true(backing_done(device->backing, ticket));
-    assert_int_equal(ns[DEVICE_CALL_event], 5 + 2 + 2);
+    assert_int_equal(ns[DEVICE_CALL_event], 5 + 2);
     assert_int_equal(device->counters.calls[DEVICE_CALL_event], 6);
     device_close(device);
 }
@@ -183,18 +186,24 @@ static void launches_take_the_hosts_time(void **state)
     (void)state;
     struct device *device = open_card(HEAD "cost: launch 1 30\nbusy_cost: launch 1 20\n");
     const struct device_ops *ops = device->ops;
-    ops->kernel(device, 0, 5); /* from 30 to 35 */
-    ops->kernel(device, 0, 5); /* launched on a busy card: from 50 to 55 */
+    ops->kernel(device, 0, 35); /* from 30 to 65 */
+    ops->kernel(device, 0, 35); /* launched on a busy card: at 50, and from 65 to 100 */
     assert_int_equal(ops->now(device), 50);
-    assert_int_equal(ops->idle_at(device), 55);
+    assert_int_equal(ops->idle_at(device), 100);
     assert_int_equal(device->counters.driver_ns, 0);
     ops->advance(device, 120); /* a recorded gap: the launches were made in it */
     assert_int_equal(ops->now(device), 120);
     ops->advance(device, 120);
     assert_int_equal(ops->now(device), 240);
-    ops->kernel(device, 0, 5);
+    ops->kernel(device, 0, 35);
     ops->advance(device, 10);
     assert_int_equal(ops->now(device), 270);
+    ops->sync(device, 0);
+    assert_int_equal(ops->now(device), 305);
+    for (int i = 0; i < 40; i++) /* short ones share launches: 40 x 10 in 16 of 30 and less */
+        ops->kernel(device, 0, 10);
+    assert_in_range(ops->now(device), 305 + 13 * 20, 305 + 20 * 20);
+    assert_in_range(ops->idle_at(device), 305 + 400, 305 + 430);
     device_close(device);
 }
 
