@@ -1,18 +1,90 @@
 #include "sim/baseline.h"
 
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/arena.h"
 #include "sim/replay/steps.h"
+#include "sim/replay/works.h"
 
 struct timeline {
     struct device *device;
     enum replay_host host;
     uint64_t time_ns, opened_ns;
     struct steps steps;
+    struct trace_source *source;
+    /* On a device that has memory. */
+    bool has_works;
+    struct works works;
+    struct arena arena;
+    uint64_t arena_address;
+    struct device_operand *blocks; /* by slot */
+    size_t block_count;
 };
+
+static void place(const void *argument, uint64_t number, struct device_operand *out)
+{
+    *out = ((const struct timeline *)argument)->blocks[number];
+}
+
+static enum status request(struct timeline *timeline, const struct trace_event *event,
+                           struct error *error)
+{
+    if (event->slot >= timeline->block_count) {
+        size_t count = 2 * ((size_t)event->slot + 32);
+        struct device_operand *blocks = realloc(timeline->blocks, count * sizeof *blocks);
+        if (!blocks)
+            return error_set(error, STATUS_HOST_MEMORY, "no host memory for a baseline");
+        timeline->blocks = blocks;
+        timeline->block_count = count;
+    }
+    uint64_t offset = timeline->arena.offsets[event->id];
+    bool nowhere = offset == ARENA_NOWHERE;
+    timeline->blocks[event->slot] =
+        (struct device_operand){.address = timeline->arena_address + (nowhere ? 0 : offset),
+                                .bytes = nowhere ? 0 : event->value};
+    if (works_born(&timeline->works, event->id, event->slot) != STATUS_OK)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a baseline");
+    return STATUS_OK;
+}
+
+static enum status kernel(struct timeline *timeline, const struct trace_event *event,
+                          struct error *error)
+{
+    enum status status = works_kernel(&timeline->works, event, error);
+    if (status != STATUS_OK && timeline->device->ops->problem(timeline->device)[0])
+        (void)error_set(error, status, "%s", timeline->device->ops->problem(timeline->device));
+    return status == STATUS_OK
+               ? STATUS_OK
+               : error_prefix(error, status, "%s: baseline, a kernel", timeline->source->info.name);
+}
+
+/* Of the blocks: they are there, and kernels work on them. */
+static enum status pass_memory(struct timeline *timeline, const struct trace_event *event,
+                               struct error *error)
+{
+    switch (event->kind) {
+    case TRACE_ALLOC:
+    case TRACE_PROBE:
+        return request(timeline, event, error);
+    case TRACE_LET_GO:
+    case TRACE_FREE:
+        works_gone(&timeline->works, event->id);
+        return STATUS_OK;
+    case TRACE_KERNEL:
+        return kernel(timeline, event, error);
+    default:
+        return STATUS_OK;
+    }
+}
 
 static enum status pass(struct timeline *timeline, const struct trace_event *event,
                         struct error *error)
 {
     struct device *device = timeline->device;
+    if (timeline->has_works && (event->kind <= TRACE_FREE || event->kind == TRACE_KERNEL))
+        return pass_memory(timeline, event, error);
     switch (event->kind) {
     case TRACE_KERNEL:
         device->ops->kernel(device, event->stream, event->value);
@@ -60,26 +132,62 @@ static enum status pass_all(struct timeline *timeline, struct trace_source *sour
     return status;
 }
 
+/* The arena, where kernels work on blocks. REFUSED: it does not fit. */
+static enum status get_arena(struct timeline *timeline, struct error *error)
+{
+    struct device *device = timeline->device;
+    timeline->works = (struct works){
+        .device = device, .source = timeline->source, .place = place, .argument = timeline};
+    if (!works_wanted(device))
+        return STATUS_OK;
+    enum status status = arena_plan(&timeline->arena, timeline->source, error);
+    if (status != STATUS_OK || !timeline->arena.needed || !timeline->arena.bytes)
+        return status;
+    timeline->has_works = true;
+    status =
+        backing_segment_alloc(device->backing, timeline->arena.bytes, &timeline->arena_address);
+    if (status != STATUS_OK && status != STATUS_REFUSED)
+        return error_set(error, status, "%s: baseline, an arena of %" PRIu64 " bytes: %s",
+                         timeline->source->info.name, timeline->arena.bytes,
+                         device->ops->problem(device));
+    return status;
+}
+
+static enum status time_all(struct timeline *timeline, struct baseline *out, struct error *error)
+{
+    struct device *device = timeline->device;
+    timeline->opened_ns = device->ops->now(device);
+    steps_begin(&timeline->steps, device);
+    enum status status = pass_all(timeline, timeline->source, error);
+    const struct steps *steps = &timeline->steps;
+    if (status == STATUS_OK) {
+        steps_settle(&timeline->steps, device);
+        *out = (struct baseline){
+            .time_ns = steps_now_ns(device) - steps->begun_ns,
+            .steady_ns = steps_steady_ns(steps->end_ns, steps->count, steps->begun_ns),
+            .steps = steps->count,
+        };
+    }
+    steps_close(&timeline->steps);
+    return status;
+}
+
 enum status baseline_run(const struct spec *device, struct trace_source *source,
                          enum replay_host host, struct baseline *out, struct error *error)
 {
-    struct timeline timeline = {.host = host};
+    struct timeline timeline = {.host = host, .source = source};
+    *out = (struct baseline){.time_ns = 0};
     enum status status = device_open(device, &timeline.device, error);
     if (status != STATUS_OK)
         return status;
-    timeline.opened_ns = timeline.device->ops->now(timeline.device);
-    steps_begin(&timeline.steps, timeline.device);
-    status = pass_all(&timeline, source, error);
-    const struct steps *steps = &timeline.steps;
-    steps_settle(&timeline.steps, timeline.device);
-    *out = (struct baseline){
-        .time_ns = steps_now_ns(timeline.device) - steps->begun_ns,
-        .steady_ns = steps_steady_ns(steps->end_ns, steps->count, steps->begun_ns),
-        .steps = steps->count,
-    };
-    steps_close(&timeline.steps);
+    status = get_arena(&timeline, error);
+    if (status == STATUS_OK)
+        status = time_all(&timeline, out, error);
+    works_close(&timeline.works);
+    arena_close(&timeline.arena);
+    free(timeline.blocks);
     device_close(timeline.device);
-    return status;
+    return status == STATUS_REFUSED ? STATUS_OK : status;
 }
 
 void baseline_report(const struct baseline *baseline, struct replay_result *result)

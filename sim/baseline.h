@@ -1,5 +1,7 @@
 /* The timeline of a workload with an allocator that costs nothing: its kernels, events, waits
- * and host times on a device of the same kind, and no memory. What `slowdown` is held against. */
+ * and host times on a device of the same kind. What `slowdown` is held against. Kernels of a length
+ * need no memory. Kernels that work on blocks, on a device that has memory, find them at fixed
+ * addresses in one allocation (arena.h): no policy, no driver call within the run. */
 #ifndef SIM_BASELINE_H
 #define SIM_BASELINE_H
 
@@ -11,7 +13,8 @@ struct baseline {
     uint64_t steps;
 };
 
-/* Opens a device of its own; rewinds the source and reads it to its end. */
+/* Opens a device of its own; rewinds the source and reads it to its end. Where the arena does not
+ * fit on the device there is no baseline: all zero. */
 enum status baseline_run(const struct spec *device, struct trace_source *source,
                          enum replay_host host, struct baseline *out,
                          struct error *error) STATUS_CHECKED;

@@ -28,6 +28,10 @@ static bool keys(char *rest, struct trace_attributes *attributes)
     while (*rest) {
         char *value = strchr(rest, '=');
         assert_non_null(value);
+        if (!strncmp(rest, "op=", 3) || !strncmp(rest, "x=", 2)) { /* what a kernel does */
+            attributes->rest = rest;
+            return true;
+        }
         *value++ = '\0';
         if (!strcmp(rest, "space"))
             attributes->space = !strncmp(value, "pinned", 6) ? TRACE_SPACE_PINNED : 0;

@@ -1,0 +1,372 @@
+/* The engine's order of streams and every policy's, on a device that runs as late as it may, with
+ * the contents of all blocks verified; and that this finds what is planted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/size.h"
+#include "allocators/registry.h"
+#include "sim/replay.h"
+#include "sim/session.h"
+#include "tests/support/late_device.h"
+#include "tests/support/tiny_trace.h"
+#include "workloads/workload.h"
+
+#define DEVICE "sim:capacity=16GiB"
+
+struct outcome {
+    enum status status;
+    struct error error;
+    struct late_counts counts;
+    uint64_t races;
+};
+
+/* Replays `source` with a policy that is made already. */
+static void replay(struct session *session, struct trace_source *source, enum replay_frees frees,
+                   bool verify, struct outcome *out)
+{
+    struct replay_result result;
+    struct replay_config config = {.policy = session->policy,
+                                   .device = session->device,
+                                   .source = source,
+                                   .frees = frees,
+                                   .verify = verify};
+    memset(out, 0, sizeof *out);
+    out->status = session_plan(session, source, frees, &out->error);
+    if (out->status == STATUS_OK)
+        out->status = trace_rewind(source, &out->error);
+    if (out->status == STATUS_OK) {
+        out->status = replay_run(&config, &result, &out->error);
+        replay_result_close(&result);
+    }
+    out->counts = *late_device_counts(session->device);
+    out->races = session->device->counters.races;
+}
+
+/* False: the policy does not run on this device. */
+static bool run(const char *policy, struct trace_source *source, enum replay_frees frees,
+                uint64_t seed, bool verify, struct outcome *out)
+{
+    struct session session = {.device = late_device_open(DEVICE, seed)};
+    struct spec spec;
+    struct error error;
+    session.context = (struct policy_context){
+        .backing = session.device->backing, .host = &session.host, .seed = seed};
+    if (spec_parse(policy, &spec, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    enum status status = registry_create(&spec, &session.context, &session.policy, &error);
+    if (status != STATUS_OK && status != STATUS_UNSUPPORTED)
+        fail_msg("%s: %s", policy, error.text);
+    if (status == STATUS_OK)
+        replay(&session, source, frees, verify, out);
+    session_close(&session);
+    spec_close(&spec);
+    return status == STATUS_OK;
+}
+
+static struct trace_source *open(const char *workload)
+{
+    struct trace_source *source;
+    struct error error;
+    if (workload_open(workload, &source, &error) != STATUS_OK)
+        fail_msg("%s: %s", workload, error.text);
+    return source;
+}
+
+/* Two streams, blocks made on one, used on the other and let go on either, with and without the
+ * other waited for; and the same bytes wanted again at once. */
+static const char *const streams[] = {
+    "a,0,4096 k,0,9 u,0,1 k,1,9 r,0 a,1,4096 a,2,4096,1 r,1 r,2 a,3,4096,1 a,4,4096",
+    "a,0,4096,1 a,1,8192 u,0,0 r,0 r,1,1 a,2,8192,1 a,3,4096 u,3,1 r,3,1 a,4,4096 r,2 r,4",
+    "a,0,3000000 u,0,1 u,0,2 r,0 a,1,3000000,1 r,1 a,2,3000000,2 r,2 a,3,3000000 s r,3",
+    "a,0,3000000 e,1,0 w,1,1 u,0,1 e,2,1 w,0,2 r,0 a,1,3000000 r,1 a,2,3000000,1",
+};
+
+static void every_policy(const char *name, struct trace_source *source, enum replay_frees frees)
+{
+    unsigned ran = 0;
+    for (size_t i = 0; registry_policy(i); i++) {
+        const struct policy_ops *ops = registry_policy(i);
+        if (ops->capabilities & POLICY_OVERLAPS)
+            continue;
+        for (uint64_t seed = 1; seed <= 2; seed++) {
+            struct outcome outcome;
+            if (!run(ops->name, source, frees, seed, true, &outcome))
+                continue;
+            if (outcome.status != STATUS_OK)
+                fail_msg("%s under %s: %s", name, ops->name, outcome.error.text);
+            assert_true(outcome.counts.fills > 0);
+            assert_true(outcome.counts.readings >= outcome.counts.fills);
+            assert_int_equal(outcome.races, 0);
+            ran++;
+        }
+    }
+    assert_true(ran >= 2 * 16); /* all that are in the tree but null */
+}
+
+static void no_policy_gives_a_block_to_another_stream_too_early(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof streams / sizeof *streams; i++) {
+        struct trace_source *source = tiny_trace(streams[i]);
+        every_policy(streams[i], source, REPLAY_ORDERED);
+        every_policy(streams[i], source, REPLAY_RECORDED);
+        every_policy(streams[i], source, REPLAY_AT_ONCE);
+        trace_close(source);
+    }
+}
+
+static void no_policy_on_workloads_of_several_streams(void **state)
+{
+    (void)state;
+    static const char *const workloads[] = {
+        "fsdp_runahead:steps=2",
+        "stash_restore:steps=3",
+        "workloads/data/side_streams.default.csv.gz",
+        "workloads/data/streams_prefetch.default.csv.gz",
+    };
+    for (size_t i = 0; i < sizeof workloads / sizeof *workloads; i++) {
+        struct trace_source *source = open(workloads[i]);
+        enum replay_frees modes[2];
+        unsigned count = replay_frees_choices(&source->info, REPLAY_ORDERED, modes);
+        for (unsigned mode = 0; mode < count; mode++)
+            every_policy(workloads[i], source, modes[mode]);
+        trace_close(source);
+    }
+}
+
+static void no_policy_on_one_stream(void **state)
+{
+    (void)state;
+    static const char *const workloads[] = {
+        "random:events=3000,target=256MiB,max=24MiB",
+        "gradient_tape:steps=2,layers=3,width=256,batches=64",
+        "matmul_cache:shapes=64;512;1000,repeat=2",
+    };
+    for (size_t i = 0; i < sizeof workloads / sizeof *workloads; i++) {
+        struct trace_source *source = open(workloads[i]);
+        every_policy(workloads[i], source, REPLAY_ORDERED);
+        trace_close(source);
+    }
+}
+
+/* ---- what is planted ---- */
+
+/* Blocks of one size from one segment; the one freed last is given out first. It says that it is
+ * stream-ordered and looks at no stream. */
+struct hasty {
+    struct policy base;
+    struct backing *backing;
+    uint64_t segment, next, freed;
+};
+
+#define HASTY_BYTES 65536u
+
+static enum status hasty_alloc(struct policy *base, const struct policy_request *request,
+                               struct policy_block *out)
+{
+    struct hasty *self = (struct hasty *)base;
+    out->address = self->freed ? self->freed : self->segment + HASTY_BYTES * self->next++;
+    out->granted_bytes = HASTY_BYTES;
+    self->freed = 0;
+    base->totals.live_blocks++;
+    base->totals.live_bytes += request->bytes;
+    return STATUS_OK;
+}
+
+static enum status hasty_free(struct policy *base, const struct policy_block *block,
+                              uint32_t stream)
+{
+    (void)stream;
+    ((struct hasty *)base)->freed = block->address;
+    base->totals.live_blocks--;
+    base->totals.live_bytes -= block->requested_bytes;
+    return STATUS_OK;
+}
+
+static void hasty_destroy(struct policy *base)
+{
+    (void)base;
+}
+
+static void hasty_stats(const struct policy *base, struct policy_stats *out)
+{
+    *out = (struct policy_stats){.totals = base->totals};
+}
+
+static const struct policy_ops hasty_ops = {
+    .name = "hasty",
+    .capabilities = POLICY_STREAM_ORDERED,
+    .alloc = hasty_alloc,
+    .free = hasty_free,
+    .destroy = hasty_destroy,
+    .stats = hasty_stats,
+};
+
+static void run_hasty(const char *events, bool ordered_by_engine, struct outcome *out)
+{
+    struct policy_ops ops = hasty_ops;
+    struct trace_source *source = tiny_trace(events);
+    struct session session = {.device = late_device_open(DEVICE, 1)};
+    struct hasty hasty = {.base = {.ops = &ops}, .backing = session.device->backing};
+    if (ordered_by_engine)
+        ops.capabilities = 0;
+    assert_int_equal(backing_segment_alloc(hasty.backing, 16 * MIB, &hasty.segment), STATUS_OK);
+    session.policy = &hasty.base;
+    replay(&session, source, REPLAY_ORDERED, true, out);
+    session_close(&session);
+    trace_close(source);
+}
+
+static void a_planted_race_is_found(void **state)
+{
+    static const char *const races[] = {
+        "a,0,4096 u,0,1 r,0 a,1,4096",      /* the other stream still reads */
+        "a,0,4096 r,0 a,1,4096,1",          /* its own does */
+        "a,0,4096,1 r,0,0 a,1,4096 m,step", /* freed on another stream than it was used on */
+        "a,0,4096 r,0 e,1,1 w,0,1 a,1,9,1", /* an order in the wrong direction */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof races / sizeof *races; i++) {
+        struct outcome outcome;
+        run_hasty(races[i], false, &outcome);
+        assert_int_equal(outcome.status, STATUS_CORRUPT);
+        assert_non_null(strstr(outcome.error.text, "policy hasty: block 0 of event 0, stream "));
+        assert_non_null(strstr(outcome.error.text, "byte 0 is 0x01, where 0x00 was written"));
+        assert_non_null(strstr(outcome.error.text, "Block 1 of event "));
+        /* The same policy where the engine orders streams. */
+        run_hasty(races[i], true, &outcome);
+        if (outcome.status != STATUS_OK)
+            fail_msg("%s: %s", races[i], outcome.error.text);
+    }
+}
+
+static void what_the_program_orders_is_no_race(void **state)
+{
+    static const char *const fine[] = {
+        "a,0,4096 r,0 a,1,4096",                     /* one stream after itself */
+        "a,0,4096 r,0 e,1,0 w,1,1 a,1,4096,1 r,1 s", /* the other waits */
+        "a,0,4096 u,0,1 r,0 s a,1,4096",             /* the host waits */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
+        struct outcome outcome;
+        run_hasty(fine[i], false, &outcome);
+        if (outcome.status != STATUS_OK)
+            fail_msg("%s: %s", fine[i], outcome.error.text);
+    }
+}
+
+static void null_cannot_be_verified(void **state)
+{
+    struct outcome outcome;
+    struct trace_source *source = tiny_trace("a,0,8");
+    (void)state;
+    assert_true(run("null", source, REPLAY_ORDERED, 1, true, &outcome));
+    assert_int_equal(outcome.status, STATUS_UNSUPPORTED);
+    trace_close(source);
+}
+
+/* ---- work and touches ---- */
+
+static void count_of(const char *events, bool verify, struct outcome *out)
+{
+    struct trace_source *source = tiny_trace(events);
+    assert_true(run("torch", source, REPLAY_ORDERED, 1, verify, out));
+    trace_close(source);
+}
+
+static void kernels_work_on_their_blocks(void **state)
+{
+    static const char events[] = "a,0,4096 a,1,4096 k,0,5,op=copy,out=~1,in=0 "
+                                 "k,0,5,op=set,out=0,type=i64 k,0,5 k,0,5,x=1 f,0";
+    struct outcome outcome;
+    (void)state;
+    count_of(events, false, &outcome);
+    if (outcome.status != STATUS_OK)
+        fail_msg("%s", outcome.error.text);
+    assert_int_equal(outcome.counts.works, 1);
+    assert_int_equal(outcome.counts.fills, 1); /* numbers of rows */
+    assert_int_equal(outcome.counts.kernels, 2);
+    assert_int_equal(outcome.counts.touches, 0);
+    count_of(events, true, &outcome);
+    assert_int_equal(outcome.status, STATUS_OK);
+    assert_int_equal(outcome.counts.works, 0);
+    assert_int_equal(outcome.counts.kernels, 4);
+}
+
+static void keys_that_cannot_be_stop_the_run(void **state)
+{
+    static const struct {
+        const char *events, *says;
+    } cases[] = {
+        {"a,0,8 k,0,5,op=dance,out=0", "event 1: op=dance is not known; there are matmul, "},
+        {"a,0,8 k,0,5,op=set,out=0,type=f8", "event 1: type=f8 is not known; there are f32, "},
+        {"a,0,8 k,0,5,op=set", "event 1: op=set: it has no output"},
+        {"a,0,8 k,0,5,op=set,out=1", "event 1: it works on block 1, which is not live"},
+        {"a,0,8 f,0 k,0,5,op=set,out=~1", "event 2: it works on block ~1, which is not live"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct outcome outcome;
+        count_of(cases[i].events, false, &outcome);
+        assert_int_equal(outcome.status, STATUS_INVALID);
+        if (!strstr(outcome.error.text, cases[i].says))
+            fail_msg("\"%s\" does not say \"%s\"", outcome.error.text, cases[i].says);
+    }
+}
+
+static void blocks_are_touched_where_there_are_no_kernels(void **state)
+{
+    struct outcome outcome;
+    (void)state;
+    count_of("a,0,4096 a,1,0 p,2,8 f,0", false, &outcome);
+    assert_int_equal(outcome.counts.touches, 2);
+    count_of("a,0,4096 k,0,9 f,0", false, &outcome);
+    assert_int_equal(outcome.counts.touches, 0);
+    assert_int_equal(outcome.counts.kernels, 1);
+}
+
+static void the_document_generators_work(void **state)
+{
+    static const char *const workloads[] = {
+        "gradient_tape:steps=2,layers=3,width=256,batches=64",
+        "embedding:steps=12,tables=2,rows=1000,batches=64,bags=3",
+        "matmul_cache:shapes=64;512,repeat=2",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof workloads / sizeof *workloads; i++) {
+        struct trace_source *source = open(workloads[i]);
+        struct outcome outcome;
+        assert_true(run("torch", source, REPLAY_ORDERED, 1, false, &outcome));
+        if (outcome.status != STATUS_OK)
+            fail_msg("%s: %s", workloads[i], outcome.error.text);
+        /* matmul_cache: a probe without scratch memory for each of two shapes. */
+        assert_int_equal(outcome.counts.kernels, i == 2 ? 2 : 0);
+        assert_true(outcome.counts.works > 10);
+        trace_close(source);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_policy_gives_a_block_to_another_stream_too_early),
+        cmocka_unit_test(no_policy_on_workloads_of_several_streams),
+        cmocka_unit_test(no_policy_on_one_stream),
+        cmocka_unit_test(a_planted_race_is_found),
+        cmocka_unit_test(what_the_program_orders_is_no_race),
+        cmocka_unit_test(null_cannot_be_verified),
+        cmocka_unit_test(kernels_work_on_their_blocks),
+        cmocka_unit_test(keys_that_cannot_be_stop_the_run),
+        cmocka_unit_test(blocks_are_touched_where_there_are_no_kernels),
+        cmocka_unit_test(the_document_generators_work),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
