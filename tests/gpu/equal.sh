@@ -70,6 +70,7 @@ cells() {
         for workload in workloads/data/*.csv.gz; do
             echo "$policy $workload recorded"
         done
-    done | awk -v like="$workloads_like" '$2 ~ like'
+    done
 }
+export -f equal_cell
 cells | go_through equal_cell

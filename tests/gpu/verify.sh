@@ -27,6 +27,7 @@ cells() {
         for workload in $(names_of workloads) workloads/data/*.csv.gz; do
             echo "$policy $workload"
         done
-    done | awk -v like="$workloads_like" '$2 ~ like'
+    done
 }
+export -f verify_cell
 cells | go_through verify_cell
