@@ -1,6 +1,9 @@
 #include "bench/report/results_json.h"
 
+#include <stdlib.h>
+
 #include "bench/report/json_writer.h"
+#include "bench/report/statistics.h"
 
 static void write_value(struct json_writer *json, const char *key, const struct metric_value *value)
 {
@@ -93,6 +96,65 @@ static void write_run(struct json_writer *json, const struct run_record *record)
     json_end_object(json);
 }
 
+static void write_statistic(struct json_writer *json, const char *name,
+                            const struct statistic *statistic)
+{
+    json_begin_object(json, name);
+    json_put_integer(json, "count", statistic->count);
+    json_put_real(json, "median", statistic->median);
+    json_put_real(json, "least", statistic->least);
+    json_put_real(json, "most", statistic->most);
+    if (statistic->has_interval) {
+        json_put_real(json, "low", statistic->low);
+        json_put_real(json, "high", statistic->high);
+        json_put_real(json, "level", statistic->level);
+    } else {
+        json_put_null(json, "low");
+        json_put_null(json, "high");
+        json_put_null(json, "level");
+    }
+    json_end_object(json);
+}
+
+/* Of one run all repetitions: timed metrics, and others that were not the same in each. */
+static void write_repetitions(struct json_writer *json, const struct run_record *first,
+                              const struct run_record *end, double *values)
+{
+    json_begin_object(json, NULL);
+    json_put_text(json, "policy", first->policy_spec);
+    json_put_text(json, "workload", first->workload_spec);
+    json_put_text(json, "device", first->drawn_device_spec);
+    json_put_text(json, "frees", replay_frees_name(first->frees));
+    json_put_text(json, "host", replay_host_name(first->host));
+    json_put_integer(json, "seed", first->seed);
+    json_begin_object(json, "metrics");
+    for (int i = 0; i < METRIC_COUNT; i++) {
+        const struct metric_info *info = metric_info((enum metric)i);
+        struct statistic statistic = statistic_gather(first, end, (enum metric)i, values);
+        if (statistic.count && (info->class == METRIC_TIMED || statistic.least < statistic.most))
+            write_statistic(json, info->name, &statistic);
+    }
+    json_end_object(json);
+    json_end_object(json);
+}
+
+static void write_statistics(struct json_writer *json, const struct result_set *set)
+{
+    const struct run_record *end = set->records + set->record_count;
+    bool repeated = false;
+    for (const struct run_record *at = set->records; at < end; at++)
+        repeated |= at->repetition > 0;
+    double *values = repeated ? calloc(set->record_count, sizeof *values) : NULL;
+    if (!values)
+        return;
+    json_begin_array(json, "statistics");
+    for (const struct run_record *at = set->records; at < end; at++)
+        if (at->repetition == 0)
+            write_repetitions(json, at, end, values);
+    json_end_array(json);
+    free(values);
+}
+
 static void write_point(struct json_writer *json, const struct slowdown_point *point)
 {
     json_begin_object(json, NULL);
@@ -119,6 +181,7 @@ void results_json_write(FILE *stream, const struct result_set *set)
     for (size_t i = 0; i < set->record_count; i++)
         write_run(&json, &set->records[i]);
     json_end_array(&json);
+    write_statistics(&json, set);
     if (set->point_count) {
         json_begin_array(&json, "slowdown_at_capacity");
         for (size_t i = 0; i < set->point_count; i++)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
+#include "bench/report/statistics.h"
 
 #define POLICY_WIDTH 22u
 
@@ -165,9 +166,38 @@ static void add_group(struct table *table, const struct run_record **order, size
     }
 }
 
-enum status results_table_print(const struct run_record *records, size_t count, FILE *stream,
+/* Each run once, its repetitions as one. NULL: no host memory. */
+static struct run_record *condense(const struct run_record *records, size_t count, size_t *kept)
+{
+    struct run_record *out = calloc(count ? count : 1, sizeof *out);
+    double *values = calloc(count ? count : 1, sizeof *values);
+    *kept = 0;
+    for (size_t begin = 0; out && values && begin < count;) {
+        size_t end = group_end(records, count, begin);
+        for (size_t i = begin; i < end; i++) {
+            if (records[i].repetition != 0)
+                continue;
+            struct run_record *record = &out[(*kept)++];
+            *record = statistic_record(&records[i], records + end, values);
+            record->repetition = 0;
+        }
+        begin = end;
+    }
+    if (!values) {
+        free(out);
+        out = NULL;
+    }
+    free(values);
+    return out;
+}
+
+enum status results_table_print(const struct run_record *all, size_t all_count, FILE *stream,
                                 enum table_form form, struct error *error)
 {
+    size_t count = 0;
+    struct run_record *records = condense(all, all_count, &count);
+    if (!records)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
     struct byte_unit unit = choose_unit(records, count);
     const struct table_column columns[] = {
         {"#", "", false, 0},
@@ -197,21 +227,15 @@ enum status results_table_print(const struct run_record *records, size_t count, 
     if (!status)
         status = table_print(table, stream, form, error);
     free(order);
+    free(records);
     table_close(table);
     return status;
 }
 
-static int compare_doubles(const void *left, const void *right)
-{
-    double a = *(const double *)left;
-    double b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
-/* The values of one metric over the runs of a group with the policy of `first`, sorted. Runs
+/* One metric over the runs of a group with the policy of `first`, all draws and repetitions. Runs
  * that did not finish have none. */
-static size_t gather(const struct run_record *first, const struct run_record *end,
-                     enum metric metric, double *values)
+static struct statistic gather(const struct run_record *first, const struct run_record *end,
+                               enum metric metric, double *values)
 {
     size_t count = 0;
     for (const struct run_record *at = first; at < end; at++) {
@@ -220,13 +244,7 @@ static size_t gather(const struct run_record *first, const struct run_record *en
             continue;
         values[count++] = metric_number(&at->metrics, metric, 0);
     }
-    qsort(values, count, sizeof *values, compare_doubles);
-    return count;
-}
-
-static double median_of(const double *sorted, size_t count)
-{
-    return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
+    return statistic_of(values, count);
 }
 
 /* True where an earlier run of the group has this policy: its row is there already. */
@@ -284,12 +302,11 @@ static void latency_cells(struct table *table, const struct run_record *first,
         {METRIC_free_ns_p99, 0, 1},   {METRIC_ops_per_s, 2, 1e6},
     };
     for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
-        size_t count = gather(first, end, cells[i].metric, values);
-        if (count == 0)
+        struct statistic statistic = gather(first, end, cells[i].metric, values);
+        if (statistic.count == 0)
             table_cell(table, "-");
         else
-            table_cell(table, "%.*f", cells[i].decimals,
-                       median_of(values, count) / cells[i].divisor);
+            table_cell(table, "%.*f", cells[i].decimals, statistic.median / cells[i].divisor);
     }
 }
 
@@ -333,11 +350,10 @@ static void spread_cells(struct table *table, const struct run_record *first,
     }
     table_cell(table, "%zu of %zu", passed, runs);
     for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
-        size_t count = gather(first, end, cells[i].metric, values);
-        const double shown[] = {count ? values[0] : 0, count ? median_of(values, count) : 0,
-                                count ? values[count - 1] : 0};
+        struct statistic statistic = gather(first, end, cells[i].metric, values);
+        const double shown[] = {statistic.least, statistic.median, statistic.most};
         for (int j = 0; j < 3; j++) {
-            if (count)
+            if (statistic.count)
                 table_cell(table, "%.*f", cells[i].decimals, shown[j] / cells[i].divisor);
             else
                 table_cell(table, "-");

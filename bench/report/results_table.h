@@ -7,7 +7,7 @@
 #include "bench/report/run_record.h"
 #include "bench/report/table.h"
 
-/* Memory, fragmentation and driver cost of each run (the first repetition of each). Runs of a
+/* Memory, fragmentation and driver cost of each run (medians over its repetitions). Runs of a
  * group stand next to each other in `records`. */
 enum status results_table_print(const struct run_record *records, size_t count, FILE *stream,
                                 enum table_form form, struct error *error) STATUS_CHECKED;

@@ -9,6 +9,7 @@
 #include "bench/report/calls_csv.h"
 #include "bench/report/output_file.h"
 #include "bench/report/policy_figures.h"
+#include "bench/report/repetitions_table.h"
 #include "bench/report/results_csv.h"
 #include "bench/report/results_json.h"
 #include "bench/report/results_table.h"
@@ -287,6 +288,10 @@ static enum status print_tables(const struct suite_work *self, FILE *stream, enu
           stream);
     for (size_t i = 0; i < self->plan.left_out.count; i++)
         print_left_out(stream, self->plan.left_out.items[i]);
+    if (!status && repetitions_any(self->records, count)) {
+        fputc('\n', stream);
+        status = repetitions_table_print(self->records, count, stream, form, error);
+    }
     if (!status && self->suite->draws > 1) {
         fputs("\nSpread over the draws of addresses\n\n", stream);
         status = spread_table_print(self->records, count, stream, form, error);

@@ -95,6 +95,25 @@ static bool check_members(json_t *value, json_t *schema, const char *where, stru
     return true;
 }
 
+/* The members that `properties` does not name, where a schema for them is given. */
+static bool check_others(json_t *value, json_t *schema, json_t *rule, const char *where,
+                         struct verdict *verdict)
+{
+    const char *key;
+    json_t *member;
+    json_t *properties = json_object_get(schema, "properties");
+    if (!json_is_object(rule))
+        return true; /* check_members has seen to it */
+    json_object_foreach(value, key, member)
+    {
+        char place[128];
+        snprintf(place, sizeof place, "%.60s.%.60s", where, key);
+        if (!json_object_get(properties, key) && !check(member, rule, place, verdict))
+            return false;
+    }
+    return true;
+}
+
 static bool check_required(const json_t *value, json_t *required, const char *where,
                            struct verdict *verdict)
 {
@@ -125,8 +144,7 @@ static bool check_items(json_t *value, json_t *schema, const char *where, struct
 static bool check_keyword(json_t *value, json_t *schema, const char *keyword, json_t *rule,
                           const char *where, struct verdict *verdict)
 {
-    static const char *const silent[] = {"$schema", "$id", "title", "description",
-                                         "additionalProperties"};
+    static const char *const silent[] = {"$schema", "$id", "title", "description"};
     for (size_t i = 0; i < sizeof silent / sizeof silent[0]; i++)
         if (strcmp(keyword, silent[i]) == 0)
             return true;
@@ -143,6 +161,8 @@ static bool check_keyword(json_t *value, json_t *schema, const char *keyword, js
         return check_pattern(value, rule) || wrong(verdict, where, "has the wrong form");
     if (strcmp(keyword, "required") == 0)
         return check_required(value, rule, where, verdict);
+    if (strcmp(keyword, "additionalProperties") == 0)
+        return check_others(value, schema, rule, where, verdict);
     if (strcmp(keyword, "properties") == 0)
         return check_members(value, schema, where, verdict);
     if (strcmp(keyword, "items") == 0)
@@ -174,7 +194,8 @@ static json_t *load(const char *path)
 /* A result with every part: two policies, one that fails at this capacity, and a curve. */
 static json_t *make_result(void)
 {
-    static const char *const settings[][2] = {{"name", "schema test"}, {"time", "yes"}};
+    static const char *const settings[][2] = {
+        {"name", "schema test"}, {"time", "yes"}, {"reps", "2"}};
     char path[] = "/tmp/allocrig-schema-XXXXXX";
     struct error error = {{0}};
     struct suite suite;
@@ -225,6 +246,11 @@ static void a_result_is_valid(void **state)
         passed += json_is_true(json_object_get(json_object_get(run, "outcome"), "passed"));
     }
     assert_in_range(passed, 1, json_array_size(runs) - 1);
+    /* Two of each: so many runs have statistics. */
+    json_t *statistics = json_object_get(result, "statistics");
+    assert_int_equal(2 * json_array_size(statistics), json_array_size(runs));
+    assert_non_null(
+        json_object_get(json_object_get(json_array_get(statistics, 0), "metrics"), "alloc_ns_p50"));
     json_decref(result);
     json_decref(schema);
 }
@@ -259,6 +285,12 @@ static void spoil(json_t *result, int how)
     case 6:
         json_object_set_new(run, "repetition", json_integer(-1));
         break;
+    case 8: {
+        json_t *first = json_array_get(json_object_get(result, "statistics"), 0);
+        json_t *one = json_object_get(json_object_get(first, "metrics"), "alloc_ns_p50");
+        json_object_set_new(one, "median", json_string("1"));
+        break;
+    }
     case 7:
         json_object_del(json_object_get(run, "metrics"), "slowdown");
         break;
@@ -272,7 +304,7 @@ static void broken_results_are_refused(void **state)
     (void)state;
     json_t *schema = load(SCHEMA);
     json_t *result = make_result();
-    for (int how = 0; how < 8; how++) {
+    for (int how = 0; how < 9; how++) {
         struct verdict verdict = {""};
         json_t *copy = json_deep_copy(result);
         spoil(copy, how);

@@ -1,0 +1,126 @@
+/* Medians and their intervals against values of the binomial tables; places by intervals. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/report/statistics.h"
+
+/* The values 1 to n, in an order that is none. */
+static struct statistic of_first(size_t n)
+{
+    double *values = calloc(n, sizeof *values);
+    assert_non_null(values);
+    for (size_t i = 0; i < n; i++)
+        values[(i * 7919) % n] = (double)(i + 1);
+    struct statistic statistic = statistic_of(values, n);
+    free(values);
+    return statistic;
+}
+
+/* n, rank from below, level: from tables of the binomial distribution. */
+static void intervals_are_those_of_the_tables(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t n, rank;
+        double level;
+    } rows[] = {{6, 1, 0.96875},   {7, 1, 0.984375},   {8, 1, 0.992188},
+                {9, 2, 0.960938},  {10, 2, 0.978516},  {15, 4, 0.964844},
+                {20, 6, 0.958611}, {30, 10, 0.957226}, {100, 40, 0.964800}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct statistic statistic = of_first(rows[i].n);
+        assert_true(statistic.has_interval);
+        assert_true(statistic.low == (double)rows[i].rank);
+        assert_true(statistic.high == (double)(rows[i].n + 1 - rows[i].rank));
+        assert_true(fabs(statistic.level - rows[i].level) < 1e-5);
+    }
+}
+
+static void few_values_have_no_interval(void **state)
+{
+    (void)state;
+    for (size_t n = 1; n < 6; n++) {
+        struct statistic statistic = of_first(n);
+        assert_false(statistic.has_interval);
+        assert_true(statistic.least == 1 && statistic.most == (double)n);
+        assert_true(statistic.median == (double)((n + 1) / 2));
+    }
+    assert_int_equal(statistic_of(NULL, 0).count, 0);
+}
+
+static void large_counts_are_no_trouble(void **state)
+{
+    (void)state;
+    struct statistic statistic = of_first(10000);
+    assert_true(statistic.has_interval && statistic.level >= 0.95 && statistic.level < 0.96);
+    assert_true(statistic.low == 4902 && statistic.high == 5099);
+}
+
+static struct statistic between(double low, double high)
+{
+    return (struct statistic){.count = 6, .has_interval = true, .low = low, .high = high};
+}
+
+static void places_are_stated_by_intervals(void **state)
+{
+    (void)state;
+    const struct statistic of[] = {
+        between(1, 2), between(3, 5), between(5, 6), between(7, 8), {.count = 3}};
+    static const size_t wanted[] = {1, 2, 2, 4, 0};
+    static const bool wanted_shared[] = {false, true, true, false, false};
+    size_t places[5];
+    bool shared[5];
+    statistic_places(of, 5, places, shared);
+    assert_memory_equal(places, wanted, sizeof wanted);
+    assert_memory_equal(shared, wanted_shared, sizeof wanted_shared);
+}
+
+static struct run_record run(const char *policy, unsigned repetition, uint64_t seed, bool passed,
+                             uint64_t physical)
+{
+    struct run_record record = {.policy_spec = policy,
+                                .workload_spec = "w",
+                                .device_spec = "sim",
+                                .repetition = repetition,
+                                .seed = seed,
+                                .passed = passed,
+                                .cause = REPLAY_CAUSE_CAPACITY};
+    metric_set(&record.metrics, METRIC_peak_physical_bytes, physical);
+    return record;
+}
+
+static void repetitions_become_one(void **state)
+{
+    (void)state;
+    const struct run_record runs[] = {run("a", 0, 1, true, 30), run("a", 1, 1, true, 10),
+                                      run("a", 2, 1, true, 20), run("b", 0, 1, true, 99),
+                                      run("b", 1, 1, false, 5), run("a", 0, 2, true, 7)};
+    double values[6];
+    struct run_record one = statistic_record(&runs[0], runs + 6, values);
+    assert_true(one.passed);
+    assert_int_equal(one.metrics.at[METRIC_peak_physical_bytes].integer, 20);
+    assert_int_equal(one.metrics.at[METRIC_slowdown].kind, METRIC_NULL);
+    assert_false(statistic_record(&runs[3], runs + 6, values).passed);
+    assert_int_equal(statistic_gather(&runs[5], runs + 6, METRIC_peak_physical_bytes, values).count,
+                     1);
+    assert_false(statistic_same_run(&runs[0], &runs[5]));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(intervals_are_those_of_the_tables),
+        cmocka_unit_test(few_values_have_no_interval),
+        cmocka_unit_test(large_counts_are_no_trouble),
+        cmocka_unit_test(places_are_stated_by_intervals),
+        cmocka_unit_test(repetitions_become_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
