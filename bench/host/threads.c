@@ -139,6 +139,8 @@ static void take_all(struct worker *worker)
 static void *work(void *argument)
 {
     struct worker *worker = argument;
+    if (worker->config->enter)
+        worker->config->enter(worker->config->argument);
     atomic_fetch_add(&worker->gate->arrived, 1);
     int state;
     while ((state = atomic_load(&worker->gate->state)) == GATE_CLOSED)

@@ -31,6 +31,9 @@ struct threads_config {
     uint64_t think; /* rounds between two calls, each a few processor cycles; 0: none */
     uint64_t seed;
     bool latency; /* time each call */
+    /* Optional: each thread calls it before it begins. */
+    void (*enter)(void *argument);
+    void *argument;
 };
 
 struct threads_result {

@@ -124,7 +124,7 @@ static int run_all(struct sections *sections, int argc, char **argv)
         return status;
     printf("best of the repetitions of each\n");
     if (sections->device && strcmp(sections->device->props.kind, "cuda") != 0)
-        printf("%s times are modelled, and policies take none of it\n",
+        printf("%s times are modelled, policies take none of it; threads are timed by the host\n",
                sections->device->props.kind);
     for (size_t i = 0; i < sections->grid_count; i++)
         grid_print(sections->grids[i]);

@@ -38,6 +38,19 @@ enum status rig_open(struct rig *rig, const char *spec, struct error *error)
     return status;
 }
 
+enum status rig_open_on(struct rig *rig, const char *spec, struct backing *backing,
+                        struct error *error)
+{
+    *rig = (struct rig){0};
+    struct policy_context context = {.backing = backing, .host = &rig->host};
+    enum status status = spec_parse(spec, &rig->spec, error);
+    if (status == STATUS_OK)
+        status = registry_create(&rig->spec, &context, &rig->policy, error);
+    if (status != STATUS_OK)
+        rig_close(rig);
+    return status;
+}
+
 void rig_close(struct rig *rig)
 {
     policy_destroy(rig->policy);

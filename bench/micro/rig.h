@@ -11,7 +11,7 @@
 struct rig {
     struct host host; /* what the policy's metadata is taken from */
     struct spec spec;
-    struct device *device;
+    struct device *device; /* NULL: not the rig's own */
     struct policy *policy;
 };
 
@@ -21,6 +21,9 @@ const char *rig_spec(const struct policy_ops *ops, char *text, size_t text_bytes
 
 /* Makes both. The caller closes the rig. `rig` must not move while it is open. */
 enum status rig_open(struct rig *rig, const char *spec, struct error *error) STATUS_CHECKED;
+/* Only the policy, on memory that stays the caller's. */
+enum status rig_open_on(struct rig *rig, const char *spec, struct backing *backing,
+                        struct error *error) STATUS_CHECKED;
 void rig_close(struct rig *rig);
 
 #endif

@@ -9,7 +9,7 @@
 #include "bench/micro/ops.h"
 #include "sim/device.h"
 
-enum { SECTION_GRIDS = 24, SECTION_CELLS = 2048 };
+enum { SECTION_GRIDS = 32, SECTION_CELLS = 2048 };
 
 struct sections {
     struct grid *grids[SECTION_GRIDS];
@@ -37,7 +37,7 @@ const struct policy_ops *sections_policy(size_t index);
 void bookkeeping_register(struct sections *sections, const struct micro_ops *traces, size_t count);
 /* host_pool.c: alloc and free through a lock and a map of addresses, warm and with cold caches. */
 void host_pool_register(struct sections *sections);
-/* thread_rows.c: several threads. */
+/* thread_rows.c: several threads, also on the device. */
 void thread_rows_register(struct sections *sections);
 /* card_policies.c, card_calls.c: on a device that takes time: policies; driver calls alone. */
 void card_policies_register(struct sections *sections);

@@ -1,6 +1,7 @@
 /* Threads on a policy: 1, 2, 4, 8 and 16, on one pool with a lock (`shared`) or each with a policy
- * and a simulated device of its own (`own`); calling without a pause (`busy`) or with about a
- * microsecond of other work between two calls (`spaced`).
+ * of its own (`own`); calling without a pause (`busy`) or with about a microsecond of other work
+ * between two calls (`spaced`). First over simulated devices that cost nothing, then, without a
+ * pause, on the card, where policies of one's own share the card behind a lock.
  *
  * 1. A repetition runs the threads three times: once to warm the pools up, once for throughput,
  *    once with a clock around each call for latency.
@@ -14,8 +15,7 @@
 #include <unistd.h>
 
 #include "allocators/base/size.h"
-#include "bench/host/threads.h"
-#include "bench/micro/rig.h"
+#include "bench/micro/crowd.h"
 
 enum { TURNS = 10000, LIVE = 64, SPACED_ROUNDS = 1000, COUNTS = 5 };
 
@@ -26,63 +26,14 @@ struct thread_cell {
     const struct policy_ops *policy;
     unsigned threads;
     bool own, spaced;
+    struct device *device; /* NULL: simulated ones of the pools' own */
 };
 
-/* The pools of one benchmark, and what they stand on. */
-struct crowd {
-    unsigned count; /* of rigs and pools that are open */
-    struct rig *rigs;
-    struct locked_pool *open[THREADS_MOST], *of_thread[THREADS_MOST];
+/* A way to run threads: what is shown of it, and its names. */
+struct thread_mode {
+    bool own, spaced;
+    const char *titles[3]; /* of its grids: throughput, median, tail */
 };
-
-static void crowd_close(struct crowd *crowd)
-{
-    for (unsigned i = 0; i < crowd->count; i++) {
-        locked_pool_close(crowd->open[i]);
-        rig_close(&crowd->rigs[i]);
-    }
-    free(crowd->rigs);
-}
-
-static enum status crowd_open(struct crowd *crowd, const struct thread_cell *cell,
-                              struct error *error)
-{
-    unsigned pools = cell->own ? cell->threads : 1;
-    char spec[64];
-    enum status status = STATUS_OK;
-    rig_spec(cell->policy, spec, sizeof spec);
-    *crowd = (struct crowd){.rigs = calloc(pools, sizeof *crowd->rigs)};
-    if (!crowd->rigs)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %u pools", pools);
-    for (unsigned i = 0; i < pools; i++) {
-        status = rig_open(&crowd->rigs[i], spec, error);
-        if (status != STATUS_OK)
-            break;
-        crowd->open[i] = locked_pool_open(crowd->rigs[i].policy, &crowd->rigs[i].host);
-        crowd->count++;
-        if (!crowd->open[i]) {
-            status = error_set(error, STATUS_HOST_MEMORY, "no host memory for %u pools", pools);
-            break;
-        }
-    }
-    for (unsigned i = 0; i < cell->threads; i++)
-        crowd->of_thread[i] = crowd->open[cell->own ? i : 0];
-    if (status != STATUS_OK)
-        crowd_close(crowd);
-    return status;
-}
-
-static double share_of_waits(const struct crowd *crowd)
-{
-    double calls = 0, waits = 0;
-    for (unsigned i = 0; i < crowd->count; i++) {
-        struct locked_pool_counts counts;
-        locked_pool_counts(crowd->open[i], &counts);
-        calls += (double)counts.calls;
-        waits += (double)counts.waits;
-    }
-    return calls > 0 ? waits / calls : 0;
-}
 
 /* Rule 1. */
 static enum status measure(struct micro_state *state, struct crowd *crowd,
@@ -96,7 +47,9 @@ static enum status measure(struct micro_state *state, struct crowd *crowd,
                                     .least_bytes = 512,
                                     .most_bytes = 4 * MIB,
                                     .think = cell->spaced ? SPACED_ROUNDS : 0,
-                                    .seed = 1};
+                                    .seed = 1,
+                                    .enter = crowd_enter,
+                                    .argument = crowd};
     enum status status = threads_run(&config, result, error);
     if (status == STATUS_OK)
         status = threads_run(&config, result, error);
@@ -116,7 +69,7 @@ static enum status measure(struct micro_state *state, struct crowd *crowd,
     micro_counter(state, "p50_ns", (double)hist_quantile(&result->alloc_ns, 0.5));
     micro_counter(state, "p99_ns", (double)hist_quantile(&result->alloc_ns, 0.99));
     micro_counter(state, "p999_ns", (double)hist_quantile(&result->alloc_ns, 0.999));
-    micro_counter(state, "waits", share_of_waits(crowd));
+    micro_counter(state, "waits", crowd_waits(crowd));
     micro_counter(state, "failed", failed);
     micro_counter(state, "clock_ns", (double)result->clock_ns);
     return STATUS_OK;
@@ -130,7 +83,7 @@ static void run(struct micro_state *state, void *argument)
     enum status status = STATUS_OK;
     while (result && status == STATUS_OK && micro_next(state)) {
         struct crowd crowd;
-        status = crowd_open(&crowd, cell, &error);
+        status = crowd_open(&crowd, cell->policy, cell->threads, cell->own, cell->device, &error);
         if (status != STATUS_OK)
             break;
         status = measure(state, &crowd, cell, result, &error);
@@ -162,30 +115,34 @@ static unsigned most_threads(const struct sections *sections)
 
 /* Columns of a grid; one grid for each figure that is shown, all of the same benchmarks. */
 static void add_row(struct sections *sections, struct grid *const grids[3],
-                    const struct policy_ops *policy, bool own, bool spaced)
+                    const struct policy_ops *policy, const struct thread_mode *mode,
+                    struct device *device)
 {
     size_t row = GRID_ROWS;
     for (size_t g = 0; g < 3; g++)
         row = grid_row(grids[g], policy->name);
     for (size_t i = 0; row < GRID_ROWS && i < grids[0]->columns; i++) {
-        struct thread_cell what = {policy, thread_counts[i], own, spaced};
+        struct thread_cell what = {policy, thread_counts[i], mode->own, mode->spaced, device};
         void *cell = sections_cell(sections, &what, sizeof what);
         if (!cell)
             return;
         const char *name = NULL;
         for (size_t g = 0; g < 3; g++)
-            name = grid_name(grids[g], row, i, "threads/%s/%s/%u/%s", own ? "own" : "shared",
-                             spaced ? "spaced" : "busy", what.threads, policy->name);
+            name = grid_name(grids[g], row, i, "%s%sthreads/%s/%s/%u/%s",
+                             device ? device->props.kind : "", device ? "/" : "",
+                             mode->own ? "own" : "shared", mode->spaced ? "spaced" : "busy",
+                             what.threads, policy->name);
         micro_register_timed(name, run, cell);
     }
 }
 
-static void add_mode(struct sections *sections, const char *const titles[3], bool own, bool spaced)
+static void add_mode(struct sections *sections, const struct thread_mode *mode,
+                     struct device *device)
 {
     static const char *const counters[3] = {"ops_per_s", "p50_ns", "p999_ns"};
     struct grid *grids[3];
     for (size_t g = 0; g < 3; g++) {
-        grids[g] = sections_grid(sections, titles[g], "policy", counters[g]);
+        grids[g] = sections_grid(sections, mode->titles[g], "policy", counters[g]);
         if (!grids[g])
             return;
         for (size_t i = 0; i < COUNTS && thread_counts[i] <= most_threads(sections); i++) {
@@ -199,24 +156,34 @@ static void add_mode(struct sections *sections, const char *const titles[3], boo
     const struct policy_ops *policy;
     for (size_t p = 0; (policy = sections_policy(p)); p++)
         if (is_chosen(sections, policy))
-            add_row(sections, grids, policy, own, spaced);
+            add_row(sections, grids, policy, mode, device);
 }
+
+#define TITLES(how)                                                                                \
+    {                                                                                              \
+        "million operations a second, by number of threads, " how,                                 \
+            "nanoseconds of an operation, median, by number of threads, " how,                     \
+            "nanoseconds of an operation, 99.9 %, by number of threads, " how                      \
+    }
+
+static const struct thread_mode free_modes[] = {
+    {false, false, TITLES("one policy with a lock, no pause between calls")},
+    {false, true, TITLES("one policy with a lock, about 1 us of work between calls")},
+    {true, false, TITLES("a policy for each thread, no pause between calls")},
+    {true, true, TITLES("a policy for each thread, about 1 us of work between calls")},
+};
+
+static const struct thread_mode card_modes[] = {
+    {false, false, TITLES("one policy with a lock, on the card")},
+    {true, false, TITLES("a policy for each thread, on one card with a lock")},
+};
 
 void thread_rows_register(struct sections *sections)
 {
-#define TITLES(mode)                                                                               \
-    {                                                                                              \
-        "million operations a second, by number of threads, " mode,                                \
-            "nanoseconds of an operation, median, by number of threads, " mode,                    \
-            "nanoseconds of an operation, 99.9 %, by number of threads, " mode                     \
-    }
-    static const char *const titles[4][3] = {
-        TITLES("one policy with a lock, no pause between calls"),
-        TITLES("one policy with a lock, about 1 us of work between calls"),
-        TITLES("a policy for each thread, no pause between calls"),
-        TITLES("a policy for each thread, about 1 us of work between calls"),
-    };
-#undef TITLES
-    for (unsigned mode = 0; mode < 4; mode++)
-        add_mode(sections, titles[mode], mode & 2, mode & 1);
+    for (size_t i = 0; i < sizeof free_modes / sizeof *free_modes; i++)
+        add_mode(sections, &free_modes[i], NULL);
+    if (!sections->device)
+        return;
+    for (size_t i = 0; i < sizeof card_modes / sizeof *card_modes; i++)
+        add_mode(sections, &card_modes[i], sections->device);
 }

@@ -32,6 +32,7 @@ if printf '#include <benchmark/benchmark.h>\n' | "${CXX:-g++}" -E -x c++ - >/dev
     check micro_card_ends_well [ $? = 0 ]
     check micro_card_fails_nowhere awk '/failed/ { bad = 1 } END { exit bad }' "$TEST_TMP/sim.txt"
     check micro_card_times_each_call [ "$(grep -cE '^[a-z]+ (idle|busy) +[0-9.]+ +[0-9.]+ +[0-9.]+$' "$TEST_TMP/sim.txt")" = 18 ]
+    check micro_card_has_threads [ "$(grep -c 'by number of threads.* card' "$TEST_TMP/sim.txt")" = 6 ]
     check micro_card_free_waits_for_the_kernel awk '$1 == "free" { ns[$2] = $3 }
         END { exit !(ns["busy"] - ns["idle"] > 1900000) }' "$TEST_TMP/sim.txt"
     check micro_card_says_that_it_is_modelled grep -q '^sim times are modelled' "$TEST_TMP/sim.txt"

@@ -9,6 +9,7 @@
 
 #include "allocators/base/rng.h"
 #include "bench/host/address_map.h"
+#include "bench/host/locked_backing.h"
 #include "bench/host/threads.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
@@ -200,6 +201,73 @@ static void threads_have_policies_of_their_own(void **state)
     run_crowd("tlsf:limit=4GiB", 4, false, false);
 }
 
+static void count_one(void *argument)
+{
+    __atomic_fetch_add((unsigned *)argument, 1, __ATOMIC_RELAXED);
+}
+
+/* Policies of their own on one device: what they got of it is all given back. */
+static void threads_share_a_device(void **state)
+{
+    (void)state;
+    static const char *const specs[4] = {"torch", "vmm", "growth:limit=2GiB", "async"};
+    struct device *device = sim_test_open("sim:profile=h100");
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    struct locked_backing backings[4];
+    struct policy_rig rigs[4];
+    struct locked_pool *pools[4];
+    struct error error;
+    unsigned entered = 0;
+    struct threads_result *result = malloc(sizeof *result);
+    for (unsigned i = 0; i < 4; i++) {
+        locked_backing_open(&backings[i], device->backing, &lock);
+        assert_int_equal(backings[i].base.page_bytes, device->backing->page_bytes);
+        assert_int_equal(policy_rig_open(&rigs[i], specs[i], &backings[i].base, 0), STATUS_OK);
+        pools[i] = locked_pool_open(rigs[i].policy, &rigs[i].host);
+    }
+    struct threads_config config = {.threads = 4,
+                                    .pools = pools,
+                                    .turns = 1000,
+                                    .live = 32,
+                                    .least_bytes = 256,
+                                    .most_bytes = 4 << 20,
+                                    .seed = 3,
+                                    .enter = count_one,
+                                    .argument = &entered};
+    assert_int_equal(threads_run(&config, result, &error), STATUS_OK);
+    assert_int_equal(entered, 4);
+    assert_int_equal(result->failed, 0);
+    assert_true(device->counters.segments_made >= 4);
+    /* A misuse is told to the policy that made it, and to no other. */
+    assert_int_equal(backing_segment_free(&backings[0].base, 12345), STATUS_INVALID);
+    assert_string_equal(backing_problem(&backings[0].base), backing_problem(device->backing));
+    assert_string_equal(backing_problem(&backings[1].base), "");
+    for (unsigned i = 0; i < 4; i++) {
+        locked_pool_close(pools[i]);
+        assert_int_equal(policy_rig_close(&rigs[i]), 0);
+    }
+    assert_int_equal(device->counters.physical_bytes, 0);
+    device_close(device);
+    free(result);
+}
+
+/* What a device does not offer is not offered by its locked form either. */
+static void a_locked_device_offers_what_the_device_offers(void **state)
+{
+    (void)state;
+    struct device *device = sim_test_open("sim:profile=bump");
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    struct locked_backing locked;
+    backing_handle handle;
+    locked_backing_open(&locked, device->backing, &lock);
+    const struct backing_ops *ops = locked.base.ops, *inner = device->backing->ops;
+    assert_true(!ops->create == !inner->create && !ops->pool_alloc == !inner->pool_alloc &&
+                !ops->order == !inner->order && !ops->pool_open == !inner->pool_open);
+    assert_int_equal(backing_create(&locked.base, 2 << 20, &handle),
+                     backing_create(device->backing, 2 << 20, &handle));
+    device_close(device);
+}
+
 /* One thread's calls do not depend on the others, so the counts are those of any run. */
 static void the_calls_of_a_thread_are_the_same_on_every_run(void **state)
 {
@@ -259,6 +327,8 @@ int main(void)
         cmocka_unit_test(a_pool_takes_addresses_back),
         cmocka_unit_test(threads_share_a_policy),
         cmocka_unit_test(threads_have_policies_of_their_own),
+        cmocka_unit_test(threads_share_a_device),
+        cmocka_unit_test(a_locked_device_offers_what_the_device_offers),
         cmocka_unit_test(the_calls_of_a_thread_are_the_same_on_every_run),
         cmocka_unit_test(failed_requests_are_counted_and_bad_configurations_refused),
     };

@@ -1,0 +1,182 @@
+#include "bench/host/locked_backing.h"
+
+#include <stdio.h>
+
+static struct locked_backing *enter(struct backing *base)
+{
+    struct locked_backing *self = (struct locked_backing *)base;
+    pthread_mutex_lock(self->lock);
+    return self;
+}
+
+static void leave(struct locked_backing *self)
+{
+    pthread_mutex_unlock(self->lock);
+}
+
+/* The sentence is the device's, which other threads may change: it is kept while it is ours. */
+static enum status answer(struct locked_backing *self, enum status status)
+{
+    if (status == STATUS_INVALID)
+        snprintf(self->problem, sizeof self->problem, "%s", backing_problem(self->inner));
+    leave(self);
+    return status;
+}
+
+static enum status segment_alloc(struct backing *base, uint64_t bytes, uint64_t *address)
+{
+    struct locked_backing *self = enter(base);
+    return answer(self, self->inner->ops->segment_alloc(self->inner, bytes, address));
+}
+
+static enum status segment_free(struct backing *base, uint64_t address)
+{
+    struct locked_backing *self = enter(base);
+    return answer(self, self->inner->ops->segment_free(self->inner, address));
+}
+
+static enum status reserve(struct backing *base, uint64_t bytes, uint64_t *address)
+{
+    struct locked_backing *self = enter(base);
+    return answer(self, self->inner->ops->reserve(self->inner, bytes, address));
+}
+
+static enum status release(struct backing *base, uint64_t address)
+{
+    struct locked_backing *self = enter(base);
+    return answer(self, self->inner->ops->release(self->inner, address));
+}
+
+static enum status create(struct backing *base, uint64_t bytes, backing_handle *handle)
+{
+    struct locked_backing *self = enter(base);
+    return answer(self, self->inner->ops->create(self->inner, bytes, handle));
+}
+
+static enum status destroy(struct backing *base, backing_handle handle)
+{
+    struct locked_backing *self = enter(base);
+    return answer(self, self->inner->ops->destroy(self->inner, handle));
+}
+
+static enum status map(struct backing *base, uint64_t address, backing_handle handle)
+{
+    struct locked_backing *self = enter(base);
+    return answer(self, self->inner->ops->map(self->inner, address, handle));
+}
+
+static enum status access_run(struct backing *base, uint64_t address, uint64_t bytes)
+{
+    struct locked_backing *self = enter(base);
+    return answer(self, self->inner->ops->access(self->inner, address, bytes));
+}
+
+static enum status unmap(struct backing *base, uint64_t address, uint64_t bytes)
+{
+    struct locked_backing *self = enter(base);
+    return answer(self, self->inner->ops->unmap(self->inner, address, bytes));
+}
+
+static struct backing_ticket fence(struct backing *base, uint32_t stream)
+{
+    struct locked_backing *self = enter(base);
+    struct backing_ticket ticket = self->inner->ops->fence(self->inner, stream);
+    leave(self);
+    return ticket;
+}
+
+static bool done(struct backing *base, struct backing_ticket ticket)
+{
+    struct locked_backing *self = enter(base);
+    bool is_done = self->inner->ops->done(self->inner, ticket);
+    leave(self);
+    return is_done;
+}
+
+static void wait_for(struct backing *base, struct backing_ticket ticket)
+{
+    struct locked_backing *self = enter(base);
+    self->inner->ops->wait(self->inner, ticket);
+    leave(self);
+}
+
+static void order(struct backing *base, uint32_t stream, struct backing_ticket ticket)
+{
+    struct locked_backing *self = enter(base);
+    self->inner->ops->order(self->inner, stream, ticket);
+    leave(self);
+}
+
+static void memory(struct backing *base, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    struct locked_backing *self = enter(base);
+    self->inner->ops->memory(self->inner, free_bytes, total_bytes);
+    leave(self);
+}
+
+static enum status pool_open(struct backing *base, const struct backing_pool *settings)
+{
+    struct locked_backing *self = enter(base);
+    return answer(self, self->inner->ops->pool_open(self->inner, settings));
+}
+
+static enum status pool_alloc(struct backing *base, uint64_t bytes, uint32_t stream,
+                              uint64_t *address)
+{
+    struct locked_backing *self = enter(base);
+    return answer(self, self->inner->ops->pool_alloc(self->inner, bytes, stream, address));
+}
+
+static enum status pool_free(struct backing *base, uint64_t address, uint32_t stream)
+{
+    struct locked_backing *self = enter(base);
+    return answer(self, self->inner->ops->pool_free(self->inner, address, stream));
+}
+
+static enum status pool_trim(struct backing *base, uint64_t keep_bytes)
+{
+    struct locked_backing *self = enter(base);
+    return answer(self, self->inner->ops->pool_trim(self->inner, keep_bytes));
+}
+
+static void pool_memory(struct backing *base, uint64_t *used_bytes, uint64_t *reserved_bytes)
+{
+    struct locked_backing *self = enter(base);
+    self->inner->ops->pool_memory(self->inner, used_bytes, reserved_bytes);
+    leave(self);
+}
+
+static const char *problem(struct backing *base)
+{
+    return ((struct locked_backing *)base)->problem;
+}
+
+void locked_backing_open(struct locked_backing *self, struct backing *inner, pthread_mutex_t *lock)
+{
+    const struct backing_ops *has = inner->ops;
+    *self = (struct locked_backing){.base = *inner, .inner = inner, .lock = lock};
+    /* What the device has not, this has not either: policies look. */
+    self->ops = (struct backing_ops){
+        .segment_alloc = segment_alloc,
+        .segment_free = segment_free,
+        .reserve = has->reserve ? reserve : NULL,
+        .release = has->release ? release : NULL,
+        .create = has->create ? create : NULL,
+        .destroy = has->destroy ? destroy : NULL,
+        .map = has->map ? map : NULL,
+        .access = has->access ? access_run : NULL,
+        .unmap = has->unmap ? unmap : NULL,
+        .fence = fence,
+        .done = done,
+        .wait = wait_for,
+        .order = has->order ? order : NULL,
+        .memory = memory,
+        .pool_alloc = has->pool_alloc ? pool_alloc : NULL,
+        .pool_free = has->pool_free ? pool_free : NULL,
+        .pool_trim = has->pool_trim ? pool_trim : NULL,
+        .pool_memory = has->pool_memory ? pool_memory : NULL,
+        .problem = problem,
+        .pool_open = has->pool_open ? pool_open : NULL,
+    };
+    self->base.ops = &self->ops;
+}
