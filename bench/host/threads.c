@@ -210,9 +210,9 @@ static enum status add_up(const struct worker *workers, unsigned count,
         const struct worker *worker = &workers[i];
         if (worker->status != STATUS_OK) {
             char problem[256];
-            return error_set(error, worker->status, "thread %u: %s; %s", i + 1,
-                             status_meaning(worker->status),
-                             locked_pool_problem(worker->pool, problem, sizeof problem));
+            (void)locked_pool_problem(worker->pool, problem, sizeof problem);
+            return error_set(error, worker->status, "thread %u: %s%s%s", i + 1,
+                             status_meaning(worker->status), problem[0] ? ": " : "", problem);
         }
         result->allocs += worker->counts.allocs;
         result->frees += worker->counts.frees;

@@ -89,6 +89,8 @@ static void run(struct micro_state *state, void *argument)
         status = measure(state, &crowd, cell, result, &error);
         crowd_close(&crowd);
     }
+    if (status != STATUS_OK && cell->device && cell->device->ops->problem(cell->device)[0])
+        error_set(&error, status, "%s", cell->device->ops->problem(cell->device));
     if (!result)
         micro_fail(state, "no host memory for histograms");
     else if (status != STATUS_OK)

@@ -36,6 +36,18 @@ if printf '#include <benchmark/benchmark.h>\n' | "${CXX:-g++}" -E -x c++ - >/dev
     check micro_card_free_waits_for_the_kernel awk '$1 == "free" { ns[$2] = $3 }
         END { exit !(ns["busy"] - ns["idle"] > 1900000) }' "$TEST_TMP/sim.txt"
     check micro_card_says_that_it_is_modelled grep -q '^sim times are modelled' "$TEST_TMP/sim.txt"
+    # On a card's device too, with a stand-in for the driver: its kernels take no time.
+    stand_in=$PWD/$build/tests/cuda_stand_in
+    if [ -e "$stand_in/libcuda.so.1" ]; then
+        LD_LIBRARY_PATH=$stand_in STAND_IN_REPORT=$TEST_TMP/left.txt $build/bench/micro/micro \
+            --benchmark_filter='^cuda/' >"$TEST_TMP/cuda.txt" 2>&1
+        check micro_cuda_ends_well [ $? = 0 ]
+        check micro_cuda_fails_nowhere awk '/failed/ { bad = 1 } END { exit bad }' "$TEST_TMP/cuda.txt"
+        check micro_cuda_times_each_call [ "$(grep -cE '^[a-z]+ (idle|busy) +[0-9.]+ +[0-9.]+ +[0-9.]+$' "$TEST_TMP/cuda.txt")" = 18 ]
+        check micro_cuda_leaves_nothing awk '$1 != "calls" { bad = 1 } END { exit bad || !NR }' "$TEST_TMP/left.txt"
+    else
+        echo "skip micro_cuda: the stand-in for the driver is not built"
+    fi
     $build/bench/micro/micro --device=nothing >"$TEST_TMP/none.txt" 2>&1
     check micro_refuses_an_unknown_device [ $? = 2 ]
 else
