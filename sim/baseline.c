@@ -183,11 +183,15 @@ enum status baseline_run(const struct spec *device, struct trace_source *source,
     status = get_arena(&timeline, error);
     if (status == STATUS_OK)
         status = time_all(&timeline, out, error);
+    bool failed = timeline.device->failed;
     works_close(&timeline.works);
     arena_close(&timeline.arena);
     free(timeline.blocks);
     device_close(timeline.device);
-    return status == STATUS_REFUSED ? STATUS_OK : status;
+    if (status != STATUS_REFUSED && !failed)
+        return status;
+    *out = (struct baseline){.time_ns = 0};
+    return STATUS_OK;
 }
 
 void baseline_report(const struct baseline *baseline, struct replay_result *result)

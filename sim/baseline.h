@@ -14,7 +14,7 @@ struct baseline {
 };
 
 /* Opens a device of its own; rewinds the source and reads it to its end. Where the arena does not
- * fit on the device there is no baseline: all zero. */
+ * fit on the device, or the driver fails, there is no baseline: all zero. */
 enum status baseline_run(const struct spec *device, struct trace_source *source,
                          enum replay_host host, struct baseline *out,
                          struct error *error) STATUS_CHECKED;

@@ -235,6 +235,90 @@ static void the_first_greatest_moment_is_kept(void **state)
     rig_close(&rig);
 }
 
+static uint64_t card_says(struct device *device)
+{
+    struct fake_device *self = (struct fake_device *)device;
+    return 1000 +
+           10 * ++self->records; /* the fake counts events in it, which this trace has none of */
+}
+
+static void the_card_is_asked_at_the_ends_of_steps(void **state)
+{
+    (void)state;
+    rig_open(&rig, "direct", UINT64_MAX, "a,0,8 m,step m,step m,step m,step m,step m,step f,0");
+    struct device_ops ops = *rig.device->base.ops;
+    ops.card_bytes = card_says;
+    rig.device->base.ops = &ops;
+    rig.device->base.counters.physical_bytes = 400;
+    rig_run(&rig);
+    /* In the first four, not where no new peak was reached, and at the end. */
+    assert_true(rig_metric(&rig, METRIC_peak_card_bytes) == 1050);
+    assert_true(rig_metric(&rig, METRIC_peak_outside_bytes) == 650);
+    rig_close(&rig);
+    rig_open(&rig, "direct", UINT64_MAX, "a,0,8 m,step f,0");
+    rig_run(&rig);
+    assert_true(rig_metric(&rig, METRIC_peak_card_bytes) == -1);
+    assert_true(rig_metric(&rig, METRIC_peak_outside_bytes) == -1);
+    rig_close(&rig);
+}
+
+static enum status refuse_work(struct device *device, const struct device_work *work)
+{
+    (void)device;
+    return work->stream == 1 ? STATUS_REFUSED : STATUS_UNSUPPORTED;
+}
+
+static void work_that_cannot_be_launched(void **state)
+{
+    (void)state;
+    rig_open(&rig, "direct", UINT64_MAX,
+             "a,0,8,1 k,0,30,op=set,out=0 k,1,50,op=set,out=0 k,1,7 r,0");
+    struct device_ops ops = *rig.device->base.ops;
+    ops.work = refuse_work;
+    rig.device->base.ops = &ops;
+    rig_run(&rig);
+    /* A device that does not know how runs a kernel of the length; one without memory fails. */
+    assert_int_equal(rig.device->idle_ns, 37);
+    assert_false(rig.result.passed);
+    assert_int_equal(rig.result.first_failed_event, 2);
+    assert_int_equal(rig.result.first_failed_bytes, 0);
+    assert_int_equal(rig.result.cause, REPLAY_CAUSE_OUTSIDE);
+    assert_true(rig_metric(&rig, METRIC_failed_by_outside) == 1);
+    rig_close(&rig);
+}
+
+static struct device_operand seen[3];
+
+static enum status see_work(struct device *device, const struct device_work *work)
+{
+    (void)device;
+    seen[0] = work->out;
+    seen[1] = work->in[0];
+    seen[2] = work->in[1];
+    assert_int_equal(work->input_count, 2);
+    assert_int_equal(work->kind, DEVICE_WORK_matmul);
+    assert_int_equal(work->type, DEVICE_BF16);
+    assert_true(work->m == 2 && work->n == 3 && work->k == 5);
+    return STATUS_OK;
+}
+
+static void operands_lie_where_the_policy_put_them(void **state)
+{
+    (void)state;
+    rig_open(&rig, "first-fit:granule=1", 100,
+             "a,0,40 p,1,90 a,2,30 k,0,9,op=matmul,out=~1,in=0+1,shape=2x3x5,type=bf16");
+    struct device_ops ops = *rig.device->base.ops;
+    ops.work = see_work;
+    rig.device->base.ops = &ops;
+    rig_run(&rig);
+    assert_int_equal(seen[0].address - seen[1].address, 40);
+    assert_int_equal(seen[0].bytes, 30);
+    assert_int_equal(seen[1].bytes, 40);
+    assert_int_equal(seen[2].bytes, 0); /* its request failed */
+    assert_int_equal(rig.device->idle_ns, 0);
+    rig_close(&rig);
+}
+
 static void memory_outside_of_the_pool_may_not_fit(void **state)
 {
     (void)state;
@@ -283,6 +367,9 @@ int main(void)
         cmocka_unit_test(recorded_host_time_passes_if_asked_for),
         cmocka_unit_test(states_weigh_until_the_next_request_or_recorded_time),
         cmocka_unit_test(the_first_greatest_moment_is_kept),
+        cmocka_unit_test(the_card_is_asked_at_the_ends_of_steps),
+        cmocka_unit_test(work_that_cannot_be_launched),
+        cmocka_unit_test(operands_lie_where_the_policy_put_them),
         cmocka_unit_test(memory_outside_of_the_pool_may_not_fit),
         cmocka_unit_test(a_recording_without_uses_is_replayed_in_two_modes),
     };
