@@ -1,6 +1,7 @@
 #include "sim/baseline.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -187,6 +188,11 @@ enum status baseline_run(const struct spec *device, struct trace_source *source,
     works_close(&timeline.works);
     arena_close(&timeline.arena);
     free(timeline.blocks);
+    if (timeline.device->failed) {
+        snprintf(out->problem, sizeof out->problem, "%s",
+                 timeline.device->ops->problem(timeline.device));
+        status = STATUS_OK;
+    }
     device_close(timeline.device);
     if (status != STATUS_REFUSED && !failed)
         return status;
@@ -197,6 +203,13 @@ enum status baseline_run(const struct spec *device, struct trace_source *source,
 void baseline_report(const struct baseline *baseline, struct replay_result *result)
 {
     struct metric_values *metrics = &result->metrics;
+    if (baseline->problem[0]) {
+        result->passed = false;
+        result->cause = REPLAY_CAUSE_DRIVER;
+        snprintf(result->problem, sizeof result->problem, "without an allocator: %.480s",
+                 baseline->problem);
+        return;
+    }
     metric_set_ratio(metrics, METRIC_slowdown, metric_number(metrics, METRIC_device_time_ns, 0),
                      (double)baseline->time_ns);
     if (baseline->steps && baseline->steps == result->steps)

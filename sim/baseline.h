@@ -11,6 +11,7 @@ struct baseline {
     uint64_t time_ns;   /* until all work is done */
     uint64_t steady_ns; /* of the second half of the steps */
     uint64_t steps;
+    char problem[512]; /* the driver failed in the midst of it: its sentence; else "" */
 };
 
 /* Opens a device of its own; rewinds the source and reads it to its end. Where the arena does not
@@ -19,7 +20,8 @@ enum status baseline_run(const struct spec *device, struct trace_source *source,
                          enum replay_host host, struct baseline *out,
                          struct error *error) STATUS_CHECKED;
 
-/* Writes slowdown and steady_slowdown of a run that went to the end of the same trace. */
+/* Writes slowdown and steady_slowdown of a run that went to the end of the same trace. Where the
+ * driver failed there is nothing to hold it against, and the run has not finished either. */
 void baseline_report(const struct baseline *baseline, struct replay_result *result);
 
 #endif

@@ -40,6 +40,9 @@ enum status session_open_heard(struct session *session, const struct spec *polic
     session->context = (struct policy_context){
         .backing = session->device->backing, .host = &session->host, .seed = seed};
     status = registry_create(policy, &session->context, &session->policy, error);
+    if (status != STATUS_OK && session->device->failed)
+        status = error_set(error, STATUS_MISSING, "the device cannot be used: %s",
+                           session->device->ops->problem(session->device));
     if (status != STATUS_OK)
         session_close(session);
     session->limit_bytes = limit_of(policy);

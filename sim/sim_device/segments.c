@@ -50,6 +50,21 @@ static bool place_is_taken(const struct sim_device *self, const struct place *pl
     return !place->small && ranges_overlap(&self->small.pages, place->address, place->end);
 }
 
+/* Whether the request finds no memory and so has no row in a list, which holds the segments that
+ * were made. Only a small one may find room where there is no page left: then its row says so. */
+static bool place_has_no_row(const struct sim_device *self, uint64_t bytes,
+                             const struct place *place)
+{
+    const struct sim_addresses *list = &self->addresses;
+    if (list->form != SIM_ADDRESSES_LIST || place->charge_bytes <= sim_ledger_free(&self->ledger))
+        return false;
+    if (!place->small || list->row_next == list->row_count)
+        return true;
+    const struct sim_address_row *row = &list->rows[list->row_next];
+    return row->bytes != bytes || !ranges_find(&self->small.pages, row->address) ||
+           ranges_overlap(&self->segments, row->address, row->address + bytes);
+}
+
 /* A recorded address, if there are any. OK with `found` false: there are none. */
 static enum status place_recorded(struct sim_device *self, uint64_t bytes, struct place *place,
                                   bool *found)
@@ -130,8 +145,7 @@ enum status sim_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t 
     struct place place = {.small = bytes < self->profile.page_bytes,
                           .charge_bytes = sim_ledger_units(&self->ledger, bytes)};
     bool recorded;
-    /* Before the recorded place is looked at: that is of the next one that there was room for. */
-    if (!place.small && place.charge_bytes > sim_ledger_free(&self->ledger))
+    if (place_has_no_row(self, bytes, &place))
         return sim_refuse(self, DEVICE_CALL_alloc, SIM_COST_alloc);
     status = place_recorded(self, bytes, &place, &recorded);
     if (status != STATUS_OK)

@@ -14,7 +14,7 @@
 struct sim_options {
     const char *profile;
     uint64_t capacity_bytes, others_bytes;
-    const char *addresses;
+    const char *addresses, *ranges;
     uint64_t seed, launch_queue;
 };
 
@@ -27,6 +27,8 @@ static const struct option sim_options[] = {
      "bytes of it that others hold all the time"},
     {"addresses", OPTION_TEXT, offsetof(struct sim_options, addresses), NULL, 0, 0, NULL,
      "a file (CSV ordinal,bytes,address) or `random`; without it each above the last"},
+    {"ranges", OPTION_TEXT, offsetof(struct sim_options, ranges), NULL, 0, 0, NULL,
+     "a file of the same form for reserved ranges; without it each above the last"},
     {"seed", OPTION_COUNT, offsetof(struct sim_options, seed), "1", 0, 0, NULL,
      "of addresses=random"},
     {"launch_queue", OPTION_COUNT, offsetof(struct sim_options, launch_queue), "1024", 1, 1048576,
@@ -133,6 +135,7 @@ static void sim_close(struct device *device)
     free_all(&self->small.pages);
     sim_hazards_close(&self->hazards);
     sim_addresses_close(&self->addresses);
+    sim_addresses_close(&self->ranges);
     sim_clock_close(&self->clock);
     free(self);
 }
@@ -422,6 +425,15 @@ static void sim_describe(struct sim_device *self)
     sim_show_memory(self);
 }
 
+/* A list of reserved ranges, if one was given. They are whole pages. */
+static enum status ranges_open(struct sim_device *self, const char *path, struct error *error)
+{
+    if (!path)
+        return STATUS_OK;
+    return sim_addresses_open(&self->ranges, path, 0, self->ledger.unit_bytes,
+                              self->ledger.unit_bytes, 0, error);
+}
+
 static enum status sim_open(const struct spec_link *link, struct device **out, struct error *error)
 {
     struct sim_options options = {0};
@@ -439,6 +451,8 @@ static enum status sim_open(const struct spec_link *link, struct device **out, s
         status = sim_addresses_open(&self->addresses, options.addresses,
                                     self->profile.first_address, self->ledger.unit_bytes,
                                     self->profile.granule_bytes, options.seed, error);
+    if (status == STATUS_OK)
+        status = ranges_open(self, options.ranges, error);
     if (status != STATUS_OK) {
         sim_close(&self->base);
         return status;

@@ -53,6 +53,7 @@ struct sim_device {
     struct sim_clock clock;
     struct sim_ledger ledger;
     struct sim_addresses addresses;
+    struct sim_addresses ranges; /* of reserved ranges, where a list of them was given */
     struct small_pages small;
     struct ranges segments, physicals, mappings;
     struct sim_hazards hazards;

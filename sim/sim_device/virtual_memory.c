@@ -25,6 +25,26 @@ static enum status check_bytes(struct sim_device *self, const char *what, uint64
     return STATUS_OK;
 }
 
+/* Where a reservation is to lie: where the list says, if there is one. */
+static enum status reserve_place(struct sim_device *self, uint64_t bytes, uint64_t *start)
+{
+    struct sim_addresses *list = &self->ranges;
+    if (list->form != SIM_ADDRESSES_LIST)
+        return sim_addresses_new(&self->addresses, bytes, &self->segments, &self->small.pages,
+                                 start);
+    enum status status =
+        sim_addresses_recorded(list, bytes, start, self->problem, sizeof self->problem);
+    if (status == STATUS_OK && (ranges_overlap(&self->segments, *start, *start + bytes) ||
+                                ranges_overlap(&self->small.pages, *start, *start + bytes)))
+        status = sim_misuse(self,
+                            "range %zu of %s lies at %" PRIu64 ", where a segment still is; give "
+                            "the list of a recording of the same policy and workload, or none",
+                            list->row_next, list->path, *start);
+    self->base.bad_input = status != STATUS_OK;
+    list->row_next += status == STATUS_OK;
+    return status;
+}
+
 enum status sim_reserve(struct backing *backing, uint64_t bytes, uint64_t *address)
 {
     struct sim_device *self = sim_of_backing(backing);
@@ -32,8 +52,9 @@ enum status sim_reserve(struct backing *backing, uint64_t bytes, uint64_t *addre
     if (status != STATUS_OK)
         return status;
     uint64_t start;
-    status =
-        sim_addresses_new(&self->addresses, bytes, &self->segments, &self->small.pages, &start);
+    status = reserve_place(self, bytes, &start);
+    if (status == STATUS_INVALID)
+        return status;
     if (status != STATUS_OK)
         return sim_refuse(self, DEVICE_CALL_reserve, SIM_COST_reserve);
     if (!sim_segment_add(self, start, start + bytes, bytes, true))

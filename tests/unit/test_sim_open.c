@@ -211,6 +211,51 @@ static void refused_segments_take_no_row(void **state)
     device_close(device);
 }
 
+static void refused_small_segments_take_no_row(void **state)
+{
+    (void)state;
+    struct file file = write_file(LIST_HEAD "0,2097152,2097152\n1,512,4194304\n2,512,4194816\n");
+    char spec[128];
+    uint64_t address;
+    snprintf(spec, sizeof spec, "sim:capacity=4MiB,addresses=%s", file.path);
+    struct device *device = sim_test_open(spec);
+    unlink(file.path);
+    (void)sim_test_alloc(device, 2 * MIB);
+    assert_int_equal(sim_test_alloc(device, 512), 4 * MIB);
+    /* No page is left: a size that is not the next row's, and one that is and shares a page. */
+    assert_int_equal(backing_segment_alloc(device->backing, 1024, &address), STATUS_REFUSED);
+    assert_int_equal(sim_test_alloc(device, 512), 4 * MIB + 512);
+    assert_int_equal(backing_segment_alloc(device->backing, 512, &address), STATUS_REFUSED);
+    assert_int_equal(device->counters.refused, 2);
+    device_close(device);
+}
+
+static void recorded_ranges(void **state)
+{
+    (void)state;
+    struct device *device;
+    struct error error;
+    uint64_t address;
+    assert_int_equal(
+        open_with("ranges", LIST_HEAD "0,4194304,6291456\n1,2097152,2097152\n2,2097152,6291456\n",
+                  &device, &error),
+        STATUS_OK);
+    assert_int_equal(backing_reserve(device->backing, 4 * MIB, &address), STATUS_OK);
+    assert_int_equal(address, 6 * MIB);
+    assert_true(sim_test_alloc(device, 2 * MIB) > 16 * MIB); /* not of the list */
+    sim_test_misuse(device, backing_reserve(device->backing, 4 * MIB, &address),
+                    "segment 1 of 4194304 bytes was asked for, but /tmp/allocrig-test-");
+    assert_true(device->bad_input);
+    assert_int_equal(backing_reserve(device->backing, 2 * MIB, &address), STATUS_OK);
+    assert_int_equal(address, 2 * MIB);
+    sim_test_misuse(device, backing_reserve(device->backing, 2 * MIB, &address),
+                    "where a segment still is");
+    assert_int_equal(backing_release(device->backing, 6 * MIB), STATUS_OK);
+    assert_int_equal(backing_reserve(device->backing, 2 * MIB, &address), STATUS_OK);
+    assert_int_equal(address, 6 * MIB);
+    device_close(device);
+}
+
 static void empty_lists_mean_the_default(void **state)
 {
     (void)state;
@@ -293,6 +338,8 @@ int main(void)
         cmocka_unit_test(a_bad_profile_names_the_line),
         cmocka_unit_test(recorded_addresses),
         cmocka_unit_test(refused_segments_take_no_row),
+        cmocka_unit_test(refused_small_segments_take_no_row),
+        cmocka_unit_test(recorded_ranges),
         cmocka_unit_test(empty_lists_mean_the_default),
         cmocka_unit_test(a_bad_list_names_the_line),
         cmocka_unit_test(random_addresses),
