@@ -9,7 +9,7 @@ extern const struct device_kind cuda_device_kind;
 struct cuda_options {
     uint64_t ordinal;
     uint64_t capacity_bytes; /* 0: all that the card has free */
-    const char *record_addresses;
+    const char *record_addresses, *record_ranges;
     int matmul; /* enum kernels_matmul */
 };
 

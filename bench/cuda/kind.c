@@ -12,6 +12,8 @@ static const struct option cuda_options[] = {
      "bytes that the process may have; 0: all that the card has free"},
     {"record_addresses", OPTION_TEXT, offsetof(struct cuda_options, record_addresses), NULL, 0, 0,
      NULL, "a file for the segments' addresses (CSV ordinal,bytes,address), as sim's addresses"},
+    {"record_ranges", OPTION_TEXT, offsetof(struct cuda_options, record_ranges), NULL, 0, 0, NULL,
+     "a file for those of reserved ranges, as sim's ranges"},
     {"matmul", OPTION_CHOICE, offsetof(struct cuda_options, matmul), "cublas", 0, 0,
      "cublas|early|plain",
      "who does matrix products: cuBLAS, opened at the first one; early: opened with the device, so "

@@ -62,10 +62,13 @@ static enum status open_failed(const struct cuda_device *self, struct error *err
     return error_set(error, STATUS_MISSING, "device cuda cannot be opened: %s", self->problem);
 }
 
-static bool card_has(struct cuda_device *self, CUdevice_attribute attribute)
+/* False: the driver does not tell. */
+static bool card_has(struct cuda_device *self, CUdevice_attribute attribute, bool *has)
 {
     int value = 0;
-    return self->api.device_get_attribute(&value, attribute, self->card) == CUDA_SUCCESS && value;
+    CUresult result = self->api.device_get_attribute(&value, attribute, self->card);
+    *has = value != 0;
+    return cuda_worked(self, result, "cuDeviceGetAttribute");
 }
 
 /* Which card, and what it is. */
@@ -85,19 +88,20 @@ static enum status card_find(struct cuda_device *self, const struct cuda_options
                          options->ordinal, count, count == 1 ? "is" : "are");
     size_t total_bytes = 0;
     char name[sizeof props->profile] = "";
+    bool has_virtual_memory, has_pool;
     if (!cuda_worked(self, api->device_get(&self->card, (int)options->ordinal), "cuDeviceGet") ||
         !cuda_worked(self, api->device_get_name(name, (int)sizeof name, self->card),
                      "cuDeviceGetName") ||
-        !cuda_worked(self, api->device_total_mem(&total_bytes, self->card), "cuDeviceTotalMem"))
+        !cuda_worked(self, api->device_total_mem(&total_bytes, self->card), "cuDeviceTotalMem") ||
+        !card_has(self, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+                  &has_virtual_memory) ||
+        !card_has(self, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, &has_pool))
         return open_failed(self, error);
     snprintf(props->kind, sizeof props->kind, "cuda");
     snprintf(props->profile, sizeof props->profile, "%s", name);
     props->total_bytes = total_bytes;
-    props->has_virtual_memory =
-        cuda_has_virtual_memory(api) &&
-        card_has(self, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
-    props->has_pool =
-        cuda_has_pool(api) && card_has(self, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
+    props->has_virtual_memory = has_virtual_memory && cuda_has_virtual_memory(api);
+    props->has_pool = has_pool && cuda_has_pool(api);
     props->has_timing = true;
     return STATUS_OK;
 }
@@ -205,9 +209,10 @@ static enum status parts_open(struct cuda_device *self, const struct cuda_option
                               struct error *error)
 {
     enum status status = capacity_check(self, options->capacity_bytes, error);
-    if (status == STATUS_OK && options->record_addresses &&
-        !(self->record_path = strdup(options->record_addresses)))
-        status = error_set(error, STATUS_HOST_MEMORY, "no host memory for a device");
+    if (status == STATUS_OK)
+        status = cuda_record_open(&self->record_segments, options->record_addresses, error);
+    if (status == STATUS_OK)
+        status = cuda_record_open(&self->record_ranges, options->record_ranges, error);
     if (status == STATUS_OK)
         status = context_open(self, error);
     if (status == STATUS_OK)

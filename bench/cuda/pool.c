@@ -74,9 +74,8 @@ enum status cuda_pool_open(struct backing *backing, const struct backing_pool *s
         CUresult result = self->api.mem_pool_create(&self->pool.handle, &properties);
         if (result != CUDA_SUCCESS)
             self->pool.handle = NULL;
-        status = cuda_answer(self, result, "cuMemPoolCreate", 0);
-        if (status != STATUS_OK)
-            return status;
+        if (!cuda_worked(self, result, "cuMemPoolCreate"))
+            return STATUS_INVALID;
         self->pool.ordinal = self->base.counters.segments_made++;
     }
     return pool_settings(self, settings) ? STATUS_OK : STATUS_INVALID;

@@ -6,18 +6,12 @@
  * 2. What the capacity forbids is refused without asking the driver. Whether a small one needs a
  *    page of its own shows only when the driver has said where it lies: then it is freed again.
  * 3. cuMemFree waits for all work on the card, whoever queued it. So the device is synchronised
- *    first, and that time is counted as a wait, apart from what the call itself takes.
- * 4. The addresses go to a file, if one was named. A file that is there is kept, and one with a
- *    number behind its name is made: each of the passes of a run has addresses of its own. */
-#include <errno.h>
+ *    first, and that time is counted as a wait, apart from what the call itself takes. */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/size.h"
 #include "bench/cuda/state.h"
-
-#define RECORDS_MOST 10000
 
 void cuda_segment_add(struct cuda_device *self, struct cuda_segment *segment, uint64_t address,
                       uint64_t end, uint64_t bytes, bool reserved)
@@ -28,43 +22,6 @@ void cuda_segment_add(struct cuda_device *self, struct cuda_segment *segment, ui
     segment->reserved = reserved;
     segment->ordinal = self->base.counters.segments_made++;
     ranges_insert(&self->segments, &segment->range);
-}
-
-/* ---- the file of addresses ------------------------------------------------------------------ */
-
-static enum status record_failed(struct cuda_device *self)
-{
-    self->base.bad_input = true;
-    return cuda_misuse(self, "the addresses cannot be written to %s: %s", self->record_path,
-                       strerror(errno));
-}
-
-static enum status record_open(struct cuda_device *self)
-{
-    size_t length = strlen(self->record_path) + 16;
-    char *path = malloc(length);
-    if (!path)
-        return STATUS_HOST_MEMORY;
-    snprintf(path, length, "%s", self->record_path);
-    for (int i = 1; i < RECORDS_MOST && !(self->record = fopen(path, "wxe")) && errno == EEXIST;
-         i++)
-        snprintf(path, length, "%s.%d", self->record_path, i);
-    free(path);
-    if (!self->record)
-        return record_failed(self);
-    setvbuf(self->record, NULL, _IOLBF, BUFSIZ); /* so that each row tells whether it went well */
-    return fputs("ordinal,bytes,address\n", self->record) < 0 ? record_failed(self) : STATUS_OK;
-}
-
-static enum status record_row(struct cuda_device *self, uint64_t bytes, uint64_t address)
-{
-    if (!self->record_path)
-        return STATUS_OK;
-    enum status status = self->record ? STATUS_OK : record_open(self);
-    if (status == STATUS_OK && fprintf(self->record, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
-                                       self->recorded++, bytes, address) < 0)
-        status = record_failed(self);
-    return status;
 }
 
 /* ---- pages that small allocations share ----------------------------------------------------- */
@@ -132,7 +89,7 @@ static enum status take(struct cuda_device *self, struct cuda_segment *segment, 
     sim_ledger_charge(&self->ledger, charge_bytes);
     device_count(&self->base, DEVICE_CALL_alloc, bytes, ended_ns - begun_ns, 0, false);
     cuda_show_memory(self);
-    return record_row(self, bytes, address);
+    return cuda_record_row(self, &self->record_segments, bytes, address);
 }
 
 enum status cuda_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t *address)
@@ -227,7 +184,6 @@ void cuda_segments_close(struct cuda_device *self)
         ranges_remove(&self->small_pages, page);
         free(page);
     }
-    if (self->record)
-        fclose(self->record);
-    free(self->record_path);
+    cuda_record_close(&self->record_segments);
+    cuda_record_close(&self->record_ranges);
 }

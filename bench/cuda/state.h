@@ -65,6 +65,13 @@ struct cuda_pool {
     uint64_t charged_bytes; /* of the ledger */
 };
 
+/* A file of addresses, one row for each segment or range in the order made. */
+struct cuda_record {
+    char *path; /* NULL: none is wanted */
+    FILE *file; /* NULL: none yet */
+    uint64_t rows;
+};
+
 struct cuda_device {
     struct device base;
     struct backing backing;
@@ -87,9 +94,7 @@ struct cuda_device {
     uint64_t opened_ns;
     uint64_t program_waited_ns; /* in the program's own waits */
     uint64_t next_handle, next_mapping, next_physical_address;
-    char *record_path;
-    FILE *record; /* of segments' addresses; NULL: none yet */
-    uint64_t recorded;
+    struct cuda_record record_segments, record_ranges;
     bool out_of_host_memory;
     bool trusts_policy; /* it orders streams itself: uses need not be kept */
     char problem[512];
@@ -156,6 +161,13 @@ extern const struct backing_ops cuda_backing_ops;
 
 /* open.c: in any state, half open too. */
 void cuda_close(struct device *device);
+
+/* record.c */
+enum status cuda_record_open(struct cuda_record *record, const char *path,
+                             struct error *error) STATUS_CHECKED;
+enum status cuda_record_row(struct cuda_device *self, struct cuda_record *record, uint64_t bytes,
+                            uint64_t address);
+void cuda_record_close(struct cuda_record *record);
 
 /* segments.c */
 enum status cuda_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t *address);

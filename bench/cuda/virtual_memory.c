@@ -48,7 +48,7 @@ enum status cuda_reserve(struct backing *backing, uint64_t bytes, uint64_t *addr
     }
     cuda_segment_add(self, segment, pointer, pointer + bytes, bytes, true);
     *address = pointer;
-    return STATUS_OK;
+    return cuda_record_row(self, &self->record_ranges, bytes, pointer);
 }
 
 enum status cuda_release(struct backing *backing, uint64_t address)

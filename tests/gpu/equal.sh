@@ -23,7 +23,7 @@ equal_cell() {
     folder=$TEST_TMP/$(tr -c 'a-zA-Z0-9.\n' _ <<<"$name")
     mkdir -p "$folder"
     local -a common=(-p "$policy" -w "$workload" --frees "$frees" --reps 1 --jobs 1)
-    if ! "$ALLOCRIG" run "${common[@]}" -d "cuda:capacity=$CAPACITY,record_addresses=$folder/addresses" \
+    if ! "$ALLOCRIG" run "${common[@]}" -d "cuda:capacity=$CAPACITY,record_addresses=$folder/addresses,record_ranges=$folder/ranges" \
         --timeout "$LIMIT" --placements "$folder/card.placements" --calls "$folder/card.calls" \
         --csv "$folder/card.csv" >"$folder/card.out" 2>&1; then
         echo "not ok $name: on the card: $(tail -n 1 "$folder/card.out")"
@@ -35,7 +35,8 @@ equal_cell() {
     fi
     # The device writes it where it makes segments; growing ranges need none.
     [ -e "$folder/addresses" ] || : >"$folder/addresses"
-    if ! "$ALLOCRIG" run "${common[@]}" -d "sim:capacity=$CAPACITY,addresses=$folder/addresses" \
+    [ -e "$folder/ranges" ] || : >"$folder/ranges"
+    if ! "$ALLOCRIG" run "${common[@]}" -d "sim:capacity=$CAPACITY,addresses=$folder/addresses,ranges=$folder/ranges" \
         --placements "$folder/sim.placements" --calls "$folder/sim.calls" \
         --csv "$folder/sim.csv" >"$folder/sim.out" 2>&1; then
         echo "not ok $name: on sim: $(tail -n 1 "$folder/sim.out")"

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tests/support/cuda_stand_in/stand_in.h"
 
@@ -159,6 +160,40 @@ CUresult CUDAAPI cuGetErrorString(CUresult result, const char **text)
     return CUDA_SUCCESS;
 }
 
+/* ---- the report ----------------------------------------------------------------------------- */
+
+/* Written whenever the context comes or goes, and at the end of a process that has one: forked
+ * children end without it. */
+__attribute__((destructor)) static void report(void)
+{
+    static const char *const thing_names[] = {
+#define X(name) #name,
+        STAND_IN_THINGS(X)
+#undef X
+    };
+    const char *name = getenv("STAND_IN_REPORT");
+    char path[4096];
+    snprintf(path, sizeof path, "%s.%ld", name ? name : "", (long)getpid());
+    FILE *file = name ? fopen(path, "w") : NULL;
+    if (!file)
+        return;
+    for (int i = 0; i < STAND_IN_THING_COUNT; i++) {
+        if (the_library.held[i])
+            fprintf(file, "held %s %" PRIu64 "\n", thing_names[i], the_library.held[i]);
+        if (the_library.at_release[i])
+            fprintf(file, "at_release %s %" PRIu64 "\n", thing_names[i], the_library.at_release[i]);
+    }
+    if (the_library.used_bytes != the_library.others_bytes)
+        fprintf(file, "held bytes %" PRIu64 "\n",
+                the_library.used_bytes - the_library.others_bytes);
+    if (the_library.failed_as_told)
+        fprintf(file, "failed\n");
+    for (int i = 0; i < STAND_IN_FUNCTION_COUNT; i++)
+        if (the_library.calls[i])
+            fprintf(file, "calls %s %" PRIu64 "\n", function_names[i], the_library.calls[i]);
+    fclose(file);
+}
+
 /* ---- cards and contexts --------------------------------------------------------------------- */
 
 CUresult CUDAAPI cuDeviceGetCount(int *count)
@@ -218,6 +253,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice card)
     if (!self->references++)
         self->held[STAND_IN_HELD_context]++;
     *context = (CUcontext)(void *)&context_of_card;
+    report();
     return CUDA_SUCCESS;
 }
 
@@ -240,6 +276,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice card)
     stand_in_memory_end();
     stand_in_give(STAND_IN_CONTEXT_BYTES);
     self->sticky = CUDA_SUCCESS;
+    report();
     return CUDA_SUCCESS;
 }
 
@@ -255,34 +292,4 @@ CUresult CUDAAPI cuCtxGetCurrent(CUcontext *context)
 {
     *context = current;
     return stand_in_enter(STAND_IN_ctx_get_current, false);
-}
-
-/* ---- the report ----------------------------------------------------------------------------- */
-
-__attribute__((destructor)) static void report(void)
-{
-    static const char *const thing_names[] = {
-#define X(name) #name,
-        STAND_IN_THINGS(X)
-#undef X
-    };
-    const char *path = getenv("STAND_IN_REPORT");
-    FILE *file = path ? fopen(path, "w") : NULL;
-    if (!file)
-        return;
-    for (int i = 0; i < STAND_IN_THING_COUNT; i++) {
-        if (the_library.held[i])
-            fprintf(file, "held %s %" PRIu64 "\n", thing_names[i], the_library.held[i]);
-        if (the_library.at_release[i])
-            fprintf(file, "at_release %s %" PRIu64 "\n", thing_names[i], the_library.at_release[i]);
-    }
-    if (the_library.used_bytes != the_library.others_bytes)
-        fprintf(file, "held bytes %" PRIu64 "\n",
-                the_library.used_bytes - the_library.others_bytes);
-    if (the_library.failed_as_told)
-        fprintf(file, "failed\n");
-    for (int i = 0; i < STAND_IN_FUNCTION_COUNT; i++)
-        if (the_library.calls[i])
-            fprintf(file, "calls %s %" PRIu64 "\n", function_names[i], the_library.calls[i]);
-    fclose(file);
 }

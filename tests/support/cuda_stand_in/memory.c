@@ -92,20 +92,20 @@ static bool page_is_held(uint64_t page)
     return overlaps(stand_in()->allocations, page, STAND_IN_PAGE_BYTES);
 }
 
-/* Where a small allocation goes: the lowest room in a page that is held, else 0. */
+/* Where a small allocation goes: the start of a page that is held, or behind another one there;
+ * 0: there is no room. */
 static uint64_t shared_place(uint64_t bytes)
 {
-    const struct stand_in_range *range = stand_in()->allocations;
-    for (; range; range = range->next) {
+    const struct stand_in_range *list = stand_in()->allocations;
+    for (const struct stand_in_range *range = list; range; range = range->next) {
         if (range->bytes >= STAND_IN_PAGE_BYTES)
             continue;
-        uint64_t at = round_up(range->start + range->bytes, GRANULE_BYTES);
         uint64_t page = range->start / STAND_IN_PAGE_BYTES * STAND_IN_PAGE_BYTES;
-        uint64_t end = page + STAND_IN_PAGE_BYTES;
-        if (range->next && range->next->start < end)
-            end = range->next->start;
-        if (at + bytes <= end)
-            return at;
+        const uint64_t places[] = {page, round_up(range->start + range->bytes, GRANULE_BYTES)};
+        for (int i = 0; i < 2; i++)
+            if (places[i] + bytes <= page + STAND_IN_PAGE_BYTES &&
+                !overlaps(list, places[i], bytes))
+                return places[i];
     }
     return 0;
 }
@@ -117,12 +117,13 @@ CUresult CUDAAPI cuMemAlloc(CUdeviceptr *address, size_t bytes)
     if (!bytes)
         return CUDA_ERROR_INVALID_VALUE;
     uint64_t at = bytes < STAND_IN_PAGE_BYTES ? shared_place(bytes) : 0;
-    uint64_t held_bytes =
-        bytes < STAND_IN_PAGE_BYTES ? bytes : round_up(bytes, STAND_IN_PAGE_BYTES);
-    if (!at && !stand_in_take(round_up(bytes, STAND_IN_PAGE_BYTES)))
+    uint64_t paged_bytes = round_up(bytes, STAND_IN_PAGE_BYTES);
+    if (!at && !stand_in_take(paged_bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
     struct stand_in_range *range =
-        enter(&self->allocations, at, held_bytes, PLAIN_START, STAND_IN_PAGE_BYTES);
+        enter(&self->allocations, at, paged_bytes, PLAIN_START, STAND_IN_PAGE_BYTES);
+    if (bytes < STAND_IN_PAGE_BYTES)
+        range->bytes = bytes;
     self->held[STAND_IN_HELD_allocation]++;
     *address = range->start;
     return CUDA_SUCCESS;

@@ -9,7 +9,8 @@
  *   STAND_IN_WITHOUT     a list of functions that the driver lacks, with spaces between
  *   STAND_IN_FAIL        NAME:N[:CODE]: the N-th call of that function fails (2, out of memory)
  *   STAND_IN_TIME        1: timed kernels take their time; else all work is done at once
- *   STAND_IN_REPORT      a file for what is left at the end of the process, by kind, and for calls
+ *   STAND_IN_REPORT      a file, with the process's number behind its name, for what the process
+ *                        holds, what was left when a context was given back, and for calls
  *
  * Memory: addresses are the lowest free ones, so they are used again; from 2 MiB on in whole pages,
  * below that several share a page. A context takes CONTEXT_BYTES. Kernels that work on a range

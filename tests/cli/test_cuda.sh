@@ -1,0 +1,215 @@
+#!/bin/bash
+# The real device without a card: the program on a stand-in for the driver
+# (tests/support/cuda_stand_in). What it says where there is none; that it does what the simulated
+# device does; that whatever call fails, the run ends as a run and nothing stays behind.
+set -u
+# shellcheck source=tests/cli/lib.bash
+. tests/cli/lib.bash
+
+stand_in=$PWD/.build/$TEST_VARIANT/tests/cuda_stand_in
+report=$TEST_TMP/report
+if [ ! -f "$stand_in/libcuda.so.1" ]; then
+    echo "skip cuda: the stand-in was not built, since cuda.h was not found"
+    exit 0
+fi
+if "$ALLOCRIG" list devices cuda | grep -q 'without nvcc'; then
+    echo "skip cuda: the program has no kernels, since nvcc was not found"
+    exit 0
+fi
+export LD_LIBRARY_PATH=$stand_in STAND_IN_REPORT=$report
+
+# A program with everything that reaches the device: streams, events, kernels, waits, steps,
+# memory beside the pool, caches given back.
+trace=$TEST_TMP/all.trace
+cat >"$trace" <<'END'
+# allocrig-trace 1
+a,0,4000000
+a,1,700
+k,0,20000
+a,2,30000000,1
+k,1,15000
+u,0,1
+f,1
+e,1,0
+w,1,1
+f,0
+a,3,9000000,1
+o,50000000
+k,1,5000
+f,2
+m,step
+a,4,600000
+a,5,25000000
+s,1
+f,3
+k,0,3000
+f,4
+c
+a,6,64000000
+o,20000000
+f,5
+f,6
+s
+m,step
+END
+
+# What the processes of the last run held and called; on_card ARGUMENTS...: a run that can be told.
+reports() { cat "$report".* 2>/dev/null; }
+on_card() {
+    rm -f "$report".*
+    "$ALLOCRIG" run "$@" >"$out" 2>"$err" </dev/null
+    status=$?
+}
+
+# ---- no device ----------------------------------------------------------------------------------
+
+none=$TEST_TMP/none
+mkdir -p "$none"
+: >"$none/libcuda.so.1"
+without_driver() { (export LD_LIBRARY_PATH=$none && "$@"); }
+without_driver refuses no_driver 3 'there is no NVIDIA driver on this machine' run -p direct -w "$trace" -d cuda
+without_driver "$ALLOCRIG" list devices cuda >"$out"
+check list_says_that_there_is_no_driver grep -q '^Not available: there is no NVIDIA driver' "$out"
+
+export STAND_IN_CARDS=0
+refuses no_card_visible 3 'the NVIDIA driver sees no card.*CUDA_VISIBLE_DEVICES' run -p direct -w "$trace" -d cuda
+"$ALLOCRIG" list devices cuda >"$out"
+check list_says_that_no_card_is_visible grep -q '^Not available: the NVIDIA driver sees no card' "$out"
+unset STAND_IN_CARDS
+
+export STAND_IN_VERSION=11040
+refuses too_old_a_driver 3 'offers CUDA 11\.4, which has no cuGetProcAddress.*CUDA 12\.0 or later' \
+    run -p direct -w "$trace" -d cuda
+unset STAND_IN_VERSION
+export STAND_IN_WITHOUT=cuEventQuery
+refuses a_driver_that_lacks_a_function 3 'lacks the function cuEventQuery.*from CUDA 2\.0' \
+    run -p direct -w "$trace" -d cuda
+export STAND_IN_WITHOUT="cuMemMap cuMemFreeAsync"
+run run -p torch -w "$trace" -d cuda:capacity=1GiB
+check optional_functions_are_optional test "$status" = 0
+refuses no_virtual_memory 2 'virtual memory' run -p vmm -w "$trace" -d cuda
+unset STAND_IN_WITHOUT
+
+refuses no_such_card 3 'there is no card 1; 1 is visible' run -p direct -w "$trace" -d cuda:ordinal=1
+refuses capacity_beyond_the_card 2 'capacity=858993459200 is more than the 85017493504 bytes that the card Stand-in 0 has' \
+    run -p direct -w "$trace" -d cuda:capacity=800GiB
+refuses capacity_below_a_page 2 'less than one page' run -p direct -w "$trace" -d cuda:capacity=1MiB
+refuses unknown_option 2 'capcity.*capacity' run -p direct -w "$trace" -d cuda:capcity=1GiB
+"$ALLOCRIG" list devices cuda >"$out"
+check list_names_the_card grep -q '^Available: 1 card, the first: Stand-in 0; driver for CUDA 13.0' "$out"
+
+# ---- a full card --------------------------------------------------------------------------------
+
+export STAND_IN_OTHERS=$((85017493504 - (500 << 20)))
+run run -p torch -w "$trace" -d cuda
+check a_full_card_is_an_outcome test "$status" = 0
+check a_full_card_does_not_finish grep -q 'DNF @ 0: capacity' "$out"
+run run -p torch -w "$trace" -d cuda:capacity=1GiB
+check others_that_hold_the_card_are_the_cause grep -q 'DNF @ 0: tenant' "$out"
+export STAND_IN_OTHERS=$((85017493504 - (499 << 20)))
+refuses no_room_for_a_context 3 'cannot be opened.*cuDevicePrimaryCtxRetain.*CUDA_ERROR_OUT_OF_MEMORY' \
+    run -p torch -w "$trace" -d cuda
+unset STAND_IN_OTHERS
+
+# ---- the same as the simulated device -----------------------------------------------------------
+
+# What of a result both devices know: outcome and every figure that no time is in.
+figures() {
+    without_context "$1" | grep -E '"(passed|first_failed_event|cause|events|allocs|frees|[a-z_]*_(allocs|probes|bytes|calls)|retries|flushes|overhead|failed_by_[a-z]*)":' |
+        grep -vE '"(peak_card_bytes|peak_outside_bytes)"'
+}
+
+# same POLICY WORKLOAD CAPACITY ARGUMENTS...: reports only what differs; sets `differing`.
+same() {
+    local policy=$1 workload=$2 capacity=$3 where=$TEST_TMP/same
+    shift 3
+    rm -rf "$where" && mkdir -p "$where"
+    echo 'ordinal,bytes,address' >"$where/no"
+    on_card -p "$policy" -w "$workload" "$@" --placements "$where/card.csv" --json "$where/card.json" \
+        -d "cuda:capacity=$capacity,record_addresses=$where/a.csv,record_ranges=$where/r.csv"
+    [ $status = 0 ] || { differing="$differing $policy:$workload:card($(cat "$err"))"; return; }
+    if reports | grep -E '^(held|at_release)' >"$where/left"; then
+        differing="$differing $policy:$workload:leaves($(tr '\n' ' ' <"$where/left"))"
+    fi
+    [ -f "$where/a.csv" ] || cp "$where/no" "$where/a.csv"
+    [ -f "$where/r.csv" ] || cp "$where/no" "$where/r.csv"
+    "$ALLOCRIG" run -p "$policy" -w "$workload" "$@" --placements "$where/sim.csv" --json "$where/sim.json" \
+        -d "sim:capacity=$capacity,addresses=$where/a.csv,ranges=$where/r.csv" >/dev/null 2>"$err" ||
+        { differing="$differing $policy:$workload:sim($(cat "$err"))"; return; }
+    [ "$(wc -l <"$where/card.csv")" -gt 10 ] && cmp -s "$where/card.csv" "$where/sim.csv" ||
+        differing="$differing $policy:$workload:placements"
+    [ "$(figures "$where/card.json" | wc -l)" -gt 20 ] &&
+        [ "$(figures "$where/card.json")" = "$(figures "$where/sim.json")" ] ||
+        differing="$differing $policy:$workload:figures"
+}
+
+mapfile -t policies < <("$ALLOCRIG" list policies | awk '/^$/ { exit } NR > 1 && /^[a-z]/ { print $1 }')
+policies+=(torch:expandable_segments=true slab:virtual=true)
+for policy in "${policies[@]}"; do
+    differing=
+    # The driver's pool is a model on sim: what it reserves is its own.
+    [ "$policy" != async ] || continue
+    same "$policy" random:events=2000 16GiB
+    same "$policy" random:events=2000 2GiB
+    # Where memory is short, what vmm unmaps depends on what is done by then.
+    same "$policy" varlen_transformer:steps=3 "$([ "$policy" = vmm ] && echo 20GiB || echo 5GiB)"
+    same "$policy" workloads/data/side_streams.default.csv.gz 3GiB --frees recorded
+    [ -z "$differing" ] || echo "  $differing"
+    check "same_as_sim_${policy//[:=]/_}" test -z "$differing"
+done
+
+# ---- whatever fails -----------------------------------------------------------------------------
+
+# One call that fails: sets `wrong` if the run does not end as it should.
+one_fails() {
+    local policy=$1 code=$2 name=$3 n=$4
+    STAND_IN_FAIL=$name:$n:$code on_card -d cuda -p "$policy" -w "$trace"
+    runs=$((runs + 1))
+    case $status in
+    0) grep -q DNF "$out" && unfinished=$((unfinished + 1)) ;;
+    3) grep -qE 'cannot be (opened|made ready|used)|NVIDIA driver' "$err" || wrong="$wrong $name:$n($(cat "$err"))" ;;
+    *) wrong="$wrong $name:$n=$status($(head -c 300 "$err"))" ;;
+    esac
+    reports | grep -q '^failed' || [ "$status" = 3 ] || wrong="$wrong $name:$n(did not fail)"
+    if reports | grep '^held' >"$TEST_TMP/left"; then
+        wrong="$wrong $name:$n(leaves $(tr '\n' ' ' <"$TEST_TMP/left"))"
+    fi
+}
+
+# fails POLICY CODE: of each function that a run calls, the first calls fail, those that come after
+# the device was opened, and the last ones; one at a time. A probe opens the device before the run:
+# its calls are the fewest of both processes.
+fails() {
+    local policy=$1 code=$2 name least most n wrong='' runs=0 unfinished=0
+    on_card -d cuda -p "$policy" -w "$trace"
+    [ $status = 0 ] || wrong=" (a good run)"
+    reports | grep -qE '^(held|at_release)' && wrong="$wrong (a good run leaves something)"
+    reports | awk '$1 == "calls" { n = $3; seen[$2]++; if (n > most[$2]) most[$2] = n
+                                   if (!($2 in least) || n < least[$2]) least[$2] = n }
+                   END { for (i in most) print i, (seen[i] > 1 ? least[i] : 0), most[i] }' >"$TEST_TMP/calls"
+    while read -r name least most; do
+        # What is not given back, since giving back fails, only the end of the process frees.
+        [ "$name" != cuDevicePrimaryCtxRelease ] || continue
+        for n in $(printf '%s\n' 1 2 $((least + 1)) $((least + 2)) $((least + 3)) $((least + 6)) $((least + 12)) \
+            $((most - 1)) "$most" | sort -nu); do
+            [ "$n" -ge 1 ] && [ "$n" -le "$most" ] && one_fails "$policy" "$code" "$name" "$n"
+        done
+    done <"$TEST_TMP/calls"
+    [ -z "$wrong" ] || echo "  $wrong" | head -c 3000
+    if [ "$runs" -le 100 ] || [ "$unfinished" -le 10 ]; then
+        echo "  only $runs runs, $unfinished of them unfinished"
+        wrong="$wrong few"
+    fi
+    check "whatever_fails_${policy//[:=]/_}_$code" test -z "$wrong"
+}
+fails torch 2
+fails direct 999
+fails vmm 999
+fails async 700
+
+# The sentence names the call, its size and the error.
+STAND_IN_FAIL=cuMemAlloc:2:999 run run -p direct -w "$trace" -d cuda --json "$TEST_TMP/failed.json"
+check a_failed_driver_is_a_cause grep -q '"cause": "driver"' "$TEST_TMP/failed.json"
+check a_failed_driver_is_told grep -qE 'DNF @ 1: .*driver' "$out"
+
+finish
