@@ -24,9 +24,10 @@ export LIMIT=${LIMIT:-300}
 TEST_TMP=${TEST_TMP:-$(mktemp -d)}
 export TEST_TMP
 
-# The names in the table of `list WHAT`: what stands between its head and the first empty line.
+# The names in the table of `list WHAT`, between its head and the first empty line; what goes on in a next
+# line is indented.
 names_of() {
-    "$ALLOCRIG" list "$1" | awk 'NR > 1 && NF == 0 { exit } NR > 1 { print $1 }'
+    "$ALLOCRIG" list "$1" | awk 'NR > 1 && NF == 0 { exit } NR > 1 && /^[^ ]/ { print $1 }'
 }
 
 # Policies that hold real memory: not `null`; their own further ways to work beside them.
