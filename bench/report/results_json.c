@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "bench/report/context.h"
 #include "bench/report/json_writer.h"
 #include "bench/report/statistics.h"
 
@@ -13,30 +14,6 @@ static void write_value(struct json_writer *json, const char *key, const struct 
         json_put_real(json, key, value->real);
     else
         json_put_null(json, key);
-}
-
-static void write_context(struct json_writer *json, const struct environment *environment)
-{
-    json_begin_object(json, "context");
-    json_put_text(json, "version", environment->build->version);
-    json_put_text(json, "time", environment->time);
-    json_put_text(json, "host", environment->host);
-    json_put_text(json, "kernel", environment->kernel);
-    json_put_text(json, "cpu", environment->cpu);
-    json_put_integer(json, "cpus", environment->cpus);
-    json_put_text(json, "governor", environment->governor[0] ? environment->governor : NULL);
-    json_put_text(json, "compiler", environment->build->compiler);
-    json_put_text(json, "flags", environment->build->flags);
-    json_put_text(json, "variant", environment->build->variant);
-    json_put_text(json, "commit", environment->build->commit);
-    json_put_bool(json, "dirty", environment->build->dirty);
-    json_put_integer(json, "seed", environment->seed);
-    json_begin_array(json, "argv");
-    json_put_text(json, NULL, "allocrig");
-    for (int i = 0; i < environment->argc; i++)
-        json_put_text(json, NULL, environment->argv[i]);
-    json_end_array(json);
-    json_end_object(json);
 }
 
 static void write_workload(struct json_writer *json, const struct run_record *record)
@@ -174,7 +151,7 @@ void results_json_write(FILE *stream, const struct result_set *set)
     struct json_writer json = {.stream = stream};
     json_begin_object(&json, NULL);
     json_put_text(&json, "schema", RESULT_SCHEMA);
-    write_context(&json, set->environment);
+    context_json_write(&json, set->environment);
     if (set->suite)
         json_put_text(&json, "suite", set->suite);
     json_begin_array(&json, "runs");

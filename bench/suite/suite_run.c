@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "bench/report/calls_csv.h"
+#include "bench/report/context.h"
 #include "bench/report/output_file.h"
 #include "bench/report/policy_figures.h"
 #include "bench/report/repetitions_table.h"
@@ -16,13 +17,14 @@
 #include "bench/report/sentence.h"
 #include "bench/report/thin_series.h"
 #include "bench/suite/matrix.h"
+#include "bench/suite/probe.h"
 #include "bench/suite/result_folder.h"
 #include "bench/suite/slowdown.h"
 
 struct suite_work {
     const struct suite *suite;
     const struct suite_files *files;
-    const struct environment *environment;
+    struct environment environment;
     struct plan plan;
     struct run_record *records; /* of the plan's cells */
     struct thin_series **thin;  /* of the plan's cells; NULL: not wanted of that one */
@@ -286,6 +288,7 @@ static enum status print_tables(const struct suite_work *self, FILE *stream, enu
     fputs("\nPeaks of bytes; ext.frag is the mean of 1 - largest servable / free. Ranked by peak "
           "physical\nbytes; DNF: did not finish. `allocrig list metrics` defines each figure.\n",
           stream);
+    context_card_print(stream, &self->environment);
     for (size_t i = 0; i < self->plan.left_out.count; i++)
         print_left_out(stream, self->plan.left_out.items[i]);
     if (!status && repetitions_any(self->records, count)) {
@@ -308,7 +311,7 @@ static enum status print_tables(const struct suite_work *self, FILE *stream, enu
 static struct result_set result_set(const struct suite_work *self)
 {
     return (struct result_set){
-        .environment = self->environment,
+        .environment = &self->environment,
         .suite = self->suite->name,
         .records = self->records,
         .record_count = self->plan.cell_count,
@@ -406,10 +409,19 @@ static enum status want_one_format(const struct suite_files *files, bool *quiet,
     return STATUS_OK;
 }
 
+/* The first card among the devices, or a device that is none. */
+static const char *card_of(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->devices.count; i++)
+        if (probe_wants_process(plan->devices.items[i]))
+            return plan->devices.items[i];
+    return plan->devices.items[0];
+}
+
 enum status suite_run(const struct suite *suite, const struct suite_files *files,
                       const struct environment *environment, FILE *stream, struct error *error)
 {
-    struct suite_work self = {.suite = suite, .files = files, .environment = environment};
+    struct suite_work self = {.suite = suite, .files = files, .environment = *environment};
     bool quiet = false;
     enum status status = want_one_format(files, &quiet, error);
     if (!status)
@@ -419,8 +431,10 @@ enum status suite_run(const struct suite *suite, const struct suite_files *files
     status = want_one_run(&self, error);
     if (!status)
         status = open_files(&self, error);
+    environment_card_before(&self.environment, card_of(&self.plan));
     if (!status)
         status = run_all(&self, error);
+    environment_card_after(&self.environment);
     if (!status && !quiet)
         status = print_tables(&self, stream, TABLE_TEXT, error);
     if (!status)

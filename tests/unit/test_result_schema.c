@@ -121,7 +121,7 @@ static bool check_required(const json_t *value, json_t *required, const char *wh
     json_t *name;
     json_array_foreach(required, i, name)
     {
-        if (!json_object_get(value, json_string_value(name)))
+        if (json_is_object(value) && !json_object_get(value, json_string_value(name)))
             return wrong(verdict, where, json_string_value(name));
     }
     return true;

@@ -1,0 +1,111 @@
+/* A stand-in for the management library of NVIDIA cards, built by test_card.sh: one card that was
+ * throttled and shared. Only what bench/suite/nvml.c asks for, and not all of that. */
+#include <stdio.h>
+#include <string.h>
+
+struct process {
+    unsigned pid;
+    unsigned long long used_bytes;
+    unsigned gpu_instance, compute_instance;
+};
+
+int nvmlInit_v2(void);
+int nvmlShutdown(void);
+int nvmlSystemGetDriverVersion(char *text, unsigned bytes);
+int nvmlSystemGetCudaDriverVersion_v2(int *version);
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **card);
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **card);
+int nvmlDeviceGetName(void *card, char *text, unsigned bytes);
+int nvmlDeviceGetUUID(void *card, char *text, unsigned bytes);
+int nvmlDeviceGetClockInfo(void *card, int which, unsigned *mhz);
+int nvmlDeviceGetMaxClockInfo(void *card, int which, unsigned *mhz);
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *card, unsigned long long *reasons);
+int nvmlDeviceGetTemperature(void *card, int sensor, unsigned *degrees);
+int nvmlDeviceGetComputeRunningProcesses_v3(void *card, unsigned *count, struct process *list);
+int nvmlDeviceGetEccMode(void *card, unsigned *now, unsigned *later);
+
+static int the_card;
+
+int nvmlInit_v2(void)
+{
+    return 0;
+}
+
+int nvmlShutdown(void)
+{
+    return 0;
+}
+
+int nvmlSystemGetDriverVersion(char *text, unsigned bytes)
+{
+    snprintf(text, bytes, "580.1");
+    return 0;
+}
+
+int nvmlSystemGetCudaDriverVersion_v2(int *version)
+{
+    *version = 13000;
+    return 0;
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **card)
+{
+    *card = &the_card;
+    return index == 0 ? 0 : 2;
+}
+
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **card)
+{
+    *card = &the_card;
+    return strcmp(uuid, "GPU-1") == 0 ? 0 : 2;
+}
+
+int nvmlDeviceGetName(void *card, char *text, unsigned bytes)
+{
+    snprintf(text, bytes, "Stand-in");
+    return card == &the_card ? 0 : 2;
+}
+
+int nvmlDeviceGetUUID(void *card, char *text, unsigned bytes)
+{
+    snprintf(text, bytes, "GPU-1");
+    return card == &the_card ? 0 : 2;
+}
+
+int nvmlDeviceGetClockInfo(void *card, int which, unsigned *mhz)
+{
+    *mhz = which == 1 ? 1410 : 2619;
+    return card == &the_card ? 0 : 2;
+}
+
+int nvmlDeviceGetMaxClockInfo(void *card, int which, unsigned *mhz)
+{
+    *mhz = which == 1 ? 1980 : 2619;
+    return card == &the_card ? 0 : 2;
+}
+
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *card, unsigned long long *reasons)
+{
+    *reasons = 0x1 | 0x4 | 0x40;
+    return card == &the_card ? 0 : 2;
+}
+
+int nvmlDeviceGetTemperature(void *card, int sensor, unsigned *degrees)
+{
+    *degrees = 61 + (unsigned)sensor;
+    return card == &the_card ? 0 : 2;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(void *card, unsigned *count, struct process *list)
+{
+    *count = 2;
+    list[0] = (struct process){.pid = 4242, .used_bytes = 1ull << 30};
+    list[1] = (struct process){.pid = 4243, .used_bytes = ~0ull}; /* not known */
+    return card == &the_card ? 0 : 2;
+}
+
+int nvmlDeviceGetEccMode(void *card, unsigned *now, unsigned *later)
+{
+    *now = *later = 1;
+    return card == &the_card ? 0 : 2;
+}
