@@ -1,4 +1,4 @@
-/* Three programs, each idle and with short kernels between the calls:
+/* Three programs, each in three ways (enum check_mode):
  *
  * 1. Driver allocations of log-uniform sizes in 64 places; a place that is full is freed.
  * 2. A reserved range that grows by runs of pages and shrinks from its end, as an arena does.
@@ -9,6 +9,7 @@
 #include "bench/calibrate/check.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
@@ -23,12 +24,16 @@
 #define KERNELS_STREAM 1u
 #define BESIDE_NS      UINT64_C(200) /* differences that a clock's reading explains count as none */
 
+/* What a program touches between two calls of a sparse run: more than a core's own caches hold. */
+#define DIRTY_BYTES (4 * MIB)
+
 struct call {
-    enum device_call call;
+    unsigned line; /* enum device_call or check_line */
     uint64_t ns;
 };
 
 struct calls {
+    uint64_t page_bytes;
     struct call *calls;
     size_t count, room;
     bool lost;
@@ -40,6 +45,7 @@ struct program {
     struct backing *backing;
     struct rng rng;
     bool busy;
+    unsigned char *dirt;  /* of DIRTY_BYTES; NULL: the host's caches stay warm */
     uint64_t most_bytes;  /* of a block */
     uint64_t arena_bytes; /* of program 2 */
 };
@@ -48,7 +54,7 @@ static void on_call(void *argument, enum device_call call, uint64_t bytes, uint6
                     uint64_t waited_ns, bool refused)
 {
     struct calls *self = argument;
-    (void)bytes;
+    bool small = bytes < self->page_bytes;
     (void)waited_ns;
     (void)refused;
     if (self->count == self->room) {
@@ -61,7 +67,10 @@ static void on_call(void *argument, enum device_call call, uint64_t bytes, uint6
         self->calls = grown;
         self->room = room;
     }
-    self->calls[self->count++] = (struct call){.call = call, .ns = ns};
+    unsigned line = small && call == DEVICE_CALL_alloc  ? (unsigned)CHECK_SMALL_ALLOC
+                    : small && call == DEVICE_CALL_free ? (unsigned)CHECK_SMALL_FREE
+                                                        : (unsigned)call;
+    self->calls[self->count++] = (struct call){.line = line, .ns = ns};
 }
 
 /* What a program does between two calls. */
@@ -73,6 +82,8 @@ static void compute(struct program *self)
         if (self->busy)
             self->device->ops->kernel(self->device, KERNELS_STREAM, ns);
     }
+    for (size_t at = 0; self->dirt && at < DIRTY_BYTES; at += 64)
+        self->dirt[at]++;
 }
 
 static enum status block_make(struct program *self, bool pool, uint64_t bytes, uint64_t *address)
@@ -170,25 +181,52 @@ static enum status arena_go(struct program *self)
     return status == STATUS_OK ? backing_release(self->backing, address) : status;
 }
 
-/* All programs on one device. */
-static enum status device_go(struct device *device, bool busy, uint64_t most_bytes,
+/* The pool keeps all that it gets, until it is trimmed. */
+static enum status pool_open(struct program *self)
+{
+    static const struct backing_pool keeping = {.release_threshold_bytes = UINT64_MAX,
+                                                .follow_events = true,
+                                                .opportunistic = true,
+                                                .internal = true};
+    const struct backing_ops *ops = self->backing->ops;
+    return ops->pool_open ? ops->pool_open(self->backing, &keeping) : STATUS_OK;
+}
+
+/* All programs. */
+static enum status programs_go(struct program *self)
+{
+    const struct device_props *props = &self->device->props;
+    enum status status = blocks_go(self, false);
+    if (status == STATUS_OK && props->has_virtual_memory)
+        status = arena_go(self);
+    if (status == STATUS_OK && props->has_pool)
+        status = pool_open(self);
+    if (status == STATUS_OK && props->has_pool)
+        status = blocks_go(self, true);
+    self->device->ops->sync(self->device, UINT32_MAX);
+    return status;
+}
+
+/* On one device. A simulated one knows no host: nothing is done there that takes its time. */
+static enum status device_go(struct device *device, enum check_mode mode, uint64_t most_bytes,
                              struct calls *calls, struct error *error)
 {
     struct device_listener before = device->listener;
+    bool dirty = mode == CHECK_SPARSE && strcmp(device->props.kind, "sim") != 0;
     struct program program = {.device = device,
                               .backing = device->backing,
-                              .busy = busy,
+                              .busy = mode != CHECK_IDLE,
+                              .dirt = dirty ? calloc(1, DIRTY_BYTES) : NULL,
                               .most_bytes = most_bytes,
                               .arena_bytes = size_round_up(4 * most_bytes, MIB * 64)};
+    if (dirty && !program.dirt)
+        return error_set(error, STATUS_HOST_MEMORY, "no memory for checking the profile");
     rng_seed(&program.rng, 1);
+    calls->page_bytes = device->backing->page_bytes;
     device->listener = (struct device_listener){.call = on_call, .argument = calls};
-    enum status status = blocks_go(&program, false);
-    if (status == STATUS_OK && device->props.has_virtual_memory)
-        status = arena_go(&program);
-    if (status == STATUS_OK && device->props.has_pool)
-        status = blocks_go(&program, true);
-    device->ops->sync(device, UINT32_MAX);
+    enum status status = programs_go(&program);
     device->listener = before;
+    free(program.dirt);
     if (calls->lost)
         status = STATUS_HOST_MEMORY;
     if (status == STATUS_OK)
@@ -206,19 +244,24 @@ static bool is_within(uint64_t measured_ns, uint64_t modelled_ns)
     return high <= 2 * low || high - low <= BESIDE_NS;
 }
 
+static void row_add(struct check_row *row, uint64_t measured_ns, uint64_t modelled_ns)
+{
+    row->calls++;
+    row->measured_ns += measured_ns;
+    row->modelled_ns += modelled_ns;
+    row->within += is_within(measured_ns, modelled_ns);
+}
+
 static enum status compare(const struct calls *measured, const struct calls *modelled,
-                           struct check_row rows[DEVICE_CALL_COUNT], struct error *error)
+                           struct check_row rows[CHECK_LINES], struct error *error)
 {
     size_t count = measured->count < modelled->count ? measured->count : modelled->count;
     bool same = measured->count == modelled->count;
     for (size_t i = 0; i < count && same; i++) {
         const struct call *one = &measured->calls[i], *other = &modelled->calls[i];
-        struct check_row *row = &rows[one->call];
-        same = one->call == other->call;
-        row->calls++;
-        row->measured_ns += one->ns;
-        row->modelled_ns += other->ns;
-        row->within += is_within(one->ns, other->ns);
+        same = one->line == other->line;
+        row_add(&rows[one->line], one->ns, other->ns);
+        row_add(&rows[CHECK_ALL], one->ns, other->ns);
     }
     if (same)
         return STATUS_OK;
@@ -234,17 +277,33 @@ enum status check_devices(struct device *measured, struct device *modelled, stru
     uint64_t most_bytes = free_bytes / 160 < 512 * MIB ? free_bytes / 160 : 512 * MIB;
     enum status status = STATUS_OK;
     *out = (struct check){0};
-    for (int busy = 0; busy < 2 && status == STATUS_OK; busy++) {
+    for (int mode = 0; mode < CHECK_MODES && status == STATUS_OK; mode++) {
         struct calls real = {0}, model = {0};
-        status = device_go(measured, busy, most_bytes, &real, error);
+        status = device_go(measured, (enum check_mode)mode, most_bytes, &real, error);
         if (status == STATUS_OK)
-            status = device_go(modelled, busy, most_bytes, &model, error);
+            status = device_go(modelled, (enum check_mode)mode, most_bytes, &model, error);
         if (status == STATUS_OK)
-            status = compare(&real, &model, out->rows[busy], error);
+            status = compare(&real, &model, out->rows[mode], error);
         free(real.calls);
         free(model.calls);
     }
     return status;
+}
+
+static void print_row(struct table *table, const char *name, const struct check_row *row)
+{
+    double calls = (double)row->calls;
+    if (!row->calls)
+        return;
+    table_cell(table, "%s", name);
+    table_cell(table, "%.0f", calls);
+    table_cell(table, "%.2f", (double)row->measured_ns / calls / 1000);
+    table_cell(table, "%.2f", (double)row->modelled_ns / calls / 1000);
+    if (row->measured_ns)
+        table_cell(table, "%.2f", (double)row->modelled_ns / (double)row->measured_ns);
+    else
+        table_cell(table, "-");
+    table_cell(table, "%.0f", 100 * (double)row->within / calls);
 }
 
 enum status check_print(const struct check *self, FILE *stream, struct error *error)
@@ -253,26 +312,20 @@ enum status check_print(const struct check *self, FILE *stream, struct error *er
         {"call", "", true, 0},     {"calls", "", false, 0},          {"measured", "us", false, 0},
         {"model", "us", false, 0}, {"model/measured", "", false, 0}, {"within 2x", "%", false, 0},
     };
+    static const char *const modes[CHECK_MODES] = {
+        "Mixed calls, idle card", "Mixed calls between kernels",
+        "Mixed calls between kernels, the host's caches cold"};
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
     if (!table)
         return error_set(error, STATUS_HOST_MEMORY, "no memory for a table");
-    for (int busy = 0; busy < 2; busy++) {
-        table_heading(table, busy ? "Mixed calls between kernels" : "Mixed calls, idle card");
-        for (int call = 0; call < DEVICE_CALL_COUNT; call++) {
-            const struct check_row *row = &self->rows[busy][call];
-            if (!row->calls)
-                continue;
-            double calls = (double)row->calls;
-            table_cell(table, "%s", device_call_name((enum device_call)call));
-            table_cell(table, "%.0f", calls);
-            table_cell(table, "%.2f", (double)row->measured_ns / calls / 1000);
-            table_cell(table, "%.2f", (double)row->modelled_ns / calls / 1000);
-            if (row->measured_ns)
-                table_cell(table, "%.2f", (double)row->modelled_ns / (double)row->measured_ns);
-            else
-                table_cell(table, "-");
-            table_cell(table, "%.0f", 100 * (double)row->within / calls);
-        }
+    for (int mode = 0; mode < CHECK_MODES; mode++) {
+        const struct check_row *rows = self->rows[mode];
+        table_heading(table, "%s", modes[mode]);
+        print_row(table, "alloc, small", &rows[CHECK_SMALL_ALLOC]);
+        print_row(table, "free, small", &rows[CHECK_SMALL_FREE]);
+        for (int call = 0; call < DEVICE_CALL_COUNT; call++)
+            print_row(table, device_call_name((enum device_call)call), &rows[call]);
+        print_row(table, "all", &rows[CHECK_ALL]);
     }
     enum status status = table_print(table, stream, TABLE_TEXT, error);
     table_close(table);

@@ -11,6 +11,17 @@
 #include "allocators/base/status.h"
 #include "sim/device.h"
 
+/* How the programs run. */
+enum check_mode {
+    CHECK_IDLE,   /* one call after the other, on an idle card */
+    CHECK_BUSY,   /* with short kernels between the calls */
+    CHECK_SPARSE, /* and with so much else done on the host that its caches are cold */
+    CHECK_MODES
+};
+
+/* Kinds of call, those of small driver allocations apart, and all together. */
+enum check_line { CHECK_SMALL_ALLOC = DEVICE_CALL_COUNT, CHECK_SMALL_FREE, CHECK_ALL, CHECK_LINES };
+
 struct check_row {
     uint64_t calls;
     uint64_t measured_ns, modelled_ns; /* their own time, without waiting */
@@ -18,7 +29,7 @@ struct check_row {
 };
 
 struct check {
-    struct check_row rows[2][DEVICE_CALL_COUNT]; /* [0] idle, [1] between kernels */
+    struct check_row rows[CHECK_MODES][CHECK_LINES];
 };
 
 /* `measured` is the card and `modelled` the simulated device; both hold nothing, before and

@@ -9,6 +9,8 @@
 #define AHEAD_LEAST   UINT64_C(1000000)
 #define AHEAD_MOST    UINT64_C(40000000) /* 800 launches: fewer than a queue holds */
 #define POINT_NS      UINT64_C(400000000)
+#define ALL_NS        UINT64_C(90000000000)
+#define WARM_NS       UINT64_C(50000000) /* until a card that was idle runs at its usual clock */
 
 /* From there on freed memory is given time. */
 #define REST_BYTES (256 * MIB)
@@ -64,6 +66,9 @@ void meter_open(struct meter *self, struct device *device)
     };
     device->listener = (struct device_listener){.call = on_call, .argument = self};
     backing_memory(self->backing, &self->free_bytes, &total_bytes);
+    self->until_ns = device->ops->now(device) + ALL_NS;
+    meter_work(self, WARM_NS);
+    meter_sync(self);
 }
 
 void meter_close(struct meter *self)
@@ -79,6 +84,8 @@ static uint64_t now(const struct meter *self)
 void meter_point(struct meter *self)
 {
     self->point_until_ns = now(self) + POINT_NS;
+    if (self->point_until_ns > self->until_ns)
+        self->point_until_ns = self->until_ns;
     self->longest_ns = 0;
 }
 

@@ -4,9 +4,9 @@
  * 2. For a busy card, short kernels are queued on a stream that nothing else uses, as in training,
  *    until there is enough ahead for the call; and topped up before every call.
  * 3. A figure is the mean of its samples, each counted as four medians at most: so many calls of
- *    it together take what so many figures do, and one that was interrupted does not show. Samples
- *    are taken until there are enough or the time of the point is spent; with too few of them the
- *    point is left out.
+ *    it together take what so many figures do, and one that was interrupted does not show. There
+ *    are SAMPLES_ENOUGH of them, or five where the time of the point, or that of all points, is
+ *    spent. With too few the point is left out.
  * 4. The first failure stays: calls after it do nothing and say false. That the device has no
  *    memory is no failure. */
 #ifndef BENCH_CALIBRATE_METER_H
@@ -43,10 +43,10 @@ struct meter {
     uint64_t cleaned_per_us;         /* bytes that the device cleans; 0: at once, or not known */
     bool busy;
     uint64_t busy_until_ns;
-    uint64_t longest_ns; /* of the calls of this point */
-    uint64_t point_until_ns;
-    enum status status; /* the first failure */
-    const char *call;   /* and of which call */
+    uint64_t longest_ns;               /* of the calls of this point */
+    uint64_t point_until_ns, until_ns; /* when the point's time is spent, and that of all */
+    enum status status;                /* the first failure */
+    const char *call;                  /* and of which call */
 };
 
 void meter_open(struct meter *self, struct device *device);

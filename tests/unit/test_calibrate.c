@@ -193,17 +193,16 @@ static void a_wrong_profile_shows(void **state)
     struct device *card = sim_test_open("sim"), *model = sim_test_open(spec);
     unlink(path);
     assert_int_equal(check_devices(card, model, &check, &error), STATUS_OK);
-    for (int busy = 0; busy < 2; busy++)
-        for (int call = 0; call < DEVICE_CALL_COUNT; call++) {
-            const struct check_row *row = &check.rows[busy][call];
-            if (call != DEVICE_CALL_event)
-                assert_true(row->calls > 0);
-            if (busy)
+    for (int mode = 0; mode < CHECK_MODES; mode++)
+        for (int line = 0; line < CHECK_LINES; line++) {
+            const struct check_row *row = &check.rows[mode][line];
+            assert_true(row->calls > 0 || line == DEVICE_CALL_event);
+            if (mode != CHECK_IDLE)
                 continue;
             assert_int_equal(row->measured_ns, row->modelled_ns);
             assert_int_equal(row->within, row->calls);
         }
-    const struct check_row *create = &check.rows[1][DEVICE_CALL_create];
+    const struct check_row *create = &check.rows[CHECK_BUSY][DEVICE_CALL_create];
     assert_true(2 * create->modelled_ns > 3 * create->measured_ns);
     assert_true(create->within < create->calls);
     assert_int_equal(card->counters.physical_bytes, 0);
