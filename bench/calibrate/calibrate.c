@@ -107,7 +107,7 @@ static void settle(struct sim_profile *out)
 }
 
 static void part_go(const struct part *part, struct meter *meter, struct sim_profile *out,
-                    calibrate_step *step, void *argument)
+                    const struct calibrate_options *options)
 {
     uint64_t wanted[SIZE_COUNT];
     size_t count = part_sizes(part, wanted);
@@ -121,8 +121,8 @@ static void part_go(const struct part *part, struct meter *meter, struct sim_pro
             if (wanted[i] > 1)
                 size_print_exact(wanted[i], text, sizeof text);
             snprintf(label, sizeof label, "%s %s%s", part->name, text, busy ? ", busy card" : "");
-            if (step)
-                step(argument, label);
+            if (options->step)
+                options->step(options->argument, label);
             meter->busy = busy;
             if (there && meter->status == STATUS_OK)
                 part->measure(meter, out, wanted[i]);
@@ -147,7 +147,7 @@ static void describe(const struct meter *meter, struct sim_profile *out)
         out->context_bytes = device->ops->card_bytes(device);
 }
 
-enum status calibrate(struct device *device, calibrate_step *step, void *argument,
+enum status calibrate(struct device *device, const struct calibrate_options *options,
                       struct sim_profile *out, struct error *error)
 {
     struct meter meter;
@@ -156,7 +156,8 @@ enum status calibrate(struct device *device, calibrate_step *step, void *argumen
         return error_set(error, STATUS_INVALID,
                          "the device %s has no pages and no end: there is nothing to measure",
                          device->props.profile);
-    meter_open(&meter, device);
+    if (!meter_open(&meter, device, options->cold))
+        return error_set(error, STATUS_HOST_MEMORY, "no memory for calibrating");
     if (meter.free_bytes < FREE_LEAST) {
         meter_close(&meter);
         return error_set(error, STATUS_INVALID,
@@ -165,7 +166,7 @@ enum status calibrate(struct device *device, calibrate_step *step, void *argumen
     }
     describe(&meter, out);
     for (size_t i = 0; i < PART_COUNT; i++)
-        part_go(&parts[i], &meter, out, step, argument);
+        part_go(&parts[i], &meter, out, options);
     meter_close(&meter);
     if (meter.status != STATUS_OK || device->failed)
         return error_set(error, device->failed ? STATUS_MISSING : meter.status,

@@ -6,14 +6,21 @@
 #ifndef BENCH_CALIBRATE_CALIBRATE_H
 #define BENCH_CALIBRATE_CALIBRATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "allocators/base/status.h"
 #include "sim/device.h"
 #include "sim/sim_device/profile.h"
 
-/* Told before each step; `argument` is the caller's. May be NULL. */
-typedef void calibrate_step(void *argument, const char *label);
+struct calibrate_options {
+    /* Each call finds the host's caches cold, as where a program does much between two calls.
+     * Nothing to a simulated device, which knows no host. */
+    bool cold;
+    /* Told before each step; NULL: nobody. */
+    void (*step)(void *argument, const char *label);
+    void *argument;
+};
 
 /* How many steps there are. */
 size_t calibrate_steps(void);
@@ -21,7 +28,7 @@ size_t calibrate_steps(void);
 /* Measures the device, which nothing else uses and which holds nothing, and writes what it costs
  * to `out`; name, card, driver, hypervisor and source are the caller's. MISSING with the device's
  * sentence where the driver fails; a size for which there is no memory is left out. */
-enum status calibrate(struct device *device, calibrate_step *step, void *argument,
+enum status calibrate(struct device *device, const struct calibrate_options *options,
                       struct sim_profile *out, struct error *error) STATUS_CHECKED;
 
 #endif

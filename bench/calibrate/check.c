@@ -9,10 +9,10 @@
 #include "bench/calibrate/check.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
+#include "bench/calibrate/dirt.h"
 #include "bench/report/table.h"
 
 #define STEPS          400u
@@ -23,9 +23,6 @@
 #define STREAM         0u
 #define KERNELS_STREAM 1u
 #define BESIDE_NS      UINT64_C(200) /* differences that a clock's reading explains count as none */
-
-/* What a program touches between two calls of a sparse run: more than a core's own caches hold. */
-#define DIRTY_BYTES (4 * MIB)
 
 struct call {
     unsigned line; /* enum device_call or check_line */
@@ -45,7 +42,7 @@ struct program {
     struct backing *backing;
     struct rng rng;
     bool busy;
-    unsigned char *dirt;  /* of DIRTY_BYTES; NULL: the host's caches stay warm */
+    struct dirt *dirt;    /* NULL: the host's caches stay warm */
     uint64_t most_bytes;  /* of a block */
     uint64_t arena_bytes; /* of program 2 */
 };
@@ -82,8 +79,7 @@ static void compute(struct program *self)
         if (self->busy)
             self->device->ops->kernel(self->device, KERNELS_STREAM, ns);
     }
-    for (size_t at = 0; self->dirt && at < DIRTY_BYTES; at += 64)
-        self->dirt[at]++;
+    dirt_spread(self->dirt);
 }
 
 static enum status block_make(struct program *self, bool pool, uint64_t bytes, uint64_t *address)
@@ -207,26 +203,24 @@ static enum status programs_go(struct program *self)
     return status;
 }
 
-/* On one device. A simulated one knows no host: nothing is done there that takes its time. */
+/* On one device. */
 static enum status device_go(struct device *device, enum check_mode mode, uint64_t most_bytes,
                              struct calls *calls, struct error *error)
 {
     struct device_listener before = device->listener;
-    bool dirty = mode == CHECK_SPARSE && strcmp(device->props.kind, "sim") != 0;
     struct program program = {.device = device,
                               .backing = device->backing,
                               .busy = mode != CHECK_IDLE,
-                              .dirt = dirty ? calloc(1, DIRTY_BYTES) : NULL,
                               .most_bytes = most_bytes,
                               .arena_bytes = size_round_up(4 * most_bytes, MIB * 64)};
-    if (dirty && !program.dirt)
+    if (mode == CHECK_SPARSE && !dirt_open(&program.dirt, device))
         return error_set(error, STATUS_HOST_MEMORY, "no memory for checking the profile");
     rng_seed(&program.rng, 1);
     calls->page_bytes = device->backing->page_bytes;
     device->listener = (struct device_listener){.call = on_call, .argument = calls};
     enum status status = programs_go(&program);
     device->listener = before;
-    free(program.dirt);
+    dirt_close(program.dirt);
     if (calls->lost)
         status = STATUS_HOST_MEMORY;
     if (status == STATUS_OK)

@@ -58,7 +58,8 @@ static void read_hypervisor(char *text, size_t text_bytes)
              product[0] ? ", " : "", product);
 }
 
-void machine_describe(const struct device *device, const char *version, struct sim_profile *out)
+void machine_describe(const struct device *device, const char *version, bool cold,
+                      struct sim_profile *out)
 {
     bool real = strcmp(device->props.kind, "sim") != 0;
     if (real) {
@@ -67,7 +68,7 @@ void machine_describe(const struct device *device, const char *version, struct s
         read_hypervisor(out->hypervisor, sizeof out->hypervisor);
     }
     snprintf(out->source, sizeof out->source,
-             "allocrig %.32s calibrate of device %s%s%.63s; medians, bench/calibrate/README.md",
-             version, device->props.kind, real ? "" : ", profile ",
+             "allocrig %.32s calibrate%s of device %s%s%.63s; means, bench/calibrate/README.md",
+             version, cold ? " --cold" : "", device->props.kind, real ? "" : ", profile ",
              real ? "" : device->props.profile);
 }

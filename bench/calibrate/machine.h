@@ -2,10 +2,13 @@
 #ifndef BENCH_CALIBRATE_MACHINE_H
 #define BENCH_CALIBRATE_MACHINE_H
 
+#include <stdbool.h>
+
 #include "sim/device.h"
 #include "sim/sim_device/profile.h"
 
 /* Fills card, driver, hypervisor and source. What cannot be found out stays empty: never fails. */
-void machine_describe(const struct device *device, const char *version, struct sim_profile *out);
+void machine_describe(const struct device *device, const char *version, bool cold,
+                      struct sim_profile *out);
 
 #endif

@@ -55,7 +55,7 @@ static void on_call(void *argument, enum device_call call, uint64_t bytes, uint6
     self->waited_ns = waited_ns;
 }
 
-void meter_open(struct meter *self, struct device *device)
+bool meter_open(struct meter *self, struct device *device, bool cold)
 {
     uint64_t total_bytes;
     *self = (struct meter){
@@ -64,16 +64,20 @@ void meter_open(struct meter *self, struct device *device)
         .listener = device->listener,
         .status = STATUS_OK,
     };
+    if (cold && !dirt_open(&self->dirt, device))
+        return false;
     device->listener = (struct device_listener){.call = on_call, .argument = self};
     backing_memory(self->backing, &self->free_bytes, &total_bytes);
     self->until_ns = device->ops->now(device) + ALL_NS;
     meter_work(self, WARM_NS);
     meter_sync(self);
+    return true;
 }
 
 void meter_close(struct meter *self)
 {
     self->device->listener = self->listener;
+    dirt_close(self->dirt);
 }
 
 static uint64_t now(const struct meter *self)
@@ -135,6 +139,7 @@ static void prepare(struct meter *self, bool waits)
         ahead_ns = AHEAD_MOST;
     if (waits)
         ahead_ns = AHEAD_WAITING;
+    dirt_spread(self->dirt);
     while (self->busy && self->busy_until_ns < now(self) + ahead_ns)
         meter_work(self, KERNEL_NS);
     self->ns = self->waited_ns = 0;

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "bench/calibrate/dirt.h"
 #include "sim/device.h"
 
 #define METER_STREAM      0u /* of the calls that have one */
@@ -41,6 +42,7 @@ struct meter {
     uint64_t ns, waited_ns;          /* of the last counted call */
     uint64_t free_bytes;             /* of the device when it was opened */
     uint64_t cleaned_per_us;         /* bytes that the device cleans; 0: at once, or not known */
+    struct dirt *dirt;               /* NULL: the host's caches stay warm */
     bool busy;
     uint64_t busy_until_ns;
     uint64_t longest_ns;               /* of the calls of this point */
@@ -49,7 +51,8 @@ struct meter {
     const char *call;                  /* and of which call */
 };
 
-void meter_open(struct meter *self, struct device *device);
+/* `cold`: see calibrate.h. False: the host has no memory. */
+bool meter_open(struct meter *self, struct device *device, bool cold);
 void meter_close(struct meter *self);
 
 /* A point begins: its time is counted from here. */

@@ -12,13 +12,14 @@
 #include "bench/suite/build_info.h"
 #include "bench/suite/progress.h"
 
-enum option_key { KEY_NAME = CLI_KEYS };
+enum option_key { KEY_NAME = CLI_KEYS, KEY_COLD };
 
 static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
     {'o', "output", "FILE", "the profile to write; - is standard output"},
     {'d', "device", "DEVICE", "the device to measure; default: cuda"},
     {KEY_NAME, "name", "NAME", "the profile's name; default: the file's, without its ending"},
+    {KEY_COLD, "cold", NULL, "each call finds the host's caches cold, as between much other work"},
     {0},
 };
 
@@ -33,12 +34,17 @@ static const struct cli_page page = {
 
 struct calibrate_arguments {
     const char *path, *device, *name;
+    bool cold;
 };
 
 static enum status take(void *argument, int key, const char *value, struct error *error)
 {
     struct calibrate_arguments *self = argument;
     const char **place = key == 'o' ? &self->path : key == 'd' ? &self->device : &self->name;
+    if (key == KEY_COLD) {
+        self->cold = true;
+        return STATUS_OK;
+    }
     if (key == CLI_ARGUMENT)
         return error_set(error, STATUS_INVALID,
                          "calibrate: \"%s\" belongs to no option; the file is given with -o",
@@ -82,17 +88,19 @@ static void on_step(void *argument, const char *label)
     progress_step(argument, label);
 }
 
-static enum status measure(struct device *device, struct sim_profile *out, struct error *error)
+static enum status measure(struct device *device, bool cold, struct sim_profile *out,
+                           struct error *error)
 {
     struct progress progress;
+    const struct calibrate_options how = {.cold = cold, .step = on_step, .argument = &progress};
     char name[sizeof out->name];
     memcpy(name, out->name, sizeof name);
     progress_begin(&progress, calibrate_steps());
-    enum status status = calibrate(device, on_step, &progress, out, error);
+    enum status status = calibrate(device, &how, out, error);
     progress_end(&progress);
     memcpy(out->name, name, sizeof name);
     if (!status)
-        machine_describe(device, build_info()->version, out);
+        machine_describe(device, build_info()->version, cold, out);
     return status;
 }
 
@@ -103,7 +111,7 @@ static enum status make(const struct calibrate_arguments *self, struct device *d
     struct output_file file = {0};
     enum status status = output_open(&file, self->path, error);
     if (!status)
-        status = measure(device, profile, error);
+        status = measure(device, self->cold, profile, error);
     if (status) {
         output_abandon(&file);
         return status;

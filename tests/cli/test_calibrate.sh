@@ -57,6 +57,9 @@ check context_in_the_header grep -qE '^context_bytes: [1-9][0-9]{7,}$' "$tmp/car
 check card_of_a_few_points [ "$(grep -c '^cost: alloc ' "$tmp/card.profile")" -gt 10 ]
 check card_is_read quietly "$ALLOCRIG" run -p torch -w gradient_tape -d "sim:profile=$tmp/card.profile"
 check nothing_left_on_the_card [ -z "$(grep -E '^(held|at_release)' "$tmp/report")" ]
+run calibrate --cold -o "$tmp/cold.profile"
+[ "$status" = 0 ] && grep -qE '^source: allocrig [0-9.]+ calibrate --cold of device cuda' "$tmp/cold.profile"
+verdict cold_caches $?
 STAND_IN_FAIL=cuMemMap:40:700 refuses driver_fails 3 'calibrating: map failed: .*cuMemMap' calibrate -o "$tmp/failed.profile"
 check failed_leaves_nothing [ -z "$(find "$tmp" -name 'failed*')" ]
 STAND_IN_FAIL=cuMemAlloc:700 run calibrate -o "$tmp/refused.profile"

@@ -32,7 +32,7 @@ static void measure(const char *spec, struct sim_profile *out)
 {
     struct error error = {""};
     struct device *device = sim_test_open(spec);
-    enum status status = calibrate(device, NULL, NULL, out, &error);
+    enum status status = calibrate(device, &(struct calibrate_options){0}, out, &error);
     if (status != STATUS_OK)
         print_error("%s\n", error.text);
     assert_int_equal(status, STATUS_OK);
@@ -171,11 +171,13 @@ static void what_has_no_pages_is_refused(void **state)
     struct sim_profile out;
     struct error error = {""};
     struct device *device = sim_test_open("sim:profile=bump,capacity=1GiB");
-    assert_int_equal(calibrate(device, NULL, NULL, &out, &error), STATUS_INVALID);
+    assert_int_equal(calibrate(device, &(struct calibrate_options){.cold = true}, &out, &error),
+                     STATUS_INVALID);
     assert_non_null(strstr(error.text, "nothing to measure"));
     device_close(device);
     device = sim_test_open("sim:capacity=255MiB");
-    assert_int_equal(calibrate(device, NULL, NULL, &out, &error), STATUS_INVALID);
+    assert_int_equal(calibrate(device, &(struct calibrate_options){.cold = true}, &out, &error),
+                     STATUS_INVALID);
     assert_non_null(strstr(error.text, "calibrating needs 256 MiB"));
     assert_null(device->listener.call);
     device_close(device);
@@ -223,8 +225,9 @@ static void as_many_steps_as_it_says(void **state)
     struct sim_profile out;
     struct error error;
     size_t steps = 0;
+    const struct calibrate_options counting = {.step = count_step, .argument = &steps};
     struct device *device = sim_test_open("sim");
-    assert_int_equal(calibrate(device, count_step, &steps, &out, &error), STATUS_OK);
+    assert_int_equal(calibrate(device, &counting, &out, &error), STATUS_OK);
     assert_int_equal(steps, calibrate_steps());
     /* On the virtual clock too: it has to be done in two minutes. */
     assert_true(device->ops->now(device) < UINT64_C(100000000000));
