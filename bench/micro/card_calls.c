@@ -280,6 +280,7 @@ void card_calls_register(struct sections *sections)
                                        "call", "ns_per_op");
     if (!calls)
         return;
+    calls->median = true;
     add_columns(calls, call_sizes, sizeof call_sizes / sizeof *call_sizes);
     add_calls(sections, calls, plain_calls, PLAIN_CALLS);
     if (device->props.has_virtual_memory)
@@ -291,6 +292,7 @@ void card_calls_register(struct sections *sections)
                       "streams", "ns_per_op");
     if (!pool)
         return;
+    pool->median = true;
     add_columns(pool, pool_sizes, sizeof pool_sizes / sizeof *pool_sizes);
     struct call_cell what = {.device = device, .use = POOL_ONE};
     add_row(sections, pool, "one, idle", "pool/one/idle", what, pool_sizes, run_pool);

@@ -93,6 +93,7 @@ void card_policies_register(struct sections *sections)
     char size[24], name[32];
     if (!grid)
         return;
+    grid->median = true;
     for (size_t i = 0; i < 2 * SIZES; i++) {
         snprintf(name, sizeof name, "%s %s", size_print_exact(sizes[i % SIZES], size, sizeof size),
                  i < SIZES ? "idle" : "busy");

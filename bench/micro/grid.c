@@ -51,19 +51,28 @@ double micro_report_value(const struct micro_report *report, const char *name)
     return 0;
 }
 
+/* Without room the largest goes: the least stays exact. */
+static void insert(double *values, size_t *count, double value)
+{
+    size_t place = *count;
+    if (*count == GRID_VALUES && value >= values[--place])
+        return;
+    for (; place > 0 && values[place - 1] > value; place--)
+        values[place] = values[place - 1];
+    values[place] = value;
+    *count += *count < GRID_VALUES;
+}
+
 static void enter(struct grid *grid, size_t row, size_t column, const struct micro_report *report)
 {
-    double value = micro_report_value(report, grid->counter) * grid->scale;
-    if (report->problem) {
-        if (!grid->cell[row][column].failed)
-            fprintf(stderr, "%s: %s\n", report->name, report->problem);
-        grid->cell[row][column].failed = true;
+    if (!report->problem) {
+        insert(grid->cell[row][column].values, &grid->cell[row][column].count,
+               micro_report_value(report, grid->counter) * grid->scale);
         return;
     }
-    double best = grid->cell[row][column].value;
-    if (!grid->cell[row][column].ran || (grid->more_is_better ? value > best : value < best))
-        grid->cell[row][column].value = value;
-    grid->cell[row][column].ran = true;
+    if (!grid->cell[row][column].failed)
+        fprintf(stderr, "%s: %s\n", report->name, report->problem);
+    grid->cell[row][column].failed = true;
 }
 
 bool grid_take(struct grid *grid, const struct micro_report *report)
@@ -83,7 +92,7 @@ static bool any_ran(const struct grid *grid)
 {
     for (size_t row = 0; row < grid->rows; row++)
         for (size_t column = 0; column < grid->columns; column++)
-            if (grid->cell[row][column].ran || grid->cell[row][column].failed)
+            if (grid->cell[row][column].count || grid->cell[row][column].failed)
                 return true;
     return false;
 }
@@ -94,22 +103,30 @@ static int width(const struct grid *grid, size_t column)
     return letters < 10 ? 10 : letters;
 }
 
+static double shown(const struct grid *grid, size_t row, size_t column)
+{
+    const double *values = grid->cell[row][column].values;
+    size_t count = grid->cell[row][column].count;
+    return grid->median ? (values[(count - 1) / 2] + values[count / 2]) / 2 : values[0];
+}
+
 void grid_print(const struct grid *grid)
 {
     if (!any_ran(grid))
         return;
-    printf("\n%s\n%-22s", grid->title, grid->corner);
+    printf("\n%s; %s of the repetitions\n%-22s", grid->title, grid->median ? "median" : "least",
+           grid->corner);
     for (size_t column = 0; column < grid->columns; column++)
         printf(" %*s", width(grid, column), grid->column[column]);
     printf("\n");
     for (size_t row = 0; row < grid->rows; row++) {
         printf("%-22s", grid->row[row]);
         for (size_t column = 0; column < grid->columns; column++) {
-            if (grid->cell[row][column].failed || !grid->cell[row][column].ran)
+            if (grid->cell[row][column].failed || !grid->cell[row][column].count)
                 printf(" %*s", width(grid, column),
                        grid->cell[row][column].failed ? "failed" : "-");
             else
-                printf(" %*.1f", width(grid, column), grid->cell[row][column].value);
+                printf(" %*.1f", width(grid, column), shown(grid, row, column));
         }
         printf("\n");
     }

@@ -1,24 +1,26 @@
 /* What a section of the micro-benchmarks found, as a table: rows and columns, one benchmark in a
- * cell. A cell keeps the best of the repetitions, since noise only ever makes them worse. */
+ * cell. Shown is the least of the repetitions, where noise can only add, or their median, where it
+ * may as well take away, as from contention. */
 #ifndef BENCH_MICRO_GRID_H
 #define BENCH_MICRO_GRID_H
 
 #include "bench/micro/micro.h"
 
-enum { GRID_ROWS = 64, GRID_COLUMNS = 12, GRID_NAME = 160 };
+enum { GRID_ROWS = 64, GRID_COLUMNS = 12, GRID_NAME = 160, GRID_VALUES = 32 };
 
 struct grid {
     const char *title;   /* what is shown and in which unit */
     const char *corner;  /* what the rows are */
     const char *counter; /* of the report that is shown */
     double scale;        /* shown is the counter times this */
-    bool more_is_better;
+    bool median;         /* of up to GRID_VALUES repetitions; else the least */
     size_t rows, columns;
     char row[GRID_ROWS][32], column[GRID_COLUMNS][32];
     struct {
-        char name[GRID_NAME]; /* of the benchmark; "": none */
-        double value;
-        bool ran, failed;
+        char name[GRID_NAME];       /* of the benchmark; "": none */
+        double values[GRID_VALUES]; /* in order of size */
+        size_t count;
+        bool failed;
     } cell[GRID_ROWS][GRID_COLUMNS];
 };
 

@@ -96,7 +96,7 @@ static enum status sample_cold(struct samples *samples, struct locked_pool *pool
     struct policy_request request = {.bytes = cell->bytes};
     enum status status = STATUS_OK;
     uint64_t address = LOCKED_POOL_NO_BLOCK;
-    samples_begin(samples, COLD_NS, 3);
+    samples_begin(samples, COLD_NS, 2);
     while (status == STATUS_OK && samples_more(samples)) {
         evict(cell);
         uint64_t begun_ns = latency_clock_ns();

@@ -1,7 +1,7 @@
 /* `make micro`: what a call of each policy costs, in sections (sections.h): the policy's own
  * bookkeeping, through a lock and a map of addresses, from several threads, and on a card.
- * bench/micro/README.md says how to read it. The tables show the best of the repetitions; all are
- * in the JSON file, in Google Benchmark's own form.
+ * bench/micro/README.md says how to read it. The tables show the least or the median of the
+ * repetitions; all are in the JSON file, in Google Benchmark's own form.
  *
  * Usage: micro [TRACE...] [--device=SPEC] [--all] [--benchmark_...]
  *   --device  what the card's sections run on: cuda, where there is one; on a simulated device
@@ -122,7 +122,6 @@ static int run_all(struct sections *sections, int argc, char **argv)
     int status = micro_run(argc, argv, take_report, sections);
     if (status != 0)
         return status;
-    printf("best of the repetitions of each\n");
     if (sections->device && strcmp(sections->device->props.kind, "cuda") != 0)
         printf("%s times are modelled, policies take none of it; threads are timed by the host\n",
                sections->device->props.kind);

@@ -147,6 +147,7 @@ static void add_mode(struct sections *sections, const struct thread_mode *mode,
         grids[g] = sections_grid(sections, mode->titles[g], "policy", counters[g]);
         if (!grids[g])
             return;
+        grids[g]->median = true;
         for (size_t i = 0; i < COUNTS && thread_counts[i] <= most_threads(sections); i++) {
             char name[32];
             snprintf(name, sizeof name, "%u", thread_counts[i]);
@@ -154,7 +155,6 @@ static void add_mode(struct sections *sections, const struct thread_mode *mode,
         }
     }
     grids[0]->scale = 1e-6;
-    grids[0]->more_is_better = true;
     const struct policy_ops *policy;
     for (size_t p = 0; (policy = sections_policy(p)); p++)
         if (is_chosen(sections, policy))
