@@ -136,7 +136,6 @@ static enum status context_open(struct cuda_device *self, struct error *error)
     return open_failed(self, error);
 }
 
-/* The page, and the ledger: what the card has left, or the capacity that was asked for. */
 static enum status matmul_open(struct cuda_device *self, const struct cuda_options *options,
                                struct error *error)
 {
@@ -145,6 +144,7 @@ static enum status matmul_open(struct cuda_device *self, const struct cuda_optio
                                : error_set(error, status, "%s", kernels_problem(self->kernels));
 }
 
+/* The page, and the ledger: what the card has left, or the capacity that was asked for. */
 static enum status memory_open(struct cuda_device *self, uint64_t capacity_bytes,
                                struct error *error)
 {

@@ -1,0 +1,386 @@
+/* The real device on the stand-in for the driver, in time: the schedule of host gaps, marks,
+ * tickets, what waits and how it is counted, and who is ordered after whom. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "bench/cuda/schedule.h"
+#include "sim/device.h"
+
+static void gaps_pass_behind_the_driver(void **state)
+{
+    (void)state;
+    struct cuda_schedule schedule = {0};
+    assert_int_equal(cuda_schedule_gap(&schedule, 1000, 400, 100), 1100);
+    /* 30 of the engine's own work: made up for. */
+    assert_int_equal(cuda_schedule_gap(&schedule, 1130, 400, 100), 1200);
+    /* 50 of the driver's, so the gap begins later. */
+    assert_int_equal(cuda_schedule_gap(&schedule, 1260, 450, 100), 1350);
+    /* Far behind: what does not fit is made up for in later gaps. */
+    assert_int_equal(cuda_schedule_gap(&schedule, 9000, 450, 100), 1450);
+    assert_int_equal(cuda_schedule_gap(&schedule, 9000, 8450, 0), 9450);
+}
+
+#if HAVE_CUDA && HAVE_NVCC
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include "tests/support/cuda_stand_in/stand_in.h"
+
+#define MS UINT64_C(1000000)
+
+/* The stand-in lies beside the folder of this program; once it is loaded, its name is known. */
+static struct stand_in *library(void)
+{
+    char path[4096];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 64);
+    assert_true(length > 0);
+    path[length] = '\0';
+    *strrchr(path, '/') = '\0';
+    strcat(path, "/../cuda_stand_in/libcuda.so.1");
+    setenv("STAND_IN_TIME", "1", 1);
+    void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    if (!handle)
+        fail_msg("%s", dlerror());
+    struct stand_in *(*get)(void);
+    void *address = dlsym(handle, "stand_in");
+    memcpy(&get, &address, sizeof get);
+    return get();
+}
+
+static struct device *open_card(const char *spec)
+{
+    struct device *device;
+    struct error error;
+    (void)library();
+    if (device_open_text(spec, &device, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    return device;
+}
+
+/* Closes it: nothing may be left when the context is given back. */
+static void close_card(struct device *device)
+{
+    struct stand_in *card = library();
+    memset(card->at_release, 0, sizeof card->at_release);
+    device_close(device);
+    for (int i = 0; i < STAND_IN_THING_COUNT; i++) {
+        assert_int_equal(card->held[i], 0);
+        assert_int_equal(card->at_release[i], 0);
+    }
+    assert_int_equal(card->used_bytes, card->others_bytes);
+}
+
+static void kernel(struct device *device, uint32_t stream, uint64_t ns)
+{
+    device->ops->kernel(device, stream, ns);
+    assert_false(device->failed);
+}
+
+static uint64_t alloc(struct device *device, uint64_t bytes)
+{
+    uint64_t address = 0;
+    assert_int_equal(backing_segment_alloc(device->backing, bytes, &address), STATUS_OK);
+    return address;
+}
+
+static void marks_are_settled_later(void **state)
+{
+    (void)state;
+    struct device *device = open_card("cuda");
+    const struct device_ops *ops = device->ops;
+    uint64_t begun = ops->mark(device);
+    kernel(device, 0, 100 * MS);
+    uint64_t first = ops->mark(device);
+    kernel(device, 1, 2 * MS);
+    uint64_t second = ops->mark(device), third = ops->mark(device);
+    assert_true(ops->now(device) - ops->mark_ns(device, begun) < 80 * MS); /* nobody waited */
+    uint64_t first_ns = ops->mark_ns(device, first) - ops->mark_ns(device, begun);
+    assert_in_range(first_ns, 99 * MS, 900 * MS);
+    assert_true(ops->now(device) >= ops->mark_ns(device, first));
+    /* The other stream's kernel was done long before: the latest of all counts. */
+    assert_int_equal(ops->mark_ns(device, second), ops->mark_ns(device, first));
+    assert_int_equal(ops->mark_ns(device, third), ops->mark_ns(device, first));
+    uint64_t records = library()->calls[STAND_IN_event_record];
+    uint64_t idle = ops->mark(device); /* no work since */
+    assert_int_equal(library()->calls[STAND_IN_event_record], records);
+    assert_true(ops->mark_ns(device, idle) >= ops->mark_ns(device, third));
+    close_card(device);
+}
+
+static void many_marks_keep_few_events(void **state)
+{
+    (void)state;
+    struct device *device = open_card("cuda");
+    uint64_t last = 0, last_ns = 0;
+    for (int i = 0; i < 3000; i++) {
+        kernel(device, (uint32_t)i % 2, 0); /* done at once */
+        last = device->ops->mark(device);
+    }
+    assert_true(library()->held[STAND_IN_HELD_event] < 2000);
+    for (uint64_t mark = 0; mark <= last; mark++) {
+        uint64_t ns = device->ops->mark_ns(device, mark);
+        assert_true(ns >= last_ns);
+        last_ns = ns;
+    }
+    close_card(device);
+}
+
+static void known_answers_ask_nobody(void **state)
+{
+    (void)state;
+    struct device *device = open_card("cuda");
+    struct backing *backing = device->backing;
+    const struct stand_in *card = library();
+    struct backing_ticket nothing = backing_fence(backing, 0);
+    assert_true(backing_done(backing, nothing));
+    kernel(device, 0, 100 * MS);
+    struct backing_ticket first = backing_fence(backing, 0);
+    uint64_t records = card->calls[STAND_IN_event_record];
+    struct backing_ticket same = backing_fence(backing, 0);
+    assert_int_equal(card->calls[STAND_IN_event_record], records);
+    assert_int_equal(same.value, first.value);
+    kernel(device, 0, 1 * MS);
+    struct backing_ticket second = backing_fence(backing, 0);
+    assert_false(backing_done(backing, first));
+    assert_false(backing_done(backing, second));
+    uint64_t stall_ns = device->counters.stall_ns;
+    backing_wait(backing, second);
+    assert_in_range(device->counters.stall_ns - stall_ns, 5 * MS, 900 * MS);
+    uint64_t queries = card->calls[STAND_IN_event_query];
+    assert_true(backing_done(backing, first) && backing_done(backing, second));
+    assert_true(backing_done(backing, nothing));
+    assert_int_equal(card->calls[STAND_IN_event_query], queries);
+    close_card(device);
+}
+
+static void fences_that_nobody_polls_stay_few(void **state)
+{
+    (void)state;
+    struct device *device = open_card("cuda");
+    for (int i = 0; i < 20000; i++) {
+        kernel(device, 0, 0); /* done at once */
+        (void)backing_fence(device->backing, 0);
+    }
+    assert_true(library()->held[STAND_IN_HELD_event] < 2000);
+    close_card(device);
+}
+
+static void a_free_waits_and_says_so(void **state)
+{
+    (void)state;
+    struct device *device = open_card("cuda");
+    uint64_t address = alloc(device, 4 * MIB), other = alloc(device, 100);
+    kernel(device, 3, 80 * MS);
+    assert_int_equal(backing_segment_free(device->backing, address), STATUS_OK);
+    assert_in_range(device->counters.stall_ns, 10 * MS, 900 * MS);
+    assert_true(device->counters.call_ns[DEVICE_CALL_free] < 10 * MS);
+    uint64_t syncs = library()->calls[STAND_IN_ctx_synchronize],
+             stall_ns = device->counters.stall_ns;
+    assert_int_equal(backing_segment_free(device->backing, other), STATUS_OK);
+    assert_int_equal(library()->calls[STAND_IN_ctx_synchronize], syncs); /* all is known done */
+    assert_int_equal(device->counters.stall_ns, stall_ns);
+    close_card(device);
+}
+
+static void gaps_take_their_time(void **state)
+{
+    (void)state;
+    struct device *device = open_card("cuda");
+    uint64_t begun_ns = device->ops->now(device);
+    device->ops->advance(device, 4 * MS);
+    assert_in_range(device->ops->now(device) - begun_ns, 4 * MS, 900 * MS);
+    kernel(device, 0, 20 * MS);
+    device->ops->sync(device, 0);
+    uint64_t synced_ns = device->ops->now(device);
+    device->ops->advance(device, 60 * MS); /* behind the program's own wait */
+    assert_true(device->ops->now(device) - synced_ns > 20 * MS);
+    assert_int_equal(device->counters.stall_ns, 0); /* which is no stall */
+    close_card(device);
+}
+
+static void new_owners_wait_for_old_ones_once(void **state)
+{
+    (void)state;
+    struct device *device = open_card("cuda");
+    const struct device_ops *ops = device->ops;
+    const struct stand_in *card = library();
+    uint64_t address = alloc(device, 4 * MIB);
+    kernel(device, 0, 100 * MS);
+    ops->used(device, address, 2 * MIB, 0, 7);
+    uint64_t waits = card->calls[STAND_IN_stream_wait_event];
+    assert_int_equal(ops->handed_out(device, address + 2 * MIB, MIB, 1, true, 8), 0);
+    assert_int_equal(ops->handed_out(device, address, MIB, 0, true, 8), 0);
+    assert_int_equal(card->calls[STAND_IN_stream_wait_event], waits); /* not used; its own */
+    ops->used(device, address, MIB, 0, 9);
+    assert_int_equal(ops->handed_out(device, address, 2 * MIB, 1, true, 10), 0);
+    assert_int_equal(card->calls[STAND_IN_stream_wait_event], waits + 1);
+    assert_false(backing_done(device->backing, backing_fence(device->backing, 1)));
+    ops->used(device, address, MIB, 0, 11);
+    assert_int_equal(ops->handed_out(device, address, MIB, 1, true, 12), 0);
+    assert_int_equal(card->calls[STAND_IN_stream_wait_event], waits + 1); /* waits already */
+    ops->sync(device, UINT32_MAX);
+    ops->used(device, address, MIB, 0, 13);
+    assert_int_equal(ops->handed_out(device, address, MIB, 2, true, 14), 0);
+    assert_int_equal(card->calls[STAND_IN_stream_wait_event], waits + 1); /* is done */
+    close_card(device);
+}
+
+static void uses_follow_the_memory_through_mappings(void **state)
+{
+    (void)state;
+    struct device *device = open_card("cuda");
+    struct backing *backing = device->backing;
+    const struct stand_in *card = library();
+    backing_handle handle;
+    uint64_t first, second;
+    assert_int_equal(backing_reserve(backing, 4 * MIB, &first), STATUS_OK);
+    assert_int_equal(backing_reserve(backing, 4 * MIB, &second), STATUS_OK);
+    assert_int_equal(backing_create(backing, 2 * MIB, &handle), STATUS_OK);
+    assert_int_equal(backing_map(backing, first, handle), STATUS_OK);
+    assert_int_equal(backing_map(backing, second + 2 * MIB, handle), STATUS_OK);
+    assert_int_equal(backing_access(backing, first, 2 * MIB), STATUS_OK);
+    kernel(device, 0, 100 * MS);
+    device->ops->used(device, first, MIB, 0, 1);
+    uint64_t waits = card->calls[STAND_IN_stream_wait_event];
+    (void)device->ops->handed_out(device, second, 4 * MIB, 1, true, 2);
+    assert_int_equal(card->calls[STAND_IN_stream_wait_event], waits + 1);
+    assert_int_equal(backing_unmap(backing, first, 4 * MIB), STATUS_INVALID);
+    assert_non_null(strstr(backing_problem(backing), "which whole mappings do not fill"));
+    assert_int_equal(backing_release(backing, first), STATUS_INVALID);
+    assert_int_equal(backing_map(backing, second + 2 * MIB, handle), STATUS_INVALID);
+    assert_int_equal(backing_destroy(backing, handle), STATUS_OK);
+    assert_int_equal(device->counters.physical_bytes, 2 * MIB);
+    assert_int_equal(backing_map(backing, first + 2 * MIB, handle), STATUS_INVALID);
+    assert_int_equal(backing_unmap(backing, first, 2 * MIB), STATUS_OK);
+    assert_int_equal(backing_unmap(backing, second + 2 * MIB, 2 * MIB), STATUS_OK);
+    assert_int_equal(device->counters.physical_bytes, 0);
+    assert_int_equal(backing_release(backing, first), STATUS_OK);
+    assert_false(device->failed); /* misuse is not the driver's failure */
+    close_card(device);
+}
+
+static void programs_events_order_streams(void **state)
+{
+    (void)state;
+    struct device *device = open_card("cuda");
+    const struct device_ops *ops = device->ops;
+    const struct stand_in *card = library();
+    ops->stream_wait(device, 1, 5); /* never recorded: no wait */
+    kernel(device, 0, 80 * MS);
+    ops->event_record(device, 5, 0);
+    uint64_t waits = card->calls[STAND_IN_stream_wait_event];
+    ops->stream_wait(device, 1, 5);
+    ops->stream_wait(device, 1, 5);
+    ops->stream_wait(device, 0, 5);
+    assert_int_equal(card->calls[STAND_IN_stream_wait_event], waits + 1);
+    uint64_t begun_ns = ops->now(device);
+    ops->sync(device, 1);
+    assert_true(ops->now(device) - begun_ns > 5 * MS);
+    close_card(device);
+}
+
+static void memory_beside_the_pool_is_really_taken(void **state)
+{
+    (void)state;
+    struct device *device = open_card("cuda:capacity=1GiB");
+    const struct stand_in *card = library();
+    uint64_t used_bytes = card->used_bytes, address, free_bytes, total_bytes;
+    assert_int_equal(device->ops->outside(device, 99 * MIB), STATUS_OK);
+    assert_int_equal(card->used_bytes - used_bytes, 100 * MIB);
+    assert_int_equal(device->ops->outside(device, 300 * MIB), STATUS_OK);
+    assert_int_equal(card->used_bytes - used_bytes, 300 * MIB);
+    assert_int_equal(device->ops->outside(device, 40 * MIB), STATUS_OK);
+    assert_int_equal(card->used_bytes - used_bytes, 40 * MIB);
+    assert_int_equal(device->ops->outside(device, 2 * GIB), STATUS_REFUSED);
+    assert_int_equal(device->counters.outside_bytes, 40 * MIB);
+    assert_int_equal(backing_segment_alloc(device->backing, 986 * MIB, &address), STATUS_REFUSED);
+    assert_int_equal(backing_segment_alloc(device->backing, 984 * MIB, &address), STATUS_OK);
+    assert_int_equal(backing_segment_alloc(device->backing, 1, &address), STATUS_REFUSED);
+    assert_int_equal(device->counters.refused, 2);
+    backing_memory(device->backing, &free_bytes, &total_bytes);
+    assert_int_equal(free_bytes, 0);
+    assert_int_equal(total_bytes, GIB);
+    assert_string_equal(backing_problem(device->backing), "");
+    assert_int_equal(device->ops->outside(device, 0), STATUS_OK);
+    close_card(device);
+}
+
+static void the_pool_is_charged_what_it_reserved(void **state)
+{
+    (void)state;
+    struct device *device = open_card("cuda:capacity=1GiB");
+    struct backing *backing = device->backing;
+    const struct backing_pool settings = {.release_threshold_bytes = 64 * MIB};
+    uint64_t first, second, used_bytes, reserved_bytes;
+    assert_int_equal(backing->ops->pool_open(backing, &settings), STATUS_OK);
+    assert_int_equal(backing->ops->pool_alloc(backing, 100 * MIB, 0, &first), STATUS_OK);
+    assert_int_equal(backing->ops->pool_alloc(backing, GIB, 0, &second), STATUS_REFUSED);
+    assert_int_equal(backing->ops->pool_alloc(backing, 1000, 1, &second), STATUS_OK);
+    assert_int_equal(device->counters.physical_bytes, 128 * MIB);
+    assert_int_equal(backing->ops->pool_free(backing, first, 1), STATUS_OK);
+    assert_int_equal(backing->ops->pool_free(backing, first, 1), STATUS_INVALID);
+    assert_non_null(strstr(backing_problem(backing), "no block of the pool starts"));
+    assert_int_equal(device->counters.physical_bytes, 128 * MIB);
+    device->ops->sync(device, UINT32_MAX);
+    assert_int_equal(device->counters.physical_bytes, 64 * MIB);
+    assert_int_equal(backing->ops->pool_trim(backing, 0), STATUS_OK);
+    backing->ops->pool_memory(backing, &used_bytes, &reserved_bytes);
+    assert_int_equal(used_bytes, 1024);
+    assert_int_equal(reserved_bytes, 32 * MIB);
+    assert_int_equal(device->counters.physical_bytes, 32 * MIB);
+    close_card(device); /* with a block that is still held */
+}
+
+static void a_fault_on_the_card_ends_the_device(void **state)
+{
+    (void)state;
+    struct device *device = open_card("cuda");
+    uint64_t address = alloc(device, 4 * MIB);
+    struct backing_ticket ticket;
+    assert_int_equal(device->ops->touch(device, address, 4 * MIB, 0), STATUS_OK);
+    device->ops->sync(device, 0);
+    assert_false(device->failed);
+    (void)device->ops->fill(device, address, 5 * MIB, 1, 0); /* beyond its end */
+    ticket = backing_fence(device->backing, 0);
+    device->ops->sync(device, 0);
+    assert_true(device->failed);
+    assert_non_null(strstr(device->ops->problem(device), "CUDA_ERROR_ILLEGAL_ADDRESS"));
+    assert_true(backing_done(device->backing, ticket)); /* or a policy would poll for ever */
+    backing_wait(device->backing, ticket);
+    assert_int_equal(backing_segment_alloc(device->backing, 4096, &address), STATUS_INVALID);
+    assert_true(device->ops->mark_ns(device, device->ops->mark(device)) > 0);
+    device_close(device);
+    assert_int_equal(library()->used_bytes, 0);
+}
+
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gaps_pass_behind_the_driver),
+#if HAVE_CUDA && HAVE_NVCC
+        cmocka_unit_test(marks_are_settled_later),
+        cmocka_unit_test(many_marks_keep_few_events),
+        cmocka_unit_test(known_answers_ask_nobody),
+        cmocka_unit_test(fences_that_nobody_polls_stay_few),
+        cmocka_unit_test(a_free_waits_and_says_so),
+        cmocka_unit_test(gaps_take_their_time),
+        cmocka_unit_test(new_owners_wait_for_old_ones_once),
+        cmocka_unit_test(uses_follow_the_memory_through_mappings),
+        cmocka_unit_test(programs_events_order_streams),
+        cmocka_unit_test(memory_beside_the_pool_is_really_taken),
+        cmocka_unit_test(the_pool_is_charged_what_it_reserved),
+        cmocka_unit_test(a_fault_on_the_card_ends_the_device),
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
