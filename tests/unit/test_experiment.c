@@ -259,6 +259,22 @@ static void in_the_open_loop_a_stall_is_charged_to_what_waits_behind_it(void **s
     experiment_rig_close(&rig);
 }
 
+static void an_event_never_comes_before_its_time(void **state)
+{
+    (void)state;
+    struct experiment_rig rig;
+    /* Launches take host time, which a recorded gap contains; a time of the trace does not. */
+    experiment_rig_over(&rig, "direct", "sim",
+                        tiny_trace("t,0 k,0,9 k,0,9 k,0,9 k,0,9 t,800000 a,0,4000000"));
+    rig.experiment.host = REPLAY_HOST_OPEN;
+    experiment_rig_run(&rig);
+    double pause = figure(&rig, METRIC_longest_pause_ns);
+    assert_true(figure(&rig, METRIC_alloc_response_ns_max) == pause);
+    assert_true(figure(&rig, METRIC_device_time_ns) == 800000 + pause);
+    assert_true(figure(&rig, METRIC_slowdown) == (800000 + pause) / 800000);
+    experiment_rig_close(&rig);
+}
+
 static void the_open_loop_wants_times(void **state)
 {
     (void)state;
@@ -297,6 +313,7 @@ int main(void)
         cmocka_unit_test(host_times_are_measured_only_if_asked_for),
         cmocka_unit_test(first_and_steady_steps_are_timed_apart),
         cmocka_unit_test(in_the_open_loop_a_stall_is_charged_to_what_waits_behind_it),
+        cmocka_unit_test(an_event_never_comes_before_its_time),
         cmocka_unit_test(the_open_loop_wants_times),
         cmocka_unit_test(a_device_without_memory_cannot_verify),
     };
