@@ -26,7 +26,7 @@ static const struct cli_option options[] = {
     {'d', "device", "DEVICE", "a simulated one; its capacity is what is looked for"},
     {KEY_JSON, "json", "FILE", "the answers as JSON; - is standard output"},
     {KEY_FREES, "frees", "MODE", "ordered (default), at-once or recorded"},
-    {KEY_HOST, "host", "MODE", "none (default) or recorded: do host times pass"},
+    {KEY_HOST, "host", "MODE", "none (default), recorded or open: do host times pass"},
     {KEY_SEED, "seed", "N", "of policies that draw"},
     {KEY_JOBS, "jobs", "N", "workers; default: one for each processor"},
     {0},
