@@ -1,0 +1,40 @@
+#!/bin/bash
+# `allocrig calibrate` on a card: done in under two minutes, every kind of call measured, and nothing left on the
+# card. The table that holds the profile against the card is printed; how near it must come is not judged here.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+ALLOCRIG=${ALLOCRIG:-./allocrig}
+TEST_TMP=${TEST_TMP:-$(mktemp -d)}
+passed=0 failed=0
+
+judge() { # NAME STATUS
+    if [ "$2" = 0 ]; then
+        echo "ok $1" && passed=$((passed + 1))
+    else
+        echo "not ok $1" && failed=$((failed + 1))
+    fi
+}
+
+profile=$TEST_TMP/card.profile
+began=$SECONDS
+"$ALLOCRIG" calibrate -o "$profile"
+judge calibrates $?
+took=$((SECONDS - began))
+echo "took $took s"
+[ "$took" -lt 120 ]
+judge in_two_minutes $?
+for kind in alloc alloc_held alloc_shared free free_held free_shared reserve release create destroy map map_again \
+    access access_more unmap unmap_more event event_poll launch pool_alloc pool_grow pool_pending pool_free pool_trim; do
+    grep -qE "^cost: $kind [0-9]+ [1-9]" "$profile" && grep -qE "^busy_cost: $kind [0-9]+ [1-9]" "$profile"
+    judge "measures_$kind" $?
+done
+for key in card driver hypervisor total_bytes usable_bytes context_bytes; do
+    grep -qE "^$key: [^0]" "$profile"
+    judge "says_$key" $?
+done
+grep -qE '^waits: .*free' "$profile"
+judge a_free_waits $?
+"$ALLOCRIG" run -p torch -w gradient_tape -d "sim:profile=$profile" >/dev/null
+judge the_profile_is_read $?
+echo "$passed passed, $failed failed, 0 skipped"
+[ $failed = 0 ]
