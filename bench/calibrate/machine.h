@@ -4,11 +4,12 @@
 
 #include <stdbool.h>
 
+#include "bench/suite/environment.h"
 #include "sim/device.h"
 #include "sim/sim_device/profile.h"
 
-/* Fills card, driver, hypervisor and source. What cannot be found out stays empty: never fails. */
-void machine_describe(const struct device *device, const char *version, bool cold,
+/* Fills card, driver, hypervisor and source. What is not known stays empty: never fails. */
+void machine_describe(const struct device *device, const struct environment *environment, bool cold,
                       struct sim_profile *out);
 
 #endif

@@ -8,8 +8,8 @@
 #include "bench/calibrate/check.h"
 #include "bench/calibrate/machine.h"
 #include "bench/cli/cli.h"
+#include "bench/report/context.h"
 #include "bench/report/output_file.h"
-#include "bench/suite/build_info.h"
 #include "bench/suite/progress.h"
 
 enum option_key { KEY_NAME = CLI_KEYS, KEY_COLD };
@@ -88,8 +88,8 @@ static void on_step(void *argument, const char *label)
     progress_step(argument, label);
 }
 
-static enum status measure(struct device *device, bool cold, struct sim_profile *out,
-                           struct error *error)
+static enum status measure(struct device *device, bool cold, struct environment *environment,
+                           struct sim_profile *out, struct error *error)
 {
     struct progress progress;
     const struct calibrate_options how = {.cold = cold, .step = on_step, .argument = &progress};
@@ -99,19 +99,21 @@ static enum status measure(struct device *device, bool cold, struct sim_profile 
     enum status status = calibrate(device, &how, out, error);
     progress_end(&progress);
     memcpy(out->name, name, sizeof name);
+    environment_card_after(environment);
     if (!status)
-        machine_describe(device, build_info()->version, cold, out);
+        machine_describe(device, environment, cold, out);
     return status;
 }
 
 /* Measures, and writes the file. */
 static enum status make(const struct calibrate_arguments *self, struct device *device,
-                        struct sim_profile *profile, struct error *error)
+                        struct environment *environment, struct sim_profile *profile,
+                        struct error *error)
 {
     struct output_file file = {0};
     enum status status = output_open(&file, self->path, error);
     if (!status)
-        status = measure(device, self->cold, profile, error);
+        status = measure(device, self->cold, environment, profile, error);
     if (status) {
         output_abandon(&file);
         return status;
@@ -121,13 +123,16 @@ static enum status make(const struct calibrate_arguments *self, struct device *d
 }
 
 /* Says how well the new profile tells what the card does. */
-static enum status verify(const char *path, struct device *device, struct error *error)
+static enum status verify(const char *path, struct device *device,
+                          const struct environment *environment, struct error *error)
 {
     char text[4096];
     struct check check;
     struct device *model;
     snprintf(text, sizeof text, "%s%s", strpbrk(path, "/.") ? "" : "./", path);
-    printf("wrote %s: use it with -d sim:profile=%s\n\n", path, text);
+    printf("wrote %s: use it with -d sim:profile=%s\n", path, text);
+    context_card_print(stdout, environment);
+    putchar('\n');
     struct spec spec;
     snprintf(text, sizeof text, "sim:profile='%s%s'", strpbrk(path, "/.") ? "" : "./", path);
     enum status status = spec_parse(text, &spec, error);
@@ -146,6 +151,7 @@ enum status cmd_calibrate(int argc, char **argv, struct error *error)
 {
     struct calibrate_arguments self = {0};
     struct sim_profile profile = {0};
+    struct environment environment;
     struct device *device;
     bool help = false;
     enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
@@ -156,13 +162,17 @@ enum status cmd_calibrate(int argc, char **argv, struct error *error)
                          "calibrate: no file is named to write the profile to; write calibrate -o "
                          "FILE");
     status = name_profile(&self, profile.name, sizeof profile.name, error);
-    if (!status)
-        status = device_open_text(self.device ? self.device : "cuda", &device, error);
     if (status)
         return status;
-    status = make(&self, device, &profile, error);
+    const char *text = self.device ? self.device : "cuda";
+    environment_capture(&environment, argc, argv, 0);
+    environment_card_before(&environment, text);
+    status = device_open_text(text, &device, error);
+    if (status)
+        return status;
+    status = make(&self, device, &environment, &profile, error);
     if (!status && strcmp(self.path, "-") != 0)
-        status = verify(self.path, device, error);
+        status = verify(self.path, device, &environment, error);
     device_close(device);
     return status;
 }
