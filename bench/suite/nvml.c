@@ -127,13 +127,14 @@ void nvml_close(struct nvml *self)
 /* The entry of a list like `0,2` or `GPU-1a2b,GPU-3c4d` that `ordinal` counts to. */
 static bool find_card(struct nvml *self, unsigned ordinal, const char *visible, device_handle *out)
 {
-    for (unsigned skip = 0; visible && *visible && skip < ordinal; skip++) {
-        visible = strchr(visible, ',');
-        if (!visible++)
-            return false;
-    }
     if (!visible || !*visible)
         return ASK(self, by_index, ordinal, out);
+    for (unsigned skip = 0; skip < ordinal; skip++) {
+        const char *comma = strchr(visible, ',');
+        if (!comma)
+            return false;
+        visible = comma + 1;
+    }
     char entry[96];
     char *end;
     snprintf(entry, sizeof entry, "%.*s", (int)strcspn(visible, ","), visible);
