@@ -15,6 +15,7 @@ const struct cli_command cli_commands[] = {
     {"convert", "translate and filter a trace", cmd_convert},
     {"inspect", "describe a trace", cmd_inspect},
     {"calibrate", "measure what this card's driver calls cost, into a profile", cmd_calibrate},
+    {"model", "hold the simulated device against runs on a card", cmd_model},
     {"list", "the policies, workloads, devices, metrics and formats there are", cmd_list},
     {NULL, NULL, NULL},
 };

@@ -59,6 +59,17 @@ if "${CC:-cc}" -std=c11 -Wall -Wextra -Werror -shared -fPIC -o "$tmp/libnvidia-m
     LD_LIBRARY_PATH=$tmp:$stand_in "$ALLOCRIG" run -d sim -p torch -w order_flip --json "$tmp/context.json" >"$out" 2>"$err"
     check no_card_on_sim grep -q '"card": null' "$tmp/context.json"
 fi
+LD_LIBRARY_PATH=$stand_in bench/suite/model_cells.sh "$tmp/model" -p '^(torch|vmm|direct)$' -w 'tape_small|side_streams' >"$out"
+run model "$tmp/model" -o "$tmp/page.md"
+check model_page [ "$status" = 0 ]
+check model_page_has_every_cell [ "$(grep -cE '^\| (tape_small|side_streams) \| `(torch|vmm|direct)` \| [0-9]+ \| [0-9.]+ %' "$tmp/page.md")" = 6 ]
+check model_calls_are_the_same [ "$(grep -c 'not the same calls' "$tmp/page.md")" = 0 ]
+check model_page_has_ranks grep -qE '^\| tape_small \| 3 \| -?[01]\.[0-9]+ \|$' "$tmp/page.md"
+mkdir "$tmp/empty"
+refuses model_of_nothing 2 'holds no folder of a run' model "$tmp/empty"
+rm -f "$tmp"/model/*torch*/sim.calls
+refuses model_of_half 2 'sim.calls: cannot be read' model "$tmp/model" -o "$tmp/half.md"
+check nothing_half_written [ ! -e "$tmp/half.md" ]
 check equal env TEST_TMP="$(mktemp -d -p "$tmp")" tests/gpu/equal.sh -j 2 -w 'order_flip|linear_ramp|checkerboard'
 check verify env TEST_TMP="$(mktemp -d -p "$tmp")" tests/gpu/verify.sh -j 2 -w 'order_flip|linear_ramp'
 finish

@@ -1,0 +1,258 @@
+#include "bench/report/model.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/report/statistics.h"
+
+#define COLUMNS_MOST     256
+#define REPETITIONS_MOST 1000
+
+/* ---- results -------------------------------------------------------------------------------- */
+
+/* Cuts a line into its fields, in place; quotes go. Returns how many. */
+static size_t cut(char *line, char **fields)
+{
+    size_t count = 0;
+    line[strcspn(line, "\r\n")] = '\0';
+    for (char *at = line; count < COLUMNS_MOST;) {
+        char *to = at;
+        bool quoted = false;
+        fields[count++] = at;
+        for (; *at && (quoted || *at != ','); at++) {
+            if (*at == '"' && quoted && at[1] == '"')
+                *to++ = *at++;
+            else if (*at == '"')
+                quoted = !quoted;
+            else
+                *to++ = *at;
+        }
+        bool last = !*at;
+        *to = '\0';
+        if (last)
+            break;
+        at++;
+    }
+    return count;
+}
+
+enum column { POLICY, WORKLOAD, PASSED, SLOWDOWN, STEP, TIME, COLUMN_COUNT };
+
+static bool find_columns(char **fields, size_t count, size_t places[COLUMN_COUNT])
+{
+    static const char *const names[COLUMN_COUNT] = {
+        "policy_spec", "workload", "passed", "slowdown", "steady_step_ns", "device_time_ns"};
+    for (int i = 0; i < COLUMN_COUNT; i++) {
+        for (places[i] = 0; places[i] < count; places[i]++)
+            if (strcmp(fields[places[i]], names[i]) == 0)
+                break;
+        if (places[i] == count)
+            return false;
+    }
+    return true;
+}
+
+/* The repetitions, as they come. */
+struct reading {
+    double values[3][REPETITIONS_MOST]; /* SLOWDOWN, STEP, TIME */
+    size_t counts[3];
+    size_t rows;
+};
+
+static bool take_row(struct reading *reading, char **fields, const size_t places[COLUMN_COUNT],
+                     struct model_result *out)
+{
+    if (reading->rows == 0) {
+        snprintf(out->policy, sizeof out->policy, "%s", fields[places[POLICY]]);
+        snprintf(out->workload, sizeof out->workload, "%s", fields[places[WORKLOAD]]);
+        out->passed = true;
+    } else if (strncmp(out->policy, fields[places[POLICY]], sizeof out->policy - 1) != 0 ||
+               strncmp(out->workload, fields[places[WORKLOAD]], sizeof out->workload - 1) != 0 ||
+               reading->rows == REPETITIONS_MOST) {
+        return false;
+    }
+    reading->rows++;
+    out->passed = out->passed && strcmp(fields[places[PASSED]], "true") == 0;
+    for (int i = 0; i < 3; i++) {
+        const char *text = fields[places[SLOWDOWN + i]];
+        if (text[0])
+            reading->values[i][reading->counts[i]++] = strtod(text, NULL);
+    }
+    return true;
+}
+
+static double median_or_nan(double *values, size_t count)
+{
+    return count ? statistic_of(values, count).median : (double)NAN;
+}
+
+static enum status read_rows(FILE *file, const char *path, struct reading *reading,
+                             struct model_result *out, struct error *error)
+{
+    char *line = NULL;
+    size_t room = 0;
+    char *fields[COLUMNS_MOST];
+    size_t places[COLUMN_COUNT];
+    size_t columns = 0;
+    enum status status = STATUS_OK;
+    for (size_t number = 1; !status && getline(&line, &room, file) > 0; number++) {
+        size_t count = cut(line, fields);
+        if (number == 1) {
+            columns = count;
+            if (!find_columns(fields, count, places))
+                status = error_set(error, STATUS_FORMAT,
+                                   "%s: is no file of `run --csv`: it lacks a column", path);
+        } else if (count != columns || !take_row(reading, fields, places, out)) {
+            status = error_set(error, STATUS_FORMAT,
+                               "%s:%zu: wanted one policy and one workload, repeated at most", path,
+                               number);
+        }
+    }
+    free(line);
+    if (!status && !reading->rows)
+        status = error_set(error, STATUS_FORMAT, "%s: holds no run", path);
+    return status;
+}
+
+enum status model_result_read(const char *path, struct model_result *out, struct error *error)
+{
+    struct reading *reading = calloc(1, sizeof *reading);
+    FILE *file = fopen(path, "re");
+    int number = errno;
+    enum status status;
+    *out = (struct model_result){.policy = ""};
+    if (!reading)
+        status = error_set(error, STATUS_HOST_MEMORY, "no host memory left to read %s", path);
+    else if (!file)
+        status = error_set(error, STATUS_IO, "%s: cannot be read: %s", path, strerror(number));
+    else
+        status = read_rows(file, path, reading, out, error);
+    if (!status) {
+        out->slowdown = median_or_nan(reading->values[0], reading->counts[0]);
+        out->step_ns = median_or_nan(reading->values[1], reading->counts[1]);
+        out->device_time_ns = median_or_nan(reading->values[2], reading->counts[2]);
+    }
+    if (file)
+        fclose(file);
+    free(reading);
+    return status;
+}
+
+/* ---- calls ---------------------------------------------------------------------------------- */
+
+void model_kind_add(struct model_kind *whole, const struct model_kind *part)
+{
+    whole->count += part->count;
+    whole->small += part->small;
+    whole->met += part->met;
+    whole->card_ns += part->card_ns;
+    whole->sim_ns += part->sim_ns;
+    whole->card_waited_ns += part->card_waited_ns;
+    whole->sim_waited_ns += part->sim_waited_ns;
+}
+
+static bool is_met(uint64_t card_ns, uint64_t sim_ns)
+{
+    return sim_ns <= 2 * card_ns && card_ns <= 2 * sim_ns;
+}
+
+static bool same_calls(const struct call_list *card, const struct call_list *sim)
+{
+    if (card->count != sim->count)
+        return false;
+    for (size_t i = 0; i < card->count; i++)
+        if (card->items[i].call != sim->items[i].call ||
+            card->items[i].bytes != sim->items[i].bytes ||
+            card->items[i].refused != sim->items[i].refused)
+            return false;
+    return true;
+}
+
+static enum status pair(struct model_cell *cell, const struct driver_call *card,
+                        const struct driver_call *sim, struct error *error)
+{
+    struct model_kind *kind = &cell->kinds[card->call];
+    bool large = card->bytes >= MODEL_LARGE_BYTES;
+    kind->count++;
+    kind->small += !large;
+    kind->met += !large && is_met(card->ns, sim->ns);
+    kind->card_ns += (double)card->ns;
+    kind->sim_ns += (double)sim->ns;
+    kind->card_waited_ns += (double)card->waited_ns;
+    kind->sim_waited_ns += (double)sim->waited_ns;
+    if (!large)
+        return STATUS_OK;
+    struct model_large *more = realloc(cell->large, (cell->large_count + 1) * sizeof *cell->large);
+    if (!more)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for driver calls");
+    cell->large = more;
+    cell->large[cell->large_count++] = (struct model_large){*card, *sim};
+    return STATUS_OK;
+}
+
+/* The first call of that kind from `from` on, or the list's end. */
+static size_t next_of(const struct call_list *list, enum device_call call, size_t from)
+{
+    while (from < list->count && list->items[from].call != call)
+        from++;
+    return from;
+}
+
+enum status model_compare(struct model_cell *cell, const struct call_list *card,
+                          const struct call_list *sim, struct error *error)
+{
+    enum status status = STATUS_OK;
+    cell->same_calls = same_calls(card, sim);
+    for (int call = 0; call < DEVICE_CALL_COUNT; call++) {
+        size_t left = next_of(card, (enum device_call)call, 0);
+        size_t right = next_of(sim, (enum device_call)call, 0);
+        while (left < card->count && right < sim->count && !status) {
+            status = pair(cell, &card->items[left], &sim->items[right], error);
+            left = next_of(card, (enum device_call)call, left + 1);
+            right = next_of(sim, (enum device_call)call, right + 1);
+        }
+        model_kind_add(&cell->all, &cell->kinds[call]);
+    }
+    return status;
+}
+
+void model_cell_close(struct model_cell *cell)
+{
+    free(cell->large);
+    *cell = (struct model_cell){.large = NULL};
+}
+
+double model_error(double card, double sim)
+{
+    return card > 0 ? sim / card - 1 : (double)NAN;
+}
+
+/* The rank of values[index] from 1, equal ones sharing their mean. */
+static double rank_of(const double *values, size_t count, size_t index)
+{
+    size_t below = 0;
+    size_t equal = 0;
+    for (size_t i = 0; i < count; i++) {
+        below += values[i] < values[index];
+        equal += values[i] == values[index];
+    }
+    return (double)below + ((double)equal + 1) / 2;
+}
+
+double model_rank_correlation(const double *a, const double *b, size_t count)
+{
+    double mean = ((double)count + 1) / 2;
+    double ab = 0, aa = 0, bb = 0;
+    if (count < 3)
+        return (double)NAN;
+    for (size_t i = 0; i < count; i++) {
+        double left = rank_of(a, count, i) - mean;
+        double right = rank_of(b, count, i) - mean;
+        ab += left * right;
+        aa += left * left;
+        bb += right * right;
+    }
+    return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : (double)NAN;
+}

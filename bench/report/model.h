@@ -1,0 +1,67 @@
+/* The simulated device held against a card: the same runs on both, call by call and as a whole.
+ *
+ * 1. Calls are paired by kind, the i-th with the i-th. Where the lists do not name the same calls
+ *    (kind, bytes, refused) in the same order, the cell says so.
+ * 2. A call is met where its modelled time is within a factor of 2 of the measured one. Calls of
+ *    1 GiB or more are told one by one instead: cleaning of memory freed before, by whomever,
+ *    decides them.
+ * 3. A cell's sum is the driver's own time over all its calls; waiting for the device is apart.
+ * 4. Of a repeated run the median counts.
+ * 5. Policies are ranked by slowdown on both; Spearman's rho is Pearson's correlation of the ranks,
+ *    equal ones sharing their mean. */
+#ifndef BENCH_REPORT_MODEL_H
+#define BENCH_REPORT_MODEL_H
+
+#include "bench/report/calls_csv.h"
+
+#define MODEL_LARGE_BYTES (UINT64_C(1) << 30)
+
+/* What a results file (`run --csv`) says of one run. Times not known are NAN. */
+struct model_result {
+    char policy[128], workload[128];
+    bool passed;
+    double slowdown, step_ns, device_time_ns;
+};
+
+/* Reads it. Several rows must be repetitions of one run: FORMAT otherwise. */
+enum status model_result_read(const char *path, struct model_result *out,
+                              struct error *error) STATUS_CHECKED;
+
+struct model_kind {
+    size_t count;      /* pairs */
+    size_t small, met; /* under 1 GiB, and within a factor of 2 of these */
+    double card_ns, sim_ns;
+    double card_waited_ns, sim_waited_ns;
+};
+
+struct model_large {
+    struct driver_call card, sim;
+};
+
+struct model_cell {
+    struct model_result card, sim;
+    bool same_calls;
+    struct model_kind kinds[DEVICE_CALL_COUNT];
+    struct model_kind all;
+    struct model_large *large;
+    size_t large_count;
+};
+
+/* Compares the calls; results are filled in by the caller. HOST_MEMORY. */
+enum status model_compare(struct model_cell *cell, const struct call_list *card,
+                          const struct call_list *sim, struct error *error) STATUS_CHECKED;
+void model_cell_close(struct model_cell *cell);
+
+/* Adds what `part` has to `whole`. */
+void model_kind_add(struct model_kind *whole, const struct model_kind *part);
+
+/* sim / card - 1; NAN where there is nothing to divide by. */
+double model_error(double card, double sim);
+
+/* Spearman's rho; NAN for fewer than three pairs, or where one side has a single value. */
+double model_rank_correlation(const double *a, const double *b, size_t count);
+
+/* The page, in Markdown: sums against their bars, kinds, every cell, larger calls. */
+void model_page(FILE *stream, const struct model_cell *cells, size_t count);
+
+#endif

@@ -1,0 +1,67 @@
+#!/bin/bash
+# Makes what `allocrig model` reads: each policy and workload once on the card, and once on `sim`
+# with the addresses that the card gave. Usage: bench/suite/model_cells.sh FOLDER [card|sim|both]
+#     [-p REGEX] [-w REGEX] [-s PROFILE]
+#
+# `card` runs one after the other, so that none disturbs another; what is there is left alone, so a
+# folder that was interrupted goes on. `sim` needs no card and runs on all processors. PROFILE is
+# the simulated card (default h100, or a file that `allocrig calibrate` wrote).
+set -u
+[ $# -ge 1 ] || { sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2; }
+folder=$1 where=both policies_like=. workloads_like=. profile=h100
+shift
+case ${1:-} in card | sim | both) where=$1; shift ;; esac
+while getopts p:w:s: option; do
+    case $option in
+    p) policies_like=$OPTARG ;;
+    w) workloads_like=$OPTARG ;;
+    s) profile=$OPTARG ;;
+    *) exit 2 ;;
+    esac
+done
+export ALLOCRIG=${ALLOCRIG:-./allocrig}
+export folder profile
+export CAPACITY=${CAPACITY:-40GiB} # the same on both: policies go by it
+
+cells() {
+    local policy workload
+    { "$ALLOCRIG" list policies | awk 'NR > 1 && NF == 0 { exit } NR > 1 && /^[^ ]/ { print $1 }' | grep -vx null
+        echo torch:expandable_segments=true; } | grep -E "$policies_like" | while read -r policy; do
+        for workload in embedding gradient_tape; do echo "$policy $workload ordered"; done
+        for workload in gpt2_train dlrm_embedding tape_small side_streams; do
+            echo "$policy workloads/data/$workload.default.csv.gz recorded"
+        done
+    done | awk -v like="$workloads_like" '$2 ~ like'
+}
+
+# one card|sim POLICY WORKLOAD FREES
+one() {
+    local place=$1 policy=$2 workload=$3 frees=$4 at device
+    at=$folder/$(tr -c 'a-zA-Z0-9.\n' _ <<<"$(basename "$workload") $policy")
+    mkdir -p "$at"
+    [ ! -e "$at/$place.csv" ] || return 0
+    if [ "$place" = card ]; then
+        device=cuda:capacity=$CAPACITY,record_addresses=$at/addresses
+        rm -f "$at"/addresses*
+    else
+        [ -e "$at/card.csv" ] || { echo "$at: no run on the card" && return 0; }
+        [ -e "$at/addresses" ] || : >"$at/addresses"
+        device=sim:profile=$profile,capacity=$CAPACITY,addresses=$at/addresses
+    fi
+    if "$ALLOCRIG" run -p "$policy" -w "$workload" -d "$device" --frees "$frees" --reps 1 --jobs 1 --timeout 120 \
+        --calls "$at/$place.calls" --csv "$at/$place.csv" >"$at/$place.out" 2>&1; then
+        grep -oE 'DNF( @|:) .*finished|DNF: (timed|crashed|not) .*' "$at/$place.out" | sed "s,^,$at: $place: ,"
+    else
+        echo "$at: $place: $(tail -n 1 "$at/$place.out")"
+    fi
+}
+export -f one
+
+if [ "$where" != sim ]; then
+    cells | while read -r policy workload frees; do one card "$policy" "$workload" "$frees" </dev/null; done
+fi
+if [ "$where" != card ]; then
+    # shellcheck disable=SC2016 # expanded by the shell that xargs starts
+    cells | xargs -P "$(nproc 2>/dev/null || echo 2)" -L 1 bash -c 'one sim "$@"' _
+fi
+echo "now: $ALLOCRIG model $folder -o PAGE.md"

@@ -1,0 +1,162 @@
+/* The comparison of modelled and measured runs, on made-up calls with known answers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/report/model.h"
+
+#define GIB (UINT64_C(1) << 30)
+
+static struct driver_call call(enum device_call kind, uint64_t bytes, uint64_t ns)
+{
+    return (struct driver_call){.call = kind, .bytes = bytes, .ns = ns, .waited_ns = ns / 10};
+}
+
+static void calls_are_paired_and_counted(void **state)
+{
+    (void)state;
+    struct driver_call card[] = {
+        call(DEVICE_CALL_alloc, 100, 1000), call(DEVICE_CALL_alloc, 100, 1000),
+        call(DEVICE_CALL_free, 100, 50), call(DEVICE_CALL_alloc, GIB, 9000),
+        call(DEVICE_CALL_alloc, 100, 1000)};
+    struct driver_call sim[] = {call(DEVICE_CALL_alloc, 100, 2000),
+                                call(DEVICE_CALL_alloc, 100, 2001), call(DEVICE_CALL_free, 100, 25),
+                                call(DEVICE_CALL_alloc, GIB, 1), call(DEVICE_CALL_alloc, 100, 499)};
+    struct call_list left = {card, 5, 5};
+    struct call_list right = {sim, 5, 5};
+    struct model_cell cell = {.large = NULL};
+    struct error error;
+    assert_int_equal(model_compare(&cell, &left, &right, &error), STATUS_OK);
+    assert_true(cell.same_calls);
+    const struct model_kind *alloc = &cell.kinds[DEVICE_CALL_alloc];
+    assert_int_equal(alloc->count, 4);
+    assert_int_equal(alloc->small, 3);
+    assert_int_equal(alloc->met, 1); /* 2.000 is within, 2.001 and 1 / 2.004 are not */
+    assert_int_equal(cell.kinds[DEVICE_CALL_free].met, 1);
+    assert_true(cell.all.card_ns == 12050 && cell.all.sim_ns == 4526);
+    assert_true(cell.all.card_waited_ns == 1205);
+    assert_int_equal(cell.large_count, 1);
+    assert_int_equal(cell.large[0].card.ns, 9000);
+    model_cell_close(&cell);
+    sim[2].bytes = 101;
+    assert_int_equal(model_compare(&cell, &left, &right, &error), STATUS_OK);
+    assert_false(cell.same_calls);
+    model_cell_close(&cell);
+    right.count = 1; /* what has no partner is left over */
+    assert_int_equal(model_compare(&cell, &left, &right, &error), STATUS_OK);
+    assert_false(cell.same_calls);
+    assert_int_equal(cell.all.count, 1);
+    model_cell_close(&cell);
+}
+
+/* Ranks 1 2 3 4 5 against 2 1 4 3 5: 1 - 6 * 4 / (5 * 24) = 0.8. */
+static void ranks_correlate(void **state)
+{
+    (void)state;
+    static const double a[] = {1.0, 1.1, 1.2, 1.3, 9.0};
+    static const double b[] = {1.5, 1.4, 1.9, 1.8, 2.0};
+    static const double back[] = {5, 4, 3, 2, 1};
+    static const double equal[] = {1, 1, 1, 1, 1};
+    assert_true(fabs(model_rank_correlation(a, b, 5) - 0.8) < 1e-12);
+    assert_true(fabs(model_rank_correlation(a, a, 5) - 1) < 1e-12);
+    assert_true(fabs(model_rank_correlation(a, back, 5) + 1) < 1e-12);
+    assert_true(isnan(model_rank_correlation(a, equal, 5)));
+    assert_true(isnan(model_rank_correlation(a, b, 2)));
+}
+
+static void errors_are_shares_of_the_measured(void **state)
+{
+    (void)state;
+    assert_true(fabs(model_error(200, 150) + 0.25) < 1e-12);
+    assert_true(isnan(model_error(0, 150)));
+}
+
+/* A file with that text; the caller removes it. */
+static void write_file(char path[32], const char *text)
+{
+    snprintf(path, 32, "/tmp/allocrig-model-XXXXXX");
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    assert_int_equal(write(file, text, strlen(text)), (ssize_t)strlen(text));
+    close(file);
+}
+
+#define RESULT_HEADER "policy_spec,workload,passed,slowdown,steady_step_ns,device_time_ns\n"
+
+static void results_are_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        enum status status;
+    } cases[] = {
+        {RESULT_HEADER "\"a:x=1,y=\"\"2\"\"\",w,true,1.5,,30\n"
+                       "\"a:x=1,y=\"\"2\"\"\",w,true,1.7,,10\n"
+                       "\"a:x=1,y=\"\"2\"\"\",w,true,1.6,,20\n",
+         STATUS_OK},
+        {RESULT_HEADER, STATUS_FORMAT},
+        {"policy_spec,workload\na,w\n", STATUS_FORMAT},
+        {RESULT_HEADER "a,w,true,1,1,1\nb,w,true,1,1,1\n", STATUS_FORMAT},
+        {RESULT_HEADER "a,w,true\n", STATUS_FORMAT},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char path[32];
+        struct model_result result;
+        struct error error;
+        write_file(path, cases[i].text);
+        assert_int_equal(model_result_read(path, &result, &error), cases[i].status);
+        remove(path);
+        if (cases[i].status)
+            continue;
+        assert_string_equal(result.policy, "a:x=1,y=\"2\"");
+        assert_true(result.passed && result.slowdown == 1.6 && result.device_time_ns == 20);
+        assert_true(isnan(result.step_ns));
+    }
+}
+
+static void calls_are_read_as_they_were_written(void **state)
+{
+    (void)state;
+    static const struct driver_call wanted = {7, DEVICE_CALL_pool_trim, 1, UINT64_MAX, 3, true};
+    char path[32];
+    struct call_list list;
+    struct error error;
+    write_file(path, "");
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    calls_csv_header(file);
+    calls_csv_row(file, &wanted);
+    fclose(file);
+    assert_int_equal(calls_csv_read(path, &list, &error), STATUS_OK);
+    assert_int_equal(list.count, 1);
+    assert_int_equal(list.items[0].call, DEVICE_CALL_pool_trim);
+    assert_true(list.items[0].ns == UINT64_MAX && list.items[0].refused);
+    call_list_close(&list);
+    file = fopen(path, "a");
+    assert_non_null(file);
+    fputs("8,fly,1,2,3,0\n", file);
+    fclose(file);
+    assert_int_equal(calls_csv_read(path, &list, &error), STATUS_FORMAT);
+    assert_non_null(strstr(error.text, ":3: \"8,fly,1,2,3,0\" is no driver call"));
+    call_list_close(&list);
+    remove(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls_are_paired_and_counted),        cmocka_unit_test(ranks_correlate),
+        cmocka_unit_test(errors_are_shares_of_the_measured),   cmocka_unit_test(results_are_read),
+        cmocka_unit_test(calls_are_read_as_they_were_written),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
