@@ -161,6 +161,7 @@ static enum status memory_open(struct cuda_device *self, uint64_t capacity_bytes
                                                          CU_MEM_ALLOC_GRANULARITY_MINIMUM),
                      "cuMemGetAllocationGranularity"))
         return open_failed(self, error);
+    self->held_at_open_bytes = total_bytes - free_bytes;
     self->capacity_given = capacity_bytes != 0;
     self->page_bytes = ledger->unit_bytes = page_bytes;
     uint64_t left_bytes = size_round_down(free_bytes, page_bytes);
@@ -213,6 +214,7 @@ static enum status parts_open(struct cuda_device *self, const struct cuda_option
         status = cuda_record_open(&self->record_segments, options->record_addresses, error);
     if (status == STATUS_OK)
         status = cuda_record_open(&self->record_ranges, options->record_ranges, error);
+    int64_t before_bytes = status == STATUS_OK ? cuda_others_look(options->ordinal) : -1;
     if (status == STATUS_OK)
         status = context_open(self, error);
     if (status == STATUS_OK)
@@ -223,6 +225,9 @@ static enum status parts_open(struct cuda_device *self, const struct cuda_option
         status = open_failed(self, error);
     if (status == STATUS_OK)
         status = memory_open(self, options->capacity_bytes, error);
+    if (status == STATUS_OK)
+        self->card_others_bytes = cuda_others_bytes(
+            before_bytes, cuda_others_look(options->ordinal), self->held_at_open_bytes);
     /* Whatever the driver says while a device is set up, there is none. */
     return status == STATUS_REFUSED || (status == STATUS_INVALID && self->context) ? STATUS_MISSING
                                                                                    : status;

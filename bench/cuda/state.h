@@ -82,7 +82,8 @@ struct cuda_device {
     struct sim_ledger ledger;
     uint64_t page_bytes;
     bool capacity_given;
-    uint64_t card_others_bytes; /* held by others when it was opened; see card_bytes */
+    uint64_t held_at_open_bytes; /* of the card, by all, as the driver says */
+    uint64_t card_others_bytes;  /* held by others when it was opened; see card_bytes */
     struct ranges segments, small_pages, physicals, mappings;
     struct sim_hazards hazards;
     struct kernels *kernels;
@@ -203,6 +204,14 @@ void cuda_pool_memory(struct backing *backing, uint64_t *used_bytes, uint64_t *r
 void cuda_pool_charge(struct cuda_device *self);
 bool cuda_pool_has(const struct cuda_device *self, uint64_t address);
 void cuda_pool_close(struct cuda_device *self);
+
+/* others.c */
+
+/* Bytes of the card that are held by all, as the management library says; -1: unknown. */
+int64_t cuda_others_look(uint64_t ordinal);
+/* Bytes that others hold: from two looks, before there was a context and now, and from what the
+ * driver says that is held now. */
+uint64_t cuda_others_bytes(int64_t before_bytes, int64_t now_bytes, uint64_t driver_bytes);
 
 /* uses.c */
 void cuda_used(struct device *device, uint64_t address, uint64_t bytes, uint32_t stream,

@@ -21,7 +21,7 @@ lint_files() {
 lint_cuda=$(find "${CUDA_HOME:-/usr/local/cuda}/include" -maxdepth 1 -name cuda.h 2>/dev/null)
 lint_cuda_flags=${lint_cuda:+-DHAVE_CUDA=1 -isystem ${lint_cuda%/cuda.h}}
 lint_cuda_files='^$'
-[ -n "$lint_cuda" ] || lint_cuda_files='^bench/cuda/.*\.c$|^bench/cuda/(api|state|streams|marks|blas|kernels|kernels_state)\.h$|^tests/gpu/|^tests/support/cuda_stand_in/'
+[ -n "$lint_cuda" ] || lint_cuda_files='^bench/cuda/.*\.c$|^bench/cuda/(api|state|streams|marks|blas|kernels|kernels_state)\.h$|^tests/gpu/|^tests/support/cuda_stand_in/|^tests/unit/test_cuda_'
 export lint_cuda_flags lint_cuda_files
 
 # lint_verdict NAME FILES_SEEN FINDINGS

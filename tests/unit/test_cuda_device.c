@@ -32,6 +32,7 @@ static void gaps_pass_behind_the_driver(void **state)
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include "bench/cuda/state.h"
 #include "tests/support/cuda_stand_in/stand_in.h"
 
 #define MS UINT64_C(1000000)
@@ -361,6 +362,23 @@ static void a_fault_on_the_card_ends_the_device(void **state)
     assert_int_equal(library()->used_bytes, 0);
 }
 
+static void what_is_not_ours_is_others(void **state)
+{
+    (void)state;
+    /* 900 held before, a context of 500, and the driver counts 40 less than the library. */
+    assert_int_equal(cuda_others_bytes(900, 1400, 1360), 860);
+    assert_int_equal(cuda_others_bytes(0, 500, 500), 0);
+    assert_int_equal(cuda_others_bytes(20, 520, 480), 0);
+    assert_int_equal(cuda_others_bytes(-1, -1, 500), 0);   /* no library */
+    assert_int_equal(cuda_others_bytes(900, 300, 300), 0); /* others went: not known */
+    struct device *device = open_card("cuda");
+    uint64_t context_bytes = device->ops->card_bytes(device);
+    assert_int_equal(context_bytes, STAND_IN_CONTEXT_BYTES);
+    (void)alloc(device, 6 * MIB);
+    assert_int_equal(device->ops->card_bytes(device), context_bytes + 6 * MIB);
+    close_card(device);
+}
+
 #endif
 
 int main(void)
@@ -379,6 +397,7 @@ int main(void)
         cmocka_unit_test(programs_events_order_streams),
         cmocka_unit_test(memory_beside_the_pool_is_really_taken),
         cmocka_unit_test(the_pool_is_charged_what_it_reserved),
+        cmocka_unit_test(what_is_not_ours_is_others),
         cmocka_unit_test(a_fault_on_the_card_ends_the_device),
 #endif
     };
