@@ -169,11 +169,20 @@ static bool in_figures(const struct plan *plan, const struct plan_cell *cell)
            cell->frees == plan->workloads[cell->workload].frees[0];
 }
 
+/* A run that has a process to itself, with no other beside it, reads the clocks in it too (the
+ * experiment has passes of its own for that); on a card a second process for them would double the
+ * time. */
+static bool timed_at_once(const struct suite_work *self, const struct plan_cell *cell)
+{
+    return cell->alone && plan_jobs_alone(&self->plan) == 1;
+}
+
 /* Gives each cell what wants to see its events. */
 static enum status attach(struct suite_work *self, struct error *error)
 {
     for (size_t i = 0; i < self->plan.cell_count; i++) {
         struct plan_cell *cell = &self->plan.cells[i];
+        cell->measure_time = self->suite->time && timed_at_once(self, cell);
         if (self->placements) {
             cell->row = write_placement;
             cell->argument = self;
@@ -200,32 +209,39 @@ static enum status attach(struct suite_work *self, struct error *error)
     return STATUS_OK;
 }
 
-/* Reads the clock around every call, in a pass of its own on one worker, since that costs more
- * than many a call; its timed metrics join the records. */
+/* Reads the clock around every call of the other cells, in a pass of its own on one worker, since
+ * that costs more than many a call; its timed metrics join the records. */
 static enum status time_cells(struct suite_work *self, struct error *error)
 {
-    size_t count = self->plan.cell_count;
-    struct plan_cell *cells = calloc(count, sizeof *cells);
-    struct run_record *timed = calloc(count, sizeof *timed);
-    enum status status = cells && timed ? STATUS_OK : no_memory(error);
-    for (size_t i = 0; i < count && !status; i++) {
-        cells[i] = self->plan.cells[i];
-        cells[i].measure = REPLAY_METRICS_NONE;
-        cells[i].measure_time = true;
-        cells[i].row = NULL;
-        cells[i].sample = NULL;
-        cells[i].finished = NULL;
-        cells[i].listener = (struct device_listener){0};
-        cells[i].event_now = NULL;
+    size_t most = self->plan.cell_count;
+    size_t count = 0;
+    struct plan_cell *cells = calloc(most, sizeof *cells);
+    struct run_record *timed = calloc(most, sizeof *timed);
+    size_t *places = calloc(most, sizeof *places);
+    enum status status = cells && timed && places ? STATUS_OK : no_memory(error);
+    for (size_t i = 0; i < most && !status; i++) {
+        const struct plan_cell *cell = &self->plan.cells[i];
+        if (timed_at_once(self, cell))
+            continue;
+        places[count] = i;
+        cells[count] = *cell;
+        cells[count].measure = REPLAY_METRICS_NONE;
+        cells[count].measure_time = true;
+        cells[count].row = NULL;
+        cells[count].sample = NULL;
+        cells[count].finished = NULL;
+        cells[count].listener = (struct device_listener){0};
+        cells[count++].event_now = NULL;
     }
-    if (!status)
+    if (!status && count)
         status = matrix_run(&self->plan, cells, count, 1, timed, error);
     for (size_t i = 0; i < count && !status; i++)
         for (int j = 0; j < METRIC_COUNT; j++)
             if (metric_info((enum metric)j)->class == METRIC_TIMED)
-                self->records[i].metrics.at[j] = timed[i].metrics.at[j];
+                self->records[places[i]].metrics.at[j] = timed[i].metrics.at[j];
     free(cells);
     free(timed);
+    free(places);
     return status;
 }
 
