@@ -9,6 +9,8 @@
 #define WHOLE_PAGES  8u /* of a handle that one block fills, */
 #define GIANT_SHARE  64 /* or one of so many parts of the block */
 
+#define TIGHT_SHARE 128 /* of the device: more has no handle once memory may become short */
+
 /* Free pieces that follow each other, [first, last], where a block could start at `start`, in
  * the first of them. */
 struct run {
@@ -219,8 +221,11 @@ static uint32_t handle_pages(const struct vmm *self, const struct stretch *stret
     }
     if (most > stretch->gap_end - stretch->page)
         most = stretch->gap_end - stretch->page;
-    if (most > UINT16_MAX)
-        most = UINT16_MAX;
+    uint64_t cap = self->tight ? self->device_bytes / TIGHT_SHARE / self->page_bytes : UINT16_MAX;
+    if (cap > UINT16_MAX)
+        cap = UINT16_MAX;
+    if (most > cap)
+        most = cap;
     return most < 2 ? 1 : (uint32_t)most;
 }
 
@@ -287,20 +292,21 @@ static void let_go_run(struct vmm *self, uint32_t first, uint32_t last)
     }
 }
 
-/* Maps what a block needs of a gap of its run; the part before the cut becomes mapped. Says
- * in `last` which piece is the last one now. */
+/* Maps what a block needs of a gap of its run, at most that many pages; the part before the cut
+ * becomes mapped. Says in `last` which piece is the last one now. */
 static enum status map_gap(struct vmm *self, uint32_t gap, uint32_t *last, uint64_t block_start,
-                           uint64_t block_end)
+                           uint64_t block_end, uint64_t most_pages)
 {
     const struct span *span = &self->spans.at[gap];
     struct vmm_range *range = self->ranges[span->owner];
     uint64_t page = self->page_bytes;
     uint32_t first = (uint32_t)((span->address - range->address) / page);
-    uint64_t most = span->bytes / page < UINT32_MAX / 2 ? span->bytes / page : UINT32_MAX / 2;
+    uint64_t missing = missing_in(self, span, block_start, block_end);
+    uint64_t whole = span->bytes / page < UINT32_MAX / 2 ? span->bytes / page : UINT32_MAX / 2;
     struct stretch stretch = {
         .page = first,
-        .end = first + (uint32_t)missing_in(self, span, block_start, block_end),
-        .gap_end = first + (uint32_t)most,
+        .end = first + (uint32_t)(missing < most_pages ? missing : most_pages),
+        .gap_end = first + (uint32_t)(whole < most_pages ? whole : most_pages),
         .first_whole = (block_start - range->address + page - 1) / page,
         .end_whole = (block_end - range->address) / page,
         .room = obtainable(self),
@@ -351,7 +357,7 @@ static void shape_block(struct vmm *self, uint32_t first, uint32_t last, uint64_
 static enum status find_run(struct vmm *self, uint32_t stream, enum vmm_kind kind, uint64_t bytes,
                             struct run *run)
 {
-    uint64_t range_bytes = kind == VMM_LARGE ? self->range_bytes : self->range_bytes / 16;
+    uint64_t range_bytes = kind == VMM_LARGE ? 2 * self->device_bytes : self->device_bytes / 8;
     run->first = 0;
     for (uint32_t number = self->streams[stream].first[kind]; number;) {
         struct vmm_range *range = self->ranges[number - 1];
@@ -380,7 +386,7 @@ static enum status fill_run(struct vmm *self, const struct run *run, uint64_t by
     for (uint32_t p = run->first; status == STATUS_OK && p; p = self->spans.at[p].next) {
         bool done = p == last || end_of(&self->spans.at[p]) >= end;
         if (self->spans.at[p].mark == VMM_GAP)
-            status = map_gap(self, p, &last, run->start, end);
+            status = map_gap(self, p, &last, run->start, end, UINT32_MAX);
         if (done)
             break;
     }
@@ -389,6 +395,27 @@ static enum status fill_run(struct vmm *self, const struct run *run, uint64_t by
     else
         let_go_run(self, run->first, last);
     return self->fault ? self->fault : status;
+}
+
+/* Maps as much as the device has of what a run that is held lacks, so that the driver works
+ * while the rest is waited for, and lets go of the run. */
+static void fill_part(struct vmm *self, const struct run *run, uint64_t bytes)
+{
+    uint32_t last = run->last;
+    uint64_t end = run->start + bytes;
+    enum status status = room_for_pages(self, self->ranges[self->spans.at[run->first].owner], end)
+                             ? STATUS_OK
+                             : STATUS_HOST_MEMORY;
+    for (uint32_t p = run->first; status == STATUS_OK && p; p = self->spans.at[p].next) {
+        uint64_t pages = obtainable(self) / self->page_bytes;
+        bool done = p == last || end_of(&self->spans.at[p]) >= end || !pages ||
+                    self->spans.spare_count < VMM_SPARES / 2;
+        if (self->spans.at[p].mark == VMM_GAP && pages)
+            status = map_gap(self, p, &last, run->start, end, pages);
+        if (done)
+            break;
+    }
+    let_go_run(self, run->first, last);
 }
 
 /* Sees to it that the device has `bytes`, by giving up idle handles under holes. */
@@ -413,15 +440,35 @@ void vmm_keep_headroom(struct vmm *self)
     (void)vmm_destroy_kept(self, 0);
 }
 
-/* Waits for blocks that other streams still use, or else for the oldest work under holes.
- * False: all is done already. */
-static bool wait_for_memory(struct vmm *self)
+/* Bytes that must be had for a run: what it lacks, and what a request that may fail leaves to
+ * others. Sees when memory becomes short. */
+static uint64_t lacking(struct vmm *self, const struct policy_request *request,
+                        const struct run *run, uint64_t room)
 {
-    if (self->deferred.pending_events) {
-        deferred_wait_oldest(&self->deferred);
-        return true;
-    }
-    return vmm_wait_some(self);
+    uint64_t missing = run->missing_pages * self->page_bytes;
+    if (!self->tight && room < self->base.totals.reserved_bytes + 2 * missing)
+        vmm_watch_streams(self);
+    if (request->may_fail)
+        missing += self->outside_growth;
+    else if (room < missing)
+        self->outside_growth = 0;
+    return missing;
+}
+
+/* Takes memory for a run from under holes and fills it. `wait`: not done, but it may be after a
+ * wait. */
+static enum status serve(struct vmm *self, const struct run *run, uint64_t bytes, uint64_t missing,
+                         bool *wait)
+{
+    bool enough = obtainable(self) + self->base.totals.releasable_bytes >= missing;
+    if (enough && reclaim(self, missing))
+        return fill_run(self, run, bytes);
+    if (enough)
+        fill_part(self, run, bytes);
+    else
+        let_go_run(self, run->first, run->last);
+    *wait = enough && !self->fault && vmm_wait_some(self);
+    return STATUS_REFUSED;
 }
 
 /* A used piece of exactly that size with memory behind it, made by mapping pages, or found after
@@ -430,38 +477,33 @@ static uint32_t make_room(struct vmm *self, const struct policy_request *request
                           enum vmm_kind kind, uint64_t bytes)
 {
     struct run run;
-    for (bool again = false;; again = true) {
-        uint32_t piece = again ? vmm_find_hole(self, request->stream, kind, bytes) : 0;
+    enum status status;
+    bool wait = false;
+    do {
+        uint32_t piece = wait ? vmm_find_hole(self, request->stream, kind, bytes) : 0;
         if (piece)
             return piece;
-        enum status status = spans_reserve(&self->spans, self->host, VMM_SPARES)
-                                 ? find_run(self, request->stream, kind, bytes, &run)
-                                 : STATUS_HOST_MEMORY;
-        if (status == STATUS_OK) {
-            uint64_t missing = run.missing_pages * self->page_bytes;
-            uint64_t room = obtainable(self);
-            if (!self->tight && room < self->base.totals.reserved_bytes + 2 * missing)
-                vmm_watch_streams(self);
-            if (request->may_fail)
-                missing += self->outside_growth;
-            else if (room < missing)
-                self->outside_growth = 0;
-            hold_run(self, &run, bytes);
-            if (reclaim(self, missing)) {
-                status = fill_run(self, &run, bytes);
-                if (status == STATUS_OK)
-                    return run.first;
-            } else {
-                let_go_run(self, run.first, run.last);
-                self->retries += !again;
-                if (!self->fault && wait_for_memory(self))
-                    continue;
-            }
+        status = spans_reserve(&self->spans, self->host, VMM_SPARES)
+                     ? find_run(self, request->stream, kind, bytes, &run)
+                     : STATUS_HOST_MEMORY;
+        if (status != STATUS_OK)
+            break;
+        uint64_t room = obtainable(self);
+        uint64_t missing = lacking(self, request, &run, room);
+        self->retries += room < missing && !wait;
+        wait = room < missing && self->deferred.pending_events;
+        if (wait) {
+            deferred_wait_oldest(&self->deferred);
+            continue;
         }
-        if (status != STATUS_OK && status != STATUS_REFUSED && status != STATUS_HOST_MEMORY)
-            self->fault = status;
-        return 0;
-    }
+        hold_run(self, &run, bytes);
+        status = serve(self, &run, bytes, missing, &wait);
+        if (status == STATUS_OK)
+            return run.first;
+    } while (wait);
+    if (status != STATUS_OK && status != STATUS_REFUSED && status != STATUS_HOST_MEMORY)
+        self->fault = status;
+    return 0;
 }
 
 uint32_t vmm_make_room(struct vmm *self, const struct policy_request *request, enum vmm_kind kind,

@@ -118,6 +118,9 @@ static uint64_t richest(const struct vmm *self, const struct vmm_range *range,
 {
     uint64_t below = UINT64_MAX;
     uint64_t address = UINT64_MAX;
+    uint64_t most = range->tail ? find_idle(self, range->tail, wanted_bytes, idle) : 0;
+    if (most)
+        return most;
     for (;;) {
         uint32_t hole = span_index_before(&range->holes, self->spans.at, below, address);
         if (!hole || self->spans.at[hole].bytes < self->page_bytes)

@@ -14,6 +14,8 @@ static uint64_t usable(const struct vmm *self, uint64_t *hole_bytes)
             const struct vmm_range *range = self->ranges[number - 1];
             uint64_t bytes = span_index_largest(&range->holes, self->spans.at);
             largest[kind] = bytes > largest[kind] ? bytes : largest[kind];
+            bytes = range->tail ? self->spans.at[range->tail].bytes : 0;
+            largest[kind] = bytes > largest[kind] ? bytes : largest[kind];
             *hole_bytes += range->hole_bytes;
             number = range->more;
         }
@@ -112,7 +114,7 @@ static enum status check_piece(const struct vmm *self, struct vmm_range *range, 
         sums->totals.releasable_bytes += vmm_releasable(self, span, NULL);
         if (self->base.watch)
             sums->usable_bytes += span->bytes - span->bytes % self->base.watch->unit_bytes;
-        return indexed(self, &range->holes, piece)
+        return range->tail == piece || indexed(self, &range->holes, piece)
                    ? STATUS_OK
                    : error_set(error, STATUS_CORRUPT, "vmm: the hole at %" PRIu64 " is in no set",
                                address);

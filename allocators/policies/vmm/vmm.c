@@ -8,6 +8,12 @@ static const struct option vmm_options[] = {
     {NULL, OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
 };
 
+static bool is_end_gap(const struct vmm *self, const struct vmm_range *range)
+{
+    const struct span *last = &self->spans.at[range->last];
+    return last->mark == VMM_GAP && !last->used;
+}
+
 /* Puts a free piece into the index that its mark says. */
 void vmm_insert(struct vmm *self, uint32_t piece)
 {
@@ -18,7 +24,10 @@ void vmm_insert(struct vmm *self, uint32_t piece)
         span_index_insert(&range->gaps, self->spans.at, piece);
         return;
     }
-    span_index_insert(&range->holes, self->spans.at, piece);
+    if (span->next == range->last && is_end_gap(self, range))
+        range->tail = piece;
+    else
+        span_index_insert(&range->holes, self->spans.at, piece);
     range->hole_bytes += span->bytes;
     self->base.totals.releasable_bytes += vmm_releasable(self, span, NULL);
     policy_hole_added(&self->base, span->bytes);
@@ -43,7 +52,10 @@ void vmm_remove(struct vmm *self, uint32_t piece)
         span->used = 1;
         return;
     }
-    span_index_remove(&range->holes, self->spans.at, piece);
+    if (range->tail == piece)
+        range->tail = 0;
+    else
+        span_index_remove(&range->holes, self->spans.at, piece);
     took_hole(self, piece);
 }
 
@@ -184,22 +196,37 @@ enum status vmm_open_range(struct vmm *self, uint32_t stream, enum vmm_kind kind
     return STATUS_OK;
 }
 
+/* Takes a hole out of its index and cuts a block from its start. */
+static uint32_t cut_hole(struct vmm *self, uint32_t piece, uint64_t bytes)
+{
+    took_hole(self, piece);
+    if (self->spans.at[piece].bytes > bytes)
+        vmm_insert(self, vmm_cut(self, piece, bytes));
+    return piece;
+}
+
 /* Takes the best hole of a stream and kind: a used piece of exactly that size, or 0. A spare
  * record is there. */
 uint32_t vmm_find_hole(struct vmm *self, uint32_t stream, enum vmm_kind kind, uint64_t bytes)
 {
     struct span_place place;
-    for (uint32_t number = self->streams[stream].first[kind]; number;) {
-        struct vmm_range *range = self->ranges[number - 1];
+    uint32_t first = self->streams[stream].first[kind];
+    struct vmm_range *range;
+    for (uint32_t number = first; number; number = range->more) {
+        range = self->ranges[number - 1];
         if (span_index_find(&range->holes, self->spans.at, bytes, 0, &place)) {
             uint32_t piece = *place.link;
             span_index_unlink(&range->holes, self->spans.at, &place);
-            took_hole(self, piece);
-            if (self->spans.at[piece].bytes > bytes)
-                vmm_insert(self, vmm_cut(self, piece, bytes));
-            return piece;
+            return cut_hole(self, piece, bytes);
         }
-        number = range->more;
+    }
+    for (uint32_t number = first; number; number = range->more) {
+        range = self->ranges[number - 1];
+        uint32_t piece = range->tail;
+        if (piece && self->spans.at[piece].bytes >= bytes) {
+            range->tail = 0;
+            return cut_hole(self, piece, bytes);
+        }
     }
     return 0;
 }
@@ -347,7 +374,7 @@ static enum status vmm_create(const struct policy_context *context, const void *
     self->host = context->host;
     self->page_bytes = page;
     self->limit_bytes = values->limit_bytes ? values->limit_bytes : UINT64_MAX;
-    self->range_bytes = size_round_up(total_bytes, page) * 2;
+    self->device_bytes = total_bytes;
     deferred_open(&self->deferred, context->backing, context->host, complete, self);
     *out = &self->base;
     return STATUS_OK;

@@ -14,8 +14,9 @@
  *    large, is added to it.
  * 2. A range is a chain of pieces: used blocks, holes (free, mapped) and gaps (free, without
  *    memory, whole pages).
- * 3. A request takes the smallest hole that fits, the lowest address among equals. No call to
- *    the driver is made then.
+ * 3. A request takes the smallest hole that fits, the lowest address among equals, but the hole
+ *    at the end of a range last of all, since that one can grow. No call to the driver is made
+ *    then.
  * 4. Otherwise it goes to a run of holes and gaps that follow each other: the one that lacks
  *    the fewest pages of those around a few gaps that are just large enough, around the largest
  *    holes, and at the end of the range. It begins at the start of a piece, or so that it ends
@@ -23,18 +24,20 @@
  * 5. Memory comes in handles, for a driver call costs the same for 2 and for 32 MiB. A handle
  *    that one block fills has up to 8 pages, or 1/64 of a giant block: it comes free with the
  *    block. One that neighbours share has 1/128 of what the device still has (1/1024 where
- *    blocks are small), at most 16 pages: single pages when memory becomes short.
+ *    blocks are small), at most 16 pages: single pages when memory becomes short. Once less is
+ *    left than is held, no new handle has more than 1/128 of the device.
  * 6. When the device has no more, or the limit is met, handles that lie wholly under holes are
  *    unmapped and mapped where they are needed, as they are or made anew in another size. No
  *    more is moved than the request needs, so a program that repeats itself comes to rest with
  *    its holes where it needs them.
- * 7. The work that used a handle may still run, so it is waited for before; but waiting for all
- *    work of a stream would leave the device idle while the driver works. So once less is left
- *    than is held, each stream records a fence whenever a sixteenth of what is held was let go,
- *    and each page knows the first fence after its last use. Handles whose fence is done are
- *    taken first, from the largest hole. Then, while that is not enough: blocks let go that
- *    other streams still use are waited for, which may make a hole that fits; or else the
- *    oldest fence of all; in the end, all work.
+ * 7. Blocks let go that other streams still use are waited for first, oldest first, since they
+ *    may make a hole that fits. The work that used a handle under a hole may still run too; but
+ *    waiting for all work of a stream would leave the device idle while the driver works. So
+ *    once less is left than is held, each stream records a fence whenever a sixteenth of what is
+ *    held was let go, and each page knows the first fence after its last use. Handles whose
+ *    fence is done are taken first, from the hole at the end of a range, then from the largest.
+ *    While that is not enough, what there is is mapped, and the oldest fence of all is waited
+ *    for; in the end, all work.
  * 8. Others take memory from the device too, such as the driver for code that it loads. What
  *    they took when they last took some is left to them by requests that may fail, and, while
  *    memory is short, restored from under holes at the next request after a fence. A request
@@ -42,8 +45,8 @@
  *
  * Bound
  *
- * A request fails only when every handle has a byte of a live block in it, and what is left of
- * others is too small. When a block is let go and its place is not yet used by others, all of
+ * A request fails only when the device and the handles without a byte of a live block have less
+ * than the pages that it lacks. When a block is let go and its place is not yet used by others, all of
  * it can move but the handles at its ends, and those are single pages where memory was short
  * when they were made. So with blocks that are not placed in what is left of larger ones
  *
@@ -94,6 +97,7 @@ struct vmm_range {
     enum vmm_kind kind;
     uint32_t more;          /* number + 1 of the next range of this stream and kind; 0: none */
     uint32_t first, last;   /* pieces */
+    uint32_t tail;          /* the hole before the gap at the end, in no index; 0: none */
     struct vmm_page *pages; /* from the start of the range */
     uint32_t page_room;
 };
@@ -120,7 +124,7 @@ struct vmm {
     struct policy base;
     struct backing *backing;
     struct host *host;
-    uint64_t page_bytes, limit_bytes, range_bytes;
+    uint64_t page_bytes, limit_bytes, device_bytes;
     struct spans spans; /* owner: the range, mark: enum vmm_mark */
     struct vmm_range **ranges;
     uint32_t range_count, range_room;
