@@ -51,6 +51,7 @@ struct answer {
     const struct plan_workload *workload;
     enum replay_frees frees;
     struct capacity_result result;
+    char why[256]; /* the policy cannot begin on the device; "": it can */
 };
 
 static enum status take(void *argument, int key, const char *value, struct error *error)
@@ -78,7 +79,7 @@ static enum status find_one(const struct plan *plan, const struct plan_cell *cel
     struct trace_source *source = NULL;
     struct spec device;
     const struct plan_workload *workload = &plan->workloads[cell->workload];
-    *answer = (struct answer){&plan->policies[cell->policy], workload, cell->frees, {0}};
+    *answer = (struct answer){&plan->policies[cell->policy], workload, cell->frees, {0}, ""};
     enum status status = workload_open(workload->text, &source, error);
     if (status)
         return status;
@@ -95,6 +96,10 @@ static enum status find_one(const struct plan *plan, const struct plan_cell *cel
             .seed = cell->seed,
         };
         status = capacity_find(&experiment, plan_jobs(plan), &answer->result, error);
+        if (status == STATUS_UNSUPPORTED) { /* the others may begin */
+            snprintf(answer->why, sizeof answer->why, "not started: %.240s", error->text);
+            status = STATUS_OK;
+        }
         if (status)
             status = error_prefix(error, status, "%s with policy %s", workload->info.name,
                                   answer->policy->text);
@@ -107,7 +112,7 @@ static enum status find_one(const struct plan *plan, const struct plan_cell *cel
 static int answer_place(const struct answer *answer)
 {
     bool ranked = !(answer->policy->ops->capabilities & POLICY_UNRANKED);
-    return !ranked ? 2 : answer->result.safe_bytes ? 0 : 1;
+    return answer->why[0] ? 3 : !ranked ? 2 : answer->result.safe_bytes ? 0 : 1;
 }
 
 /* Of one workload: by safe capacity, those that never pass next, then the unranked. */
@@ -169,6 +174,10 @@ static void add_row(struct table *table, const struct answer *answer, size_t ran
     else
         table_cell(table, "-");
     table_cell(table, "%s", answer->policy->text);
+    if (answer->why[0]) {
+        table_rest(table, "%s", answer->why);
+        return;
+    }
     capacity_cell(table, answer->result.first_pass_bytes);
     capacity_cell(table, answer->result.safe_bytes);
     if (answer->result.safe_bytes && live > 0)
@@ -215,6 +224,8 @@ static void write_answer(struct json_writer *json, const struct answer *answer)
     json_put_text(json, "policy", answer->policy->text);
     json_put_text(json, "workload", answer->workload->text);
     json_put_text(json, "frees", replay_frees_name(answer->frees));
+    if (answer->why[0])
+        json_put_text(json, "detail", answer->why);
     json_put_integer(json, "live_peak_bytes", answer->result.live_peak_bytes);
     if (answer->result.first_pass_bytes)
         json_put_integer(json, "first_pass_bytes", answer->result.first_pass_bytes);
@@ -269,6 +280,7 @@ static enum status find_all(const struct capacity_arguments *self, const struct 
     struct output_file json = {0};
     struct progress progress;
     size_t count = 0;
+    bool begun = false;
     struct answer *answers = calloc(plan->cell_count, sizeof *answers);
     enum status status = STATUS_OK;
     if (!answers)
@@ -279,9 +291,12 @@ static enum status find_all(const struct capacity_arguments *self, const struct 
     for (size_t i = 0; i < plan->cell_count && !status; i++) {
         status = find_one(plan, &plan->cells[i], &answers[i], error);
         count += !status;
+        begun |= !status && !answers[i].why[0];
         progress_step(&progress, plan->workloads[plan->cells[i].workload].text);
     }
     progress_end(&progress);
+    if (!status && !begun)
+        status = error_set(error, STATUS_MISSING, "%s", answers[0].why);
     if (!status)
         status = report(self, &json, answers, count, error);
     output_abandon(&json);

@@ -175,6 +175,32 @@ void output_set_abandon(struct output_set *self)
     *self = (struct output_set){0};
 }
 
+enum status output_folder_check(const char *path, struct error *error)
+{
+    char *at = strdup(path);
+    if (!at)
+        return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to look at it", path);
+    struct stat info;
+    bool there;
+    /* The nearest folder above that is there is where it would be made. */
+    while (!(there = stat(at, &info) == 0) && errno == ENOENT && strcmp(at, ".") != 0) {
+        char *slash = strrchr(at, '/');
+        if (slash && slash != at)
+            *slash = '\0';
+        else
+            strcpy(at, slash ? "/" : ".");
+    }
+    if (there && !S_ISDIR(info.st_mode))
+        errno = ENOTDIR;
+    bool usable = there && S_ISDIR(info.st_mode) && access(at, W_OK | X_OK) == 0;
+    enum status status = STATUS_OK;
+    if (!usable)
+        status = error_set(error, STATUS_IO, "%s: the folder cannot be made or written to: %s",
+                           path, strerror(errno));
+    free(at);
+    return status;
+}
+
 enum status output_folder(const char *path, struct error *error)
 {
     char *copy = strdup(path);

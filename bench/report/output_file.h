@@ -42,6 +42,9 @@ FILE *output_set_open(struct output_set *self, const char *path, struct error *e
 enum status output_set_commit(struct output_set *self, struct error *error) STATUS_CHECKED;
 void output_set_abandon(struct output_set *self);
 
+/* Can the folder be made, or written to where it is there? Makes nothing. IO. */
+enum status output_folder_check(const char *path, struct error *error) STATUS_CHECKED;
+
 /* Makes a folder and those above it where they are not there. IO. */
 enum status output_folder(const char *path, struct error *error) STATUS_CHECKED;
 

@@ -9,7 +9,8 @@
 #include "sim/replay.h"
 
 /* How a run came to its end. The last three have no events to show for it: the policy or the
- * device could not begin for want of memory, the process died, or it took too long. */
+ * device could not begin (for want of memory, or of what the device does not offer), the process
+ * died, or it took too long. */
 #define RUN_ENDS(X)                                                                                \
     X(PLAYED, "played")                                                                            \
     X(NOT_STARTED, "not started") X(CRASHED, "crashed") X(TIMED_OUT, "timed out")
@@ -36,6 +37,7 @@ struct run_record {
     uint64_t seed;       /* of the policy, and of drawn addresses */
     bool passed;
     enum run_end end;
+    bool unsupported;            /* NOT_STARTED: the policy needs what the device does not offer */
     char detail[256];            /* unless PLAYED: "crashed: signal 11 (Segmentation fault)"; the
                                     driver's error where that ended it; else "" */
     uint64_t first_failed_event; /* these three where it was PLAYED and has not passed */

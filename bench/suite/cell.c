@@ -42,10 +42,11 @@ static void fill_record(struct run_record *record, const struct plan *plan,
     snprintf(record->policy_name, sizeof record->policy_name, "%s", policy->ops->name);
 }
 
-/* For want of memory the policy or the device could not begin: that is a result. */
-static void not_started(struct run_record *record, const struct error *why)
+/* The policy or the device could not begin: that is a result. */
+static void not_started(struct run_record *record, enum status status, const struct error *why)
 {
     record->end = RUN_NOT_STARTED;
+    record->unsupported = status == STATUS_UNSUPPORTED;
     snprintf(record->detail, sizeof record->detail, "not started: %.*s",
              (int)sizeof record->detail - 16,
              why->text[0] ? why->text : "the device has no memory");
@@ -84,8 +85,8 @@ enum status cell_run(struct cell_worker *worker, const struct plan *plan,
     };
     status = experiment_run(&experiment, &result, &record->device, error);
     spec_close(&device);
-    if (status == STATUS_REFUSED) {
-        not_started(record, error);
+    if (status == STATUS_REFUSED || status == STATUS_UNSUPPORTED) {
+        not_started(record, status, error);
         return STATUS_OK;
     }
     if (status)
@@ -110,7 +111,7 @@ struct cell_result {
     uint64_t policy, workload, device, repetition, seed; /* which cell it is of */
     struct trace_info info;
     struct device_props props;
-    uint64_t end, passed, cause;
+    uint64_t end, unsupported, passed, cause;
     char detail[sizeof((struct run_record *)0)->detail];
     uint64_t first_failed_event, first_failed_bytes;
     struct metric_values metrics;
@@ -150,6 +151,7 @@ enum status cell_work(void *argument, void **payload, size_t *bytes, struct erro
         .info = record.workload,
         .props = record.device,
         .end = (uint64_t)record.end,
+        .unsupported = record.unsupported,
         .passed = record.passed,
         .cause = (uint64_t)record.cause,
         .first_failed_event = record.first_failed_event,
@@ -180,7 +182,7 @@ static bool is_sound(const struct cell_result *result)
     for (int i = 0; i < METRIC_COUNT; i++)
         if ((unsigned)result->metrics.at[i].kind > METRIC_REAL)
             return false;
-    return result->end < RUN_END_COUNT && result->passed <= 1 &&
+    return result->end < RUN_END_COUNT && result->unsupported <= 1 && result->passed <= 1 &&
            result->cause <= REPLAY_CAUSE_DRIVER && ENDS(info->name) && ENDS(info->recorder) &&
            ENDS(info->conf) && ENDS(info->card) && ENDS(info->format) && ENDS(result->detail) &&
            ENDS(result->props.kind) && ENDS(result->props.profile);
@@ -205,6 +207,7 @@ static void take_result(const struct cell_result *result, struct run_record *rec
     record->workload = result->info;
     record->device = result->props;
     record->end = (enum run_end)result->end;
+    record->unsupported = result->unsupported == 1;
     record->passed = result->passed == 1;
     record->cause = (enum replay_cause)result->cause;
     memcpy(record->detail, result->detail, sizeof record->detail);

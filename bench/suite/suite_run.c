@@ -149,7 +149,7 @@ static enum status open_files(struct suite_work *self, struct error *error)
     if (!status)
         status = open_one(self, self->files->calls, &self->calls, error);
     if (!status && self->suite->output)
-        status = result_folder_open(&self->folder, self->suite->output, &self->outputs, error);
+        status = output_folder_check(self->suite->output, error);
     if (status)
         return status;
     write_headers(self);
@@ -345,8 +345,13 @@ static enum status write_files(struct suite_work *self, struct error *error)
         results_csv_write(self->csv, self->records, self->plan.cell_count);
     if (!self->suite->output)
         return STATUS_OK;
+    /* Not before there is something to put into it: who interrupts a run finds no folder. */
+    enum status status =
+        result_folder_open(&self->folder, self->suite->output, &self->outputs, error);
+    if (status)
+        return status;
     result_folder_summary(&self->folder, &set);
-    enum status status = print_tables(self, self->folder.summary, TABLE_MARKDOWN, error);
+    status = print_tables(self, self->folder.summary, TABLE_MARKDOWN, error);
     if (!status)
         status = result_folder_write(&self->folder, &set,
                                      (const struct thin_series *const *)self->thin, error);
@@ -372,6 +377,17 @@ static enum status commit(struct suite_work *self, FILE *stream, bool quiet, str
     }
     free(paths);
     return status;
+}
+
+/* Where no policy could begin on the device there is nothing to show. */
+static enum status want_one_begun(const struct suite_work *self, struct error *error)
+{
+    for (size_t i = 0; i < self->plan.cell_count; i++)
+        if (!self->records[i].unsupported)
+            return STATUS_OK;
+    const struct run_record *first = self->records;
+    return error_set(error, STATUS_MISSING, "%s with policy %s: %s", first->workload.name,
+                     first->policy_spec, first->detail);
 }
 
 static enum status judge(const struct suite_work *self, struct error *error)
@@ -451,6 +467,8 @@ enum status suite_run(const struct suite *suite, const struct suite_files *files
     if (!status)
         status = run_all(&self, error);
     environment_card_after(&self.environment);
+    if (!status)
+        status = want_one_begun(&self, error);
     if (!status && !quiet)
         status = print_tables(&self, stream, TABLE_TEXT, error);
     if (!status)

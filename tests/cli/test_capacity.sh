@@ -54,4 +54,10 @@ refuses no_workload 2 'no workload given' capacity -p growth
 refuses unknown_policy 2 'did you mean "growth"' capacity -p grwth -w order_flip
 refuses stray_word 2 '"growth" stands alone' capacity growth
 refuses json_nowhere 2 "$tmp/no/x.json: cannot be written" capacity -p growth -w order_flip --json "$tmp/no/x.json"
+
+# A policy that cannot begin is a row with its reason.
+run capacity -d sim:profile=bump -p growth -p torch:expandable_segments=true -w order_flip
+check one_that_cannot_begin_is_a_row grep -qE 'not started: policy torch: expandable_segments needs' "$out"
+check the_others_have_capacities grep -qE '^1 +growth +[0-9]' "$out"
+refuses none_can_begin 3 'not started: policy torch: expandable_segments needs virtual memory' capacity -d sim:profile=bump -p torch:expandable_segments=true -w order_flip
 finish

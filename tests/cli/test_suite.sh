@@ -75,6 +75,22 @@ bad() {
     refuses "$name" 2 "$tmp/$name.ini$pattern" run -d sim "$tmp/$name.ini"
 }
 refuses missing_suite 2 "$tmp/no.ini: cannot be read: No such file" run -d sim "$tmp/no.ini"
+# A run that is interrupted leaves no folder, one that cannot be written to shows before the run.
+"$ALLOCRIG" run -d sim -p all -w random:events=30000000 --output "$tmp/never/made" >/dev/null 2>&1 &
+sleep 1
+kill -TERM $! # the shell has it ignore SIGINT
+wait $! 2>/dev/null
+check interrupted_leaves_no_folder [ ! -e "$tmp/never" ]
+: >"$tmp/a_file"
+refuses output_is_a_file 2 'a_file: the folder cannot be made' run -d sim -p bfc -w order_flip --output "$tmp/a_file"
+refuses output_is_in_a_file 2 'a_file/in: the folder cannot be made' run -d sim -p bfc -w order_flip --output "$tmp/a_file/in"
+# A policy that cannot begin is a row with its reason; nothing is done where none can.
+run run -d sim:profile=bump -p growth -p torch:expandable_segments=true -w order_flip
+check one_that_cannot_begin_is_a_row grep -q 'DNF: not started: policy torch: expandable_segments needs virtual memory' "$out"
+check the_others_run [ "$status$(grep -cE '^1 +growth ' "$out")" = 01 ]
+refuses none_can_begin 3 'expandable_segments needs virtual memory' run -d sim:profile=bump -p torch:expandable_segments=true -w order_flip --output "$tmp/none"
+check none_can_begin_leaves_nothing [ ! -e "$tmp/none" ]
+
 refuses suite_is_a_folder 2 "$tmp: cannot be read: Is a directory" run -d sim "$tmp"
 bad empty_suite ': names no policy' ''
 bad no_workload ': names no workload' '[policies]' growth
