@@ -1,8 +1,10 @@
-/* `torch` with expandable segments where the device refuses in the middle of a request. */
+/* `torch` with expandable segments: where the device refuses in the middle of a request, and with
+ * many streams. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -95,11 +97,36 @@ static void test_refused_after_a_run(void **state)
     close_rig(&rig);
 }
 
+/* Every stream has free blocks of its own, however many there are. */
+static void test_many_streams(void **state)
+{
+    enum { STREAMS = 20000 };
+    struct pages_rig rig;
+    (void)state;
+    open_rig(&rig, "sim");
+    struct policy_block *blocks = calloc(STREAMS, sizeof *blocks);
+    assert_non_null(blocks);
+    for (int round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < STREAMS; i++) {
+            const struct policy_request request = {.bytes = 1000, .stream = i};
+            uint64_t before = blocks[i].address;
+            assert_int_equal(policy_alloc(rig.policy.policy, &request, &blocks[i]), STATUS_OK);
+            assert_true(!round || blocks[i].address == before);
+        }
+        for (uint32_t i = 0; i < STREAMS; i++)
+            assert_int_equal(policy_free(rig.policy.policy, &blocks[i], i), STATUS_OK);
+    }
+    check(&rig, STREAMS * 2 * MIB);
+    free(blocks);
+    close_rig(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refused_in_the_middle_of_a_run),
         cmocka_unit_test(test_refused_after_a_run),
+        cmocka_unit_test(test_many_streams),
     };
     return cmocka_run_group_tests_name("torch_pages", tests, NULL, NULL);
 }

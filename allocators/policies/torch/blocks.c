@@ -38,21 +38,49 @@ static uint32_t pool_of(struct torch *self, uint32_t id, bool *failed)
     return self->pool_count++;
 }
 
+/* The bucket of an arena, or the empty one where it would go. There is always an empty one. */
+static uint32_t bucket_of(const struct torch *self, uint32_t stream, uint32_t pool, bool small)
+{
+    uint32_t mask = self->bucket_count - 1;
+    uint32_t bucket = (stream * 2 + small + pool * 0x9e3779b1u) & mask;
+    for (; self->buckets[bucket]; bucket = (bucket + 1) & mask) {
+        const struct torch_arena *arena = self->arenas[self->buckets[bucket] - 1];
+        if (arena->stream == stream && arena->small == small && self->pools[arena->pool].id == pool)
+            break;
+    }
+    return bucket;
+}
+
+/* Room for one more arena, and at least as many empty buckets as full ones. */
+static bool grow_arenas(struct torch *self)
+{
+    if (self->arena_count < self->arena_room)
+        return true;
+    uint32_t room = self->arena_room ? self->arena_room * 2 : 4;
+    uint32_t *buckets = host_alloc(self->host, 2 * room * sizeof *buckets);
+    struct torch_arena **grown =
+        buckets ? host_grow(self->host, self->arenas, self->arena_room, room, sizeof *grown) : NULL;
+    if (!grown) {
+        host_free(self->host, buckets, buckets ? 2 * room * sizeof *buckets : 0);
+        return false;
+    }
+    host_free(self->host, self->buckets, self->bucket_count * sizeof *buckets);
+    self->arenas = grown;
+    self->arena_room = room;
+    self->buckets = buckets;
+    self->bucket_count = 2 * room;
+    for (uint32_t i = 0; i < self->arena_count; i++) {
+        const struct torch_arena *arena = self->arenas[i];
+        uint32_t id = self->pools[arena->pool].id;
+        buckets[bucket_of(self, arena->stream, id, arena->small)] = i + 1;
+    }
+    return true;
+}
+
 static uint32_t arena_new(struct torch *self, uint32_t stream, uint32_t pool, bool small,
                           bool *failed)
 {
-    if (self->arena_count == self->arena_room) {
-        uint32_t room = self->arena_room ? self->arena_room * 2 : 4;
-        struct torch_arena **grown =
-            host_grow(self->host, self->arenas, self->arena_room, room, sizeof *grown);
-        if (!grown) {
-            *failed = true;
-            return 0;
-        }
-        self->arenas = grown;
-        self->arena_room = room;
-    }
-    struct torch_arena *arena = host_alloc(self->host, sizeof *arena);
+    struct torch_arena *arena = grow_arenas(self) ? host_alloc(self->host, sizeof *arena) : NULL;
     if (!arena) {
         *failed = true;
         return 0;
@@ -60,20 +88,28 @@ static uint32_t arena_new(struct torch *self, uint32_t stream, uint32_t pool, bo
     arena->stream = stream;
     arena->pool = pool;
     arena->small = small;
+    uint32_t bucket = bucket_of(self, stream, self->pools[pool].id, small);
     self->arenas[self->arena_count] = arena;
+    self->buckets[bucket] = self->arena_count + 1;
     return self->arena_count++;
 }
 
-/* The arena of a stream in a pool; made when it is first asked for. Few of them exist, and
- * most requests ask for the one that the last request of their size kind asked for. */
+uint32_t torch_arena_find(const struct torch *self, uint32_t stream, uint32_t pool, bool small)
+{
+    if (!self->bucket_count)
+        return UINT32_MAX;
+    uint32_t found = self->buckets[bucket_of(self, stream, pool, small)];
+    return found ? found - 1 : UINT32_MAX;
+}
+
+/* The arena of a stream in a pool; made when it is first asked for. Most requests ask for the
+ * one that the last request of their size kind asked for, and do not come here. */
 uint32_t torch_arena_of(struct torch *self, uint32_t stream, uint32_t pool, bool small,
                         bool *failed)
 {
-    for (uint32_t i = 0; i < self->arena_count; i++) {
-        const struct torch_arena *arena = self->arenas[i];
-        if (arena->stream == stream && arena->small == small && self->pools[arena->pool].id == pool)
-            return i;
-    }
+    uint32_t found = torch_arena_find(self, stream, pool, small);
+    if (found != UINT32_MAX)
+        return found;
     uint32_t index = pool_of(self, pool, failed);
     return *failed ? 0 : arena_new(self, stream, index, small, failed);
 }
@@ -229,6 +265,7 @@ void torch_blocks_close(struct torch *self)
         host_free(self->host, arena, sizeof *arena);
     }
     host_free(self->host, self->arenas, self->arena_room * sizeof *self->arenas);
+    host_free(self->host, self->buckets, self->bucket_count * sizeof *self->buckets);
     host_free(self->host, self->pools, self->pool_room * sizeof *self->pools);
     host_free(self->host, self->blocks, self->block_room * sizeof *self->blocks);
     spans_close(&self->spans, self->host);

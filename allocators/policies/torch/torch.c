@@ -370,13 +370,8 @@ static bool torch_would_fit(struct policy *base, const struct policy_request *re
     deferred_poll(&self->deferred);
     uint64_t rounded_bytes = torch_round(&self->settings, request->bytes);
     bool small = rounded_bytes <= TORCH_SMALL_BYTES;
-    for (uint32_t i = 0; i < self->arena_count; i++) {
-        const struct torch_arena *arena = self->arenas[i];
-        if (arena->stream == request->stream && arena->small == small &&
-            self->pools[arena->pool].id == request->pool)
-            return torch_fitting(self, i, rounded_bytes) != 0;
-    }
-    return false;
+    uint32_t arena = torch_arena_find(self, request->stream, request->pool, small);
+    return arena != UINT32_MAX && torch_fitting(self, arena, rounded_bytes) != 0;
 }
 
 /* And steps 4 and 5: would something go back to the device before it is asked? */

@@ -136,6 +136,8 @@ struct torch {
 
     struct torch_arena **arenas;
     uint32_t arena_count, arena_room;
+    uint32_t *buckets; /* a hash table of arenas, by stream, pool and size kind: index + 1 */
+    uint32_t bucket_count;
     struct torch_pool *pools;
     uint32_t pool_count, pool_room;
     uint32_t last_arena[2]; /* of the last large and the last small request */
@@ -169,6 +171,8 @@ static inline bool torch_reserve_blocks(struct torch *self, uint32_t wanted)
         return true;
     return torch_grow_blocks(self, wanted);
 }
+/* UINT32_MAX: nobody asked for it yet. */
+uint32_t torch_arena_find(const struct torch *self, uint32_t stream, uint32_t pool, bool small);
 uint32_t torch_arena_of(struct torch *self, uint32_t stream, uint32_t pool, bool small,
                         bool *failed);
 void torch_blocks_close(struct torch *self);
