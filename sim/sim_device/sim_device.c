@@ -149,13 +149,14 @@ static enum status sim_outside(struct device *device, uint64_t bytes)
     return STATUS_OK;
 }
 
-/* The launches since the last time are part of a recorded gap: they were made in it. */
+/* Launches are part of the recorded gaps: they were made in them. What does not fit into the next
+ * gap is made up for in later ones. */
 static void sim_advance(struct device *device, uint64_t nanoseconds)
 {
     struct sim_device *self = sim_of(device);
     uint64_t launched_ns = self->launched_ns < nanoseconds ? self->launched_ns : nanoseconds;
     self->clock.now_ns += nanoseconds - launched_ns;
-    self->launched_ns = 0;
+    self->launched_ns -= launched_ns;
 }
 
 static uint64_t sim_now(struct device *device)

@@ -63,8 +63,8 @@ struct sim_device {
     uint64_t last_made;    /* ordinal of the segment made last + 1; 0: it is gone */
     uint64_t waited_ns;    /* by the call that is being made */
     uint64_t launch_ns, launch_busy_ns; /* host time of a kernel's launch */
-    uint64_t launched_ns; /* that launches took since the host's time was last moved on */
-    uint64_t owed_ns;     /* of kernels since the last launch that was charged */
+    uint64_t launched_ns;               /* that launches took and no gap made up for */
+    uint64_t owed_ns;                   /* of kernels since the last launch that was charged */
     bool out_of_host_memory;
     char problem[512];
     char race[512];

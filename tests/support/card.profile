@@ -1,6 +1,7 @@
 # allocrig-profile 1
 # The card of the tests: its figures stay, so that expected times do, whatever a new measurement of
-# a real card says. They are those of an H100 by small programs (sim/README.md, the first profile).
+# a real card says. They are those of an H100: medians of 40 calls (10 from 1 GiB on) on an idle
+# card, by small programs that time one kind of call; busy ones are middles of what was seen.
 name: card
 card: NVIDIA H100 80GB HBM3, driver 580.159, in a virtual machine
 source: measured on one card with small programs; medians of 10 to 40 calls on an idle card

@@ -191,7 +191,9 @@ static void launches_take_the_hosts_time(void **state)
     assert_int_equal(ops->now(device), 50);
     assert_int_equal(ops->idle_at(device), 100);
     assert_int_equal(device->counters.driver_ns, 0);
-    ops->advance(device, 120); /* a recorded gap: the launches were made in it */
+    ops->advance(device, 20); /* recorded gaps: the launches were made in them */
+    assert_int_equal(ops->now(device), 50);
+    ops->advance(device, 100);
     assert_int_equal(ops->now(device), 120);
     ops->advance(device, 120);
     assert_int_equal(ops->now(device), 240);
