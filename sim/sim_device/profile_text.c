@@ -75,8 +75,8 @@ static bool read_field(struct sim_profile *out, const char *key, char *rest, con
         if (strlen(rest) >= text_fields[i].room || !*rest)
             *wrong = text_fields[i].room == sizeof out->name ? "it has 1 to 63 letters"
                                                              : "it has 1 to 255 letters";
-        else
-            memcpy((char *)out + text_fields[i].offset, rest, strlen(rest) + 1);
+        else /* a later line takes the place of an earlier one, all of it */
+            strncpy((char *)out + text_fields[i].offset, rest, text_fields[i].room);
         return true;
     }
     for (size_t i = 0; i < COUNT_OF(number_fields); i++) {
