@@ -162,6 +162,9 @@ static const char *read_line(struct sim_profile *out, char *line)
     return read_pair(out, line, colon + 2);
 }
 
+/* Those who map page by page would take forever with more; 256 GiB in pages of 4 KiB. */
+#define PAGES_MOST (UINT64_C(1) << 26)
+
 /* What the whole of it must fulfil. */
 static enum status profile_check(const struct sim_profile *out, const char *where,
                                  struct error *error)
@@ -176,6 +179,8 @@ static enum status profile_check(const struct sim_profile *out, const char *wher
     else if (page_bytes && ((page_bytes & (page_bytes - 1)) || page_bytes < granule_bytes ||
                             page_bytes / granule_bytes > 4096))
         wrong = "page_bytes must be a power of two, 1 to 4096 granules";
+    else if (page_bytes && out->total_bytes / page_bytes > PAGES_MOST)
+        wrong = "page_bytes makes more than 2^26 pages of total_bytes, which no card has";
     else if (out->usable_bytes > out->total_bytes)
         wrong = "usable_bytes is more than total_bytes";
     else if (out->total_bytes && !out->usable_bytes)

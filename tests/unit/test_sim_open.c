@@ -145,6 +145,8 @@ static void a_bad_profile_names_the_line(void **state)
         {"# allocrig-profile 1\ntotal_bytes: 3\n", "it has no name"},
         {PROFILE_HEAD "granule_bytes: 3\n", "granule_bytes must be a power of two"},
         {PROFILE_HEAD "page_bytes: 8\n", "page_bytes must be a power of two"},
+        {PROFILE_HEAD "granule_bytes: 1\npage_bytes: 1\ntotal_bytes: 67108865\n",
+         "page_bytes makes more than 2^26 pages of total_bytes"},
         {PROFILE_HEAD "usable_bytes: 1001\n", "usable_bytes is more than total_bytes"},
         {PROFILE_HEAD "first_address: 65\n", "first_address is not at the start of a page"},
     };
