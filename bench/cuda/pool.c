@@ -11,6 +11,9 @@
 
 #include "bench/cuda/state.h"
 
+/* The first driver that knows a pool's maximum; to older ones the field must be 0. */
+#define POOL_MAXIMUM_LEAST 12020
+
 static uint64_t pool_figure(struct cuda_device *self, CUmemPool_attribute attribute)
 {
     cuuint64_t value = 0;
@@ -69,8 +72,9 @@ enum status cuda_pool_open(struct backing *backing, const struct backing_pool *s
         CUmemPoolProps properties = {
             .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
             .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = self->card},
-            .maxSize = most_bytes,
         };
+        if (self->api.driver_version >= POOL_MAXIMUM_LEAST)
+            properties.maxSize = most_bytes;
         CUresult result = self->api.mem_pool_create(&self->pool.handle, &properties);
         if (result != CUDA_SUCCESS)
             self->pool.handle = NULL;

@@ -13,6 +13,8 @@ verify_cell() {
     if ! output=$("$ALLOCRIG" run -p "$policy" -w "$workload" -d "cuda:capacity=$CAPACITY" --verify --metrics none \
         --reps 1 --jobs 1 --timeout "$LIMIT" 2>&1); then
         echo "not ok $name: $(tail -n 1 <<<"$output")"
+    elif tr -s ' \n' ' ' <<<"$output" | grep -q 'the driver failed'; then
+        echo "not ok $name: $(tr -s ' \n' ' ' <<<"$output" | grep -o 'the driver failed.*' | head -c 300)"
     elif grep -qE 'DNF: (timed out|crashed|not started)' <<<"$output"; then
         echo "not ok $name: $(grep -oE 'DNF: (timed|crashed|not) .*' <<<"$output" | head -n 1)"
     else
