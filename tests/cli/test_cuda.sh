@@ -87,7 +87,7 @@ refuses a_driver_that_lacks_a_function 3 'lacks the function cuEventQuery.*from 
 export STAND_IN_WITHOUT="cuMemMap cuMemFreeAsync"
 run run -p torch -w "$trace" -d cuda:capacity=1GiB
 check optional_functions_are_optional test "$status" = 0
-refuses no_virtual_memory 2 'virtual memory' run -p vmm -w "$trace" -d cuda
+refuses no_virtual_memory 3 'virtual memory' run -p vmm -w "$trace" -d cuda
 unset STAND_IN_WITHOUT
 
 refuses no_such_card 3 'there is no card 1; 1 is visible' run -p direct -w "$trace" -d cuda:ordinal=1
