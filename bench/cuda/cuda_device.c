@@ -52,10 +52,11 @@ static enum status launched(struct cuda_device *self, struct cuda_stream *stream
         stream->sequence++;
     if (status == STATUS_OK || status == STATUS_REFUSED || self->base.failed)
         return status;
+    (void)cuda_misuse(self,
+                      "the driver failed: %s; run it again under compute-sanitizer, and see dmesg",
+                      kernels_problem(self->kernels));
     self->base.failed = true;
-    return cuda_misuse(self,
-                       "the driver failed: %s; run it again under compute-sanitizer, and see dmesg",
-                       kernels_problem(self->kernels));
+    return STATUS_INVALID;
 }
 
 static void hook_kernel(struct device *device, uint32_t ordinal, uint64_t nanoseconds)

@@ -2,7 +2,8 @@
  *
  * 1. Where memory is what it lacks, that is an outcome: REFUSED, without a sentence.
  * 2. Every other error is the device's end: such errors come late, for work of long before, and
- *    most stay until the process ends. Its sentence is kept, and nothing is asked any more. */
+ *    most stay until the process ends. Its sentence is kept, and nothing is asked any more: what
+ *    a clean-up does wrong after it is a consequence, and must not stand where the cause stood. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,6 +12,8 @@
 
 enum status cuda_misuse(struct cuda_device *self, const char *format, ...)
 {
+    if (self->base.failed)
+        return STATUS_INVALID;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(self->problem, sizeof self->problem, format, arguments);
@@ -23,17 +26,18 @@ static enum status driver_failed(struct cuda_device *self, CUresult result, cons
 {
     if (self->base.failed) /* the first error is the cause of the others */
         return STATUS_INVALID;
-    self->base.failed = true;
     const char *meaning = NULL;
     char size[48] = "";
     if (self->api.get_error_string(result, &meaning) != CUDA_SUCCESS || !meaning)
         meaning = "no description";
     if (bytes)
         snprintf(size, sizeof size, " of %" PRIu64 " bytes", bytes);
-    return cuda_misuse(self,
-                       "the driver failed: %s%s returned %s (%s), which may come from work queued "
-                       "before it; run it again under compute-sanitizer, and see dmesg",
-                       call, size, cuda_result_name(&self->api, result), meaning);
+    (void)cuda_misuse(self,
+                      "the driver failed: %s%s returned %s (%s), which may come from work queued "
+                      "before it; run it again under compute-sanitizer, and see dmesg",
+                      call, size, cuda_result_name(&self->api, result), meaning);
+    self->base.failed = true; /* from here on the sentence stays */
+    return STATUS_INVALID;
 }
 
 enum status cuda_answer(struct cuda_device *self, CUresult result, const char *call, uint64_t bytes)

@@ -126,7 +126,8 @@ static inline uint64_t cuda_now(const struct cuda_device *self)
 
 /* errors.c */
 
-/* Writes the sentence for an INVALID and returns that. */
+/* Writes the sentence for an INVALID and returns that. Once the device has failed the sentence of
+ * that stays. */
 enum status cuda_misuse(struct cuda_device *self, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* What the driver answered. OK, or REFUSED where memory was what it lacked; else the device has

@@ -133,11 +133,11 @@ struct cuda_stream *cuda_stream(struct cuda_device *device, uint32_t ordinal)
     if (device->base.failed)
         return NULL;
     if (ordinal >= CUDA_STREAMS_MOST) {
-        device->base.failed = true;
         (void)cuda_misuse(device,
                           "stream %u was named, and there are at most %u here; streams are "
                           "numbered from 0 without gaps",
                           ordinal, CUDA_STREAMS_MOST);
+        device->base.failed = true;
         return NULL;
     }
     void *streams = self->streams;

@@ -362,6 +362,59 @@ static void a_fault_on_the_card_ends_the_device(void **state)
     assert_int_equal(library()->used_bytes, 0);
 }
 
+/* A policy cleans up without knowing that the device failed: what it does wrong then is no news. */
+static void the_first_failure_is_the_one_told(void **state)
+{
+    (void)state;
+    struct device *device = open_card("cuda");
+    struct backing *backing = device->backing;
+    uint64_t range, page = backing->page_bytes;
+    backing_handle handle;
+    assert_int_equal(backing_reserve(backing, 2 * page, &range), STATUS_OK);
+    assert_int_equal(backing_create(backing, page, &handle), STATUS_OK);
+    assert_int_equal(backing_map(backing, range, handle), STATUS_OK);
+    assert_int_equal(backing_release(backing, range), STATUS_INVALID); /* told while all is well */
+    assert_non_null(strstr(backing_problem(backing), "bytes of it are mapped"));
+    char call[64];
+    snprintf(call, sizeof call, "cuMemUnmap:%llu:999",
+             (unsigned long long)library()->calls[STAND_IN_mem_unmap] + 1);
+    setenv("STAND_IN_FAIL", call, 1);
+    assert_int_equal(backing_unmap(backing, range, page), STATUS_INVALID);
+    unsetenv("STAND_IN_FAIL");
+    assert_true(device->failed);
+    assert_non_null(strstr(backing_problem(backing), "cuMemUnmap returned CUDA_ERROR_UNKNOWN"));
+    assert_int_equal(backing_destroy(backing, handle), STATUS_INVALID);
+    assert_int_equal(backing_destroy(backing, handle + 1), STATUS_INVALID);
+    assert_int_equal(backing_release(backing, range), STATUS_INVALID);
+    assert_int_equal(backing_segment_free(backing, 12345), STATUS_INVALID);
+    assert_non_null(strstr(backing_problem(backing), "cuMemUnmap returned CUDA_ERROR_UNKNOWN"));
+    close_card(device);
+    /* The same of a stream that cannot be. */
+    device = open_card("cuda");
+    device->ops->kernel(device, UINT32_MAX - 1, 1000);
+    assert_true(device->failed);
+    assert_non_null(strstr(device->ops->problem(device), "streams are numbered from 0"));
+    assert_int_equal(backing_segment_free(device->backing, 12345), STATUS_INVALID);
+    assert_non_null(strstr(device->ops->problem(device), "streams are numbered from 0"));
+    close_card(device);
+}
+
+/* cuBLAS and the runtime pass NULL where they do not want to know why a function is missing. */
+static void the_library_may_be_asked_without_a_why(void **state)
+{
+    (void)state;
+    (void)library();
+    __typeof__(cuGetProcAddress) *look_up;
+    void *address = dlsym(RTLD_DEFAULT, "cuGetProcAddress_v2"), *found = &address;
+    assert_non_null(address);
+    memcpy(&look_up, &address, sizeof look_up);
+    assert_int_equal(look_up("cuMemAlloc", &found, 12000, 0, NULL), CUDA_SUCCESS);
+    assert_non_null(found);
+    assert_int_equal(look_up("cuNoSuchThing", &found, 12000, 0, NULL), CUDA_ERROR_NOT_FOUND);
+    assert_null(found);
+    assert_int_equal(look_up("cuMemAlloc", NULL, 12000, 0, NULL), CUDA_ERROR_INVALID_VALUE);
+}
+
 static void what_is_not_ours_is_others(void **state)
 {
     (void)state;
@@ -399,6 +452,8 @@ int main(void)
         cmocka_unit_test(the_pool_is_charged_what_it_reserved),
         cmocka_unit_test(what_is_not_ours_is_others),
         cmocka_unit_test(a_fault_on_the_card_ends_the_device),
+        cmocka_unit_test(the_first_failure_is_the_one_told),
+        cmocka_unit_test(the_library_may_be_asked_without_a_why),
 #endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
