@@ -109,7 +109,8 @@ refuses placements_of_two_ways 2 'replayed in two ways; add --frees' run -d sim 
 run run -d sim -p growth -w order_flip --reps 3 --csv -
 check repetitions_are_rows [ "$(cut -d, -f13 "$out" | paste -sd ' ')" = 'repetition 0 1 2' ]
 run run -d sim -p growth -w order_flip --reps 3
-check table_shows_one_repetition [ "$(grep -c growth "$out")" = 1 ]
+check table_shows_one_repetition [ "$(grep -cE '^[0-9]+ +growth ' "$out")" = 1 ]
+check repetitions_are_one_row_of_medians [ "$(grep -E '^- +growth ' "$out" | awk '{ print $3 }')" = 3 ]
 run run -p growth -p bfc -w random:events=2000 -d sim:addresses=random --draws 3
 check draws_have_a_spread grep -qE '^growth +3 of 3 ' "$out"
 refuses draws_need_drawn_addresses 2 'addresses=random' run -d sim -p growth -w order_flip --draws 3

@@ -1,6 +1,7 @@
 /* The memory that a trace needs is that of the blocks live at once, however long it is: a source
  * of nine million events with 64 blocks live is written in each form, opened and pulled, and the
- * resident memory of this process stays where it was. */
+ * resident memory of this process stays where it was. Under a sanitizer, whose
+ * own memory is resident too, shorter ones are only read back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,6 +69,15 @@ static uint64_t resident_mib(void)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE) >> 20;
 }
 
+static void check_resident(uint64_t now_mib, uint64_t before_mib)
+{
+#ifdef __SANITIZE_ADDRESS__
+    (void)now_mib, (void)before_mib; /* its shadow memory is resident too */
+#else
+    assert_true(now_mib <= before_mib + ROOM_MIB);
+#endif
+}
+
 static void pull_in_bounded_memory(const char *path, uint64_t events, uint64_t before_mib)
 {
     struct trace_source *source;
@@ -76,7 +86,7 @@ static void pull_in_bounded_memory(const char *path, uint64_t events, uint64_t b
         fail_msg("%s", error.text);
     assert_int_equal(source->info.events, events);
     assert_int_equal(source->info.slots, LIVE + 1);
-    assert_true(resident_mib() <= before_mib + ROOM_MIB);
+    check_resident(resident_mib(), before_mib);
     const struct trace_event *span;
     uint64_t pulled = 0, bytes = 0, most_mib = 0;
     size_t count;
@@ -89,16 +99,15 @@ static void pull_in_bounded_memory(const char *path, uint64_t events, uint64_t b
     }
     assert_int_equal(pulled, events);
     assert_int_equal(bytes, source->info.allocated_bytes);
-    assert_true(most_mib <= before_mib + ROOM_MIB);
+    check_resident(most_mib, before_mib);
     trace_close(source);
 }
 
 static void length_costs_no_memory(enum trace_format format, bool compress, uint64_t events)
 {
 #ifdef __SANITIZE_ADDRESS__
-    (void)format, (void)compress, (void)events;
-    skip(); /* its shadow memory is resident too */
-#else
+    events /= 16; /* without a look at memory, length proves nothing more */
+#endif
     struct trace_rig rig;
     struct ring ring = {.base = {.ops = &ring_ops}, .events = events};
     const struct trace_write_options options = {.format = format, .compress = compress};
@@ -107,10 +116,9 @@ static void length_costs_no_memory(enum trace_format format, bool compress, uint
     uint64_t before_mib = resident_mib();
     if (trace_write(&ring.base, rig.path[0], &options, &error) != STATUS_OK)
         fail_msg("%s", error.text);
-    assert_true(resident_mib() <= before_mib + ROOM_MIB);
+    check_resident(resident_mib(), before_mib);
     pull_in_bounded_memory(rig.path[0], events, before_mib);
     trace_rig_close(&rig);
-#endif
 }
 
 static void a_long_mapped_trace(void **state)

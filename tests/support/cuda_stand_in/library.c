@@ -102,9 +102,13 @@ CUresult CUDAAPI cuGetProcAddress(const char *name, void **pointer, int version,
         CUDA_FUNCTIONS(X)
 #undef X
     };
-    (void)flags;
-    *pointer = NULL;
+    CUdriverProcAddressQueryResult unwanted; /* cuBLAS, for one, does not ask why */
+    why = why ? why : &unwanted;
     *why = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    (void)flags;
+    if (!name || !pointer)
+        return CUDA_ERROR_INVALID_VALUE;
+    *pointer = NULL;
     for (int i = 0; i < STAND_IN_FUNCTION_COUNT; i++) {
         if (strcmp(name, function_names[i]) != 0 || lacks(name))
             continue;
