@@ -1,0 +1,443 @@
+/* `vmm`: addresses that come back, memory that moves only once nobody uses it, blocks that other
+ * streams use, what is left to others, and a repeating program that comes to rest. On the
+ * simulated device, which refuses to unmap under pending work and sees races; where bytes matter
+ * on the one that runs late and has memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/rng.h"
+#include "allocators/base/size.h"
+#include "tests/support/late_device.h"
+#include "tests/support/policy_rig.h"
+#include "tests/support/sim.h"
+
+#define PAGE (2 * MIB)
+#define MS   UINT64_C(1000000)
+
+enum { A, B };
+
+struct vmm_rig {
+    struct device *device;
+    struct policy_rig policy;
+    uint64_t event; /* of the last request or free */
+};
+
+static void open_on(struct vmm_rig *rig, struct device *device)
+{
+    *rig = (struct vmm_rig){.device = device};
+    if (policy_rig_open(&rig->policy, "vmm", device->backing, 0))
+        fail_msg("%s", rig->policy.error.text);
+}
+
+static void open_rig(struct vmm_rig *rig, const char *device)
+{
+    open_on(rig, sim_test_open(device));
+}
+
+/* Nothing was refused as misuse, nothing raced, the books are sound and agree with the device. */
+static void check(struct vmm_rig *rig)
+{
+    struct error error;
+    if (policy_validate(rig->policy.policy, &error))
+        fail_msg("event %llu: %s", (unsigned long long)rig->event, error.text);
+    assert_string_equal(rig->device->ops->problem(rig->device), "");
+    assert_string_equal(rig->device->ops->race_text(rig->device), "");
+    assert_int_equal(rig->policy.policy->totals.reserved_bytes,
+                     rig->device->counters.physical_bytes);
+}
+
+static void close_rig(struct vmm_rig *rig)
+{
+    check(rig);
+    assert_int_equal(policy_rig_close(&rig->policy), 0);
+    assert_string_equal(rig->device->ops->problem(rig->device), "");
+    assert_int_equal(rig->device->counters.physical_bytes, 0);
+    device_close(rig->device);
+}
+
+/* A request, and the block is its stream's from here on. */
+static enum status ask(struct vmm_rig *rig, uint64_t bytes, uint32_t stream, bool may_fail,
+                       struct policy_block *block)
+{
+    const struct policy_request request = {.bytes = bytes, .stream = stream, .may_fail = may_fail};
+    enum status status = policy_alloc(rig->policy.policy, &request, block);
+    rig->event++;
+    if (status == STATUS_OK)
+        (void)rig->device->ops->handed_out(rig->device, block->address, block->granted_bytes,
+                                           stream, false, rig->event);
+    return status;
+}
+
+static struct policy_block take(struct vmm_rig *rig, uint64_t bytes, uint32_t stream)
+{
+    struct policy_block block;
+    assert_int_equal(ask(rig, bytes, stream, false, &block), STATUS_OK);
+    return block;
+}
+
+/* The program lets go: all work queued on the stream may still use the block. */
+static void let_go(struct vmm_rig *rig, const struct policy_block *block, uint32_t stream)
+{
+    rig->device->ops->used(rig->device, block->address, block->granted_bytes, stream, ++rig->event);
+    assert_int_equal(policy_free(rig->policy.policy, block, stream), STATUS_OK);
+}
+
+static uint64_t calls(const struct vmm_rig *rig, enum device_call call)
+{
+    return rig->device->counters.calls[call];
+}
+
+/* All but events. */
+static uint64_t driver_calls(const struct vmm_rig *rig)
+{
+    uint64_t sum = 0;
+    for (int call = 0; call < DEVICE_CALL_COUNT; call++)
+        sum += call == DEVICE_CALL_event ? 0 : calls(rig, (enum device_call)call);
+    return sum;
+}
+
+static uint64_t now(const struct vmm_rig *rig)
+{
+    return rig->device->ops->now(rig->device);
+}
+
+/* ---- addresses ------------------------------------------------------------------------------ */
+
+/* A window of live blocks of changing sizes goes over a range many times its length: places that
+ * were given up are used again, and no range is reserved but the first. */
+static void places_given_up_are_used_again(void **state)
+{
+    enum { WINDOW = 5, REQUESTS = 3000 };
+    struct vmm_rig rig;
+    struct policy_block window[WINDOW];
+    struct rng rng;
+    uint64_t given_bytes = 0;
+    (void)state;
+    open_rig(&rig, "sim:capacity=76MiB");
+    rng_seed(&rng, 7);
+    for (int i = 0; i < REQUESTS; i++) {
+        if (i >= WINDOW)
+            let_go(&rig, &window[i % WINDOW], A);
+        window[i % WINDOW] = take(&rig, PAGE + rng_below(&rng, 6 * PAGE), A);
+        given_bytes += window[i % WINDOW].granted_bytes;
+    }
+    assert_true(given_bytes > 50 * 152 * MIB);
+    assert_int_equal(calls(&rig, DEVICE_CALL_reserve), 1);
+    assert_true(calls(&rig, DEVICE_CALL_unmap) > 0); /* it was no rest that kept it there */
+    close_rig(&rig);
+}
+
+/* Small blocks have an eighth of the device's addresses at first. Where these run out another
+ * range is added; once there is room for all no more is. */
+static void where_addresses_run_out_a_range_is_added(void **state)
+{
+    enum { BLOCKS = 40 };
+    struct vmm_rig rig;
+    struct policy_block blocks[BLOCKS];
+    (void)state;
+    open_rig(&rig, "sim:capacity=64MiB");
+    for (int round = 0; round < 50; round++) {
+        for (int i = 0; i < BLOCKS; i++) {
+            blocks[i] = take(&rig, MIB, A);
+            for (int j = 0; j < i; j++) /* no two in one place */
+                assert_true(blocks[i].address >= blocks[j].address + MIB ||
+                            blocks[j].address >= blocks[i].address + MIB);
+        }
+        assert_int_equal(calls(&rig, DEVICE_CALL_reserve), 3); /* 8, 16 and 32 MiB */
+        for (int i = 0; i < BLOCKS; i++)
+            let_go(&rig, &blocks[i], A);
+    }
+    close_rig(&rig);
+}
+
+/* ---- fences --------------------------------------------------------------------------------- */
+
+/* All memory of the card is under a hole of A, whose kernel still runs; B needs it. The device
+ * would refuse to unmap before the kernel is done, and so the request waits just that long. */
+static void memory_moves_once_its_work_is_done(void **state)
+{
+    struct vmm_rig rig;
+    (void)state;
+    open_rig(&rig, "sim:capacity=64MiB");
+    struct policy_block block = take(&rig, 60 * MIB, A);
+    rig.device->ops->kernel(rig.device, A, 50 * MS);
+    let_go(&rig, &block, A);
+    struct policy_block other = take(&rig, 60 * MIB, B);
+    assert_true(now(&rig) >= 50 * MS);
+    assert_true(rig.device->counters.stall_ns > 40 * MS);
+    assert_true(calls(&rig, DEVICE_CALL_unmap) > 0);
+    check(&rig);
+    /* With the work done nobody waits. */
+    rig.device->ops->sync(rig.device, UINT32_MAX);
+    uint64_t stall_ns = rig.device->counters.stall_ns;
+    let_go(&rig, &other, B);
+    (void)take(&rig, 60 * MIB, A);
+    assert_int_equal(rig.device->counters.stall_ns, stall_ns);
+    close_rig(&rig);
+}
+
+/* A lets go of one block, then of another under a kernel that is much longer. What B needs is
+ * under the first: it does not wait for the second. */
+static void only_the_first_fence_is_waited_for(void **state)
+{
+    struct vmm_rig rig;
+    (void)state;
+    open_rig(&rig, "sim:capacity=64MiB");
+    struct policy_block first = take(&rig, 20 * MIB, A);
+    struct policy_block held = take(&rig, 4 * MIB, A);
+    struct policy_block second = take(&rig, 24 * MIB, A); /* more is held than is left */
+    rig.device->ops->kernel(rig.device, A, 50 * MS);
+    let_go(&rig, &first, A);
+    rig.device->ops->kernel(rig.device, A, 5000 * MS);
+    let_go(&rig, &second, A);
+    (void)take(&rig, 30 * MIB, B);
+    assert_in_range(now(&rig), 50 * MS, 500 * MS);
+    check(&rig);
+    let_go(&rig, &held, A);
+    close_rig(&rig);
+}
+
+/* ---- blocks that other streams use ---------------------------------------------------------- */
+
+/* Stream A's block is read on B. While memory is ample its place is left alone; where there is no
+ * other it is waited for, and given again without the driver. */
+static void pending_blocks_come_back_after_their_fence(void **state)
+{
+    struct vmm_rig rig;
+    (void)state;
+    open_rig(&rig, "sim:capacity=64MiB");
+    struct policy_block block = take(&rig, 30 * MIB, A);
+    assert_int_equal(policy_use(rig.policy.policy, &block, B), STATUS_OK);
+    rig.device->ops->kernel(rig.device, B, 50 * MS);
+    rig.device->ops->used(rig.device, block.address, block.granted_bytes, B, ++rig.event);
+    let_go(&rig, &block, A);
+    assert_int_equal(rig.policy.policy->totals.pending_bytes, 30 * MIB);
+    struct policy_block other = take(&rig, 30 * MIB, A);
+    assert_true(other.address != block.address);
+    assert_true(now(&rig) < 50 * MS);
+    uint64_t before = driver_calls(&rig);
+    struct policy_block again = take(&rig, 30 * MIB, A);
+    assert_int_equal(again.address, block.address);
+    assert_true(now(&rig) >= 50 * MS);
+    assert_int_equal(driver_calls(&rig), before);
+    assert_int_equal(rig.policy.policy->totals.pending_bytes, 0);
+    close_rig(&rig);
+}
+
+/* The fence is done before anybody asks: nobody waits. */
+static void a_done_fence_costs_no_wait(void **state)
+{
+    struct vmm_rig rig;
+    (void)state;
+    open_rig(&rig, "sim:capacity=64MiB");
+    struct policy_block block = take(&rig, 30 * MIB, A);
+    assert_int_equal(policy_use(rig.policy.policy, &block, B), STATUS_OK);
+    rig.device->ops->kernel(rig.device, B, 50 * MS);
+    rig.device->ops->used(rig.device, block.address, block.granted_bytes, B, ++rig.event);
+    let_go(&rig, &block, A);
+    rig.device->ops->advance(rig.device, 60 * MS);
+    uint64_t before = driver_calls(&rig);
+    struct policy_block again = take(&rig, 30 * MIB, A);
+    assert_int_equal(again.address, block.address);
+    assert_int_equal(driver_calls(&rig), before);
+    assert_int_equal(rig.device->counters.stall_ns, 0);
+    close_rig(&rig);
+}
+
+/* ---- what is left to others ----------------------------------------------------------------- */
+
+/* Others took 8 MiB while the policy watched. A request that may fail leaves them as much again;
+ * one that may not, and is short of it, takes it, and from then on it is not kept. */
+static void a_probe_leaves_what_others_took_last(void **state)
+{
+    struct vmm_rig rig;
+    struct policy_block probe;
+    (void)state;
+    open_rig(&rig, "sim:capacity=64MiB");
+    (void)take(&rig, 8 * MIB, A);
+    assert_int_equal(rig.device->ops->outside(rig.device, 8 * MIB), STATUS_OK);
+    (void)take(&rig, 8 * MIB, A); /* 40 are left */
+    assert_int_equal(ask(&rig, 34 * MIB, A, true, &probe), STATUS_NO_MEMORY);
+    assert_int_equal(rig.device->counters.physical_bytes, 16 * MIB);
+    assert_int_equal(ask(&rig, 32 * MIB, A, true, &probe), STATUS_OK);
+    /* What the program does next is served: others come back for theirs. */
+    assert_int_equal(rig.device->ops->outside(rig.device, 16 * MIB), STATUS_OK);
+    let_go(&rig, &probe, A);
+    close_rig(&rig);
+
+    open_rig(&rig, "sim:capacity=64MiB");
+    (void)take(&rig, 8 * MIB, A);
+    assert_int_equal(rig.device->ops->outside(rig.device, 8 * MIB), STATUS_OK);
+    struct policy_block idle = take(&rig, 8 * MIB, A);
+    let_go(&rig, &idle, A);
+    struct policy_block must = take(&rig, 44 * MIB, B); /* 40 are left, and the idle ones */
+    let_go(&rig, &must, B);
+    assert_int_equal(policy_trim(rig.policy.policy, 0), STATUS_OK);
+    check(&rig);
+    assert_int_equal(ask(&rig, 48 * MIB, B, true, &probe), STATUS_OK);
+    close_rig(&rig);
+}
+
+/* A probe that fails takes nothing from the request that follows it. */
+static void a_failed_probe_costs_the_next_request_nothing(void **state)
+{
+    struct vmm_rig rig;
+    struct policy_block probe;
+    (void)state;
+    open_rig(&rig, "sim:capacity=64MiB");
+    struct policy_block kept = take(&rig, 20 * MIB, A);
+    struct policy_block hole = take(&rig, 20 * MIB, A);
+    let_go(&rig, &hole, A);
+    assert_int_equal(ask(&rig, 46 * MIB, B, true, &probe), STATUS_NO_MEMORY);
+    check(&rig);
+    struct policy_block next = take(&rig, 44 * MIB, B); /* all that is left */
+    let_go(&rig, &next, B);
+    let_go(&rig, &kept, A);
+    close_rig(&rig);
+}
+
+/* ---- bytes ---------------------------------------------------------------------------------- */
+
+struct written {
+    struct policy_block block;
+    uint64_t number; /* 0: none */
+    uint32_t stream;
+};
+
+static void read_back(struct vmm_rig *rig, const struct written *written)
+{
+    assert_int_equal(rig->device->ops->verify(rig->device, written->block.address,
+                                              written->block.requested_bytes, written->number,
+                                              written->stream),
+                     STATUS_OK);
+}
+
+/* A card so full that memory moves all the time, with blocks of two streams in between that stay:
+ * each holds what was written to it, at its place, until it is let go. */
+static void moving_memory_leaves_live_bytes(void **state)
+{
+    enum { SLOTS = 24, REQUESTS = 1500 };
+    struct vmm_rig rig;
+    struct written slots[SLOTS] = {{.number = 0}};
+    struct rng rng;
+    struct device_wrong wrong;
+    uint64_t number = 0, refused = 0;
+    (void)state;
+    open_on(&rig, late_device_open("sim:capacity=128MiB", 3));
+    rng_seed(&rng, 11);
+    for (int i = 0; i < REQUESTS; i++) {
+        struct written *slot = &slots[rng_below(&rng, SLOTS)];
+        if (slot->number) {
+            read_back(&rig, slot);
+            let_go(&rig, &slot->block, slot->stream);
+            slot->number = 0;
+            continue;
+        }
+        uint32_t stream = (uint32_t)rng_below(&rng, 2);
+        uint64_t bytes = rng_below(&rng, 4) ? PAGE + rng_below(&rng, 8 * PAGE) : 512 * KIB;
+        enum status status = ask(&rig, bytes, stream, false, &slot->block);
+        refused += status != STATUS_OK;
+        if (status != STATUS_OK)
+            continue;
+        *slot = (struct written){.block = slot->block, .number = ++number, .stream = stream};
+        assert_int_equal(
+            rig.device->ops->fill(rig.device, slot->block.address, bytes, number, stream),
+            STATUS_OK);
+    }
+    for (int i = 0; i < SLOTS; i++)
+        if (slots[i].number)
+            read_back(&rig, &slots[i]);
+    assert_int_equal(rig.device->ops->wrong(rig.device, &wrong), STATUS_OK);
+    if (wrong.count)
+        fail_msg("block %llu: %llu bytes are others'", (unsigned long long)wrong.block,
+                 (unsigned long long)wrong.count);
+    assert_true(late_device_counts(rig.device)->readings > number / 2);
+    assert_true(refused > 0 && refused < number);             /* the card was full */
+    assert_true(calls(&rig, DEVICE_CALL_unmap) > number / 4); /* and memory moved */
+    close_rig(&rig);
+}
+
+/* ---- rest ----------------------------------------------------------------------------------- */
+
+/* One step: blocks that nest, some that outlive others, small ones, on two streams. */
+static void step(struct vmm_rig *rig)
+{
+    static const uint64_t sizes[] = {9 * MIB,   40 * MIB, 700 * KIB, 3 * MIB,  64 * MIB, 4 * KIB,
+                                     17 * MIB,  2 * MIB,  90 * KIB,  33 * MIB, 12 * MIB, 5 * MIB,
+                                     300 * KIB, 21 * MIB, 50 * MIB,  6 * MIB};
+    enum { COUNT = sizeof sizes / sizeof sizes[0] };
+    struct policy_block blocks[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++) {
+        blocks[i] = take(rig, sizes[i], i % 3 == 2 ? B : A);
+        rig->device->ops->kernel(rig->device, i % 3 == 2 ? B : A, 10000);
+        if (i % 4 == 3)
+            let_go(rig, &blocks[i - 2], (i - 2) % 3 == 2 ? B : A);
+    }
+    for (uint32_t i = COUNT; i-- > 0;)
+        if (i % 4 != 1)
+            let_go(rig, &blocks[i], i % 3 == 2 ? B : A);
+}
+
+static void a_repeating_step_comes_to_rest(void **state)
+{
+    struct vmm_rig rig;
+    (void)state;
+    open_rig(&rig, "sim:capacity=8GiB");
+    step(&rig);
+    assert_true(driver_calls(&rig) > 0);
+    step(&rig);
+    uint64_t before = driver_calls(&rig);
+    uint64_t reserved_bytes = rig.policy.policy->totals.reserved_bytes;
+    for (int i = 0; i < 20; i++) {
+        step(&rig);
+        assert_int_equal(driver_calls(&rig), before);
+        assert_int_equal(rig.policy.policy->totals.reserved_bytes, reserved_bytes);
+    }
+    assert_int_equal(rig.device->counters.stall_ns, 0);
+    close_rig(&rig);
+}
+
+/* A trim waits for the work, and then gives back all but what it may keep. */
+static void a_trim_gives_back_what_is_free(void **state)
+{
+    struct vmm_rig rig;
+    (void)state;
+    open_rig(&rig, "sim:capacity=1GiB");
+    struct policy_block kept = take(&rig, 10 * MIB, A);
+    struct policy_block block = take(&rig, 80 * MIB, A);
+    rig.device->ops->kernel(rig.device, A, 50 * MS);
+    let_go(&rig, &block, A);
+    assert_int_equal(policy_trim(rig.policy.policy, 40 * MIB), STATUS_OK);
+    assert_true(now(&rig) >= 50 * MS);
+    assert_in_range(rig.device->counters.physical_bytes, 10 * MIB + PAGE, 50 * MIB);
+    assert_int_equal(policy_trim(rig.policy.policy, 0), STATUS_OK);
+    assert_in_range(rig.device->counters.physical_bytes, 10 * MIB, 10 * MIB + 16 * PAGE);
+    check(&rig);
+    let_go(&rig, &kept, A);
+    assert_int_equal(policy_trim(rig.policy.policy, 0), STATUS_OK);
+    assert_int_equal(rig.device->counters.physical_bytes, 0);
+    close_rig(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(places_given_up_are_used_again),
+        cmocka_unit_test(where_addresses_run_out_a_range_is_added),
+        cmocka_unit_test(memory_moves_once_its_work_is_done),
+        cmocka_unit_test(only_the_first_fence_is_waited_for),
+        cmocka_unit_test(pending_blocks_come_back_after_their_fence),
+        cmocka_unit_test(a_done_fence_costs_no_wait),
+        cmocka_unit_test(a_probe_leaves_what_others_took_last),
+        cmocka_unit_test(a_failed_probe_costs_the_next_request_nothing),
+        cmocka_unit_test(moving_memory_leaves_live_bytes),
+        cmocka_unit_test(a_repeating_step_comes_to_rest),
+        cmocka_unit_test(a_trim_gives_back_what_is_free),
+    };
+    return cmocka_run_group_tests_name("vmm", tests, NULL, NULL);
+}
