@@ -159,15 +159,15 @@ CUresult CUDAAPI cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags)
 {
     (void)flags;
     STAND_IN_CALL(mem_host_alloc);
-    *pointer = calloc(1, bytes);
+    *pointer = stand_in_keep(bytes);
     stand_in()->held[STAND_IN_HELD_host_memory]++;
-    return *pointer ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuMemFreeHost(void *pointer)
 {
     STAND_IN_CALL(mem_free_host);
-    free(pointer);
+    stand_in_drop(pointer);
     stand_in()->held[STAND_IN_HELD_host_memory]--;
     return CUDA_SUCCESS;
 }
@@ -223,9 +223,7 @@ CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
         return CUDA_ERROR_INVALID_VALUE;
     if (!stand_in_take(bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    struct stand_in_physical *physical = calloc(1, sizeof *physical);
-    if (!physical)
-        abort();
+    struct stand_in_physical *physical = stand_in_keep(sizeof *physical);
     physical->bytes = bytes;
     stand_in()->held[STAND_IN_HELD_physical]++;
     *handle = (CUmemGenericAllocationHandle)(uintptr_t)physical;
@@ -242,7 +240,7 @@ static void settle(struct stand_in_physical *physical)
     if (!physical->released || physical->mappings)
         return;
     stand_in_give(physical->bytes);
-    free(physical);
+    stand_in_drop(physical);
 }
 
 CUresult CUDAAPI cuMemRelease(CUmemGenericAllocationHandle handle)
@@ -472,13 +470,40 @@ static void end_list(struct stand_in_range **list)
         leave(list, *list);
 }
 
+void *stand_in_keep(uint64_t bytes)
+{
+    struct stand_in *self = stand_in();
+    struct stand_in_kept *kept = calloc(1, sizeof *kept + bytes);
+    if (!kept)
+        abort();
+    kept->next = self->kept;
+    kept->link = &self->kept;
+    if (kept->next)
+        kept->next->link = &kept->next;
+    self->kept = kept;
+    return kept + 1;
+}
+
+void stand_in_drop(void *record)
+{
+    struct stand_in_kept *kept = record ? (struct stand_in_kept *)record - 1 : NULL;
+    if (!kept)
+        return;
+    *kept->link = kept->next;
+    if (kept->next)
+        kept->next->link = kept->link;
+    free(kept);
+}
+
 void stand_in_memory_end(void)
 {
     struct stand_in *self = stand_in();
     end_list(&self->allocations);
     end_list(&self->reservations);
-    end_list(&self->mappings); /* pieces of physical memory go with the process */
+    end_list(&self->mappings);
     end_list(&self->pool_blocks);
+    while (self->kept)
+        stand_in_drop(self->kept + 1);
     while (self->pools) {
         struct stand_in_pool *pool = self->pools;
         self->pools = pool->next;

@@ -83,6 +83,11 @@ struct stand_in_event {
     uint64_t time_ns;
 };
 
+/* Before each record that only its user names: the context's end frees those that are left. */
+struct stand_in_kept {
+    struct stand_in_kept *next, **link; /* link: what points here */
+};
+
 struct stand_in {
     uint64_t card_bytes, others_bytes, used_bytes;
     bool real_time;
@@ -95,6 +100,7 @@ struct stand_in {
     bool failed_as_told;
     struct stand_in_range *allocations, *reservations, *mappings, *pool_blocks;
     struct stand_in_pool *pools;
+    struct stand_in_kept *kept;
 };
 
 /* The one there is; made at the first call. */
@@ -109,6 +115,9 @@ bool stand_in_take(uint64_t bytes);
 void stand_in_give(uint64_t bytes);
 /* Whether a kernel may work on the range. */
 bool stand_in_accessible(uint64_t address, uint64_t bytes);
+/* A record of zeros that lives until it is dropped or the context ends; never NULL. */
+void *stand_in_keep(uint64_t bytes);
+void stand_in_drop(void *record);
 /* Frees all that a context holds, as the driver does with its end. */
 void stand_in_memory_end(void);
 /* The host has synchronised: pools give back what is above their thresholds. */

@@ -40,9 +40,7 @@ CUresult CUDAAPI cuCtxSynchronize(void)
 CUresult CUDAAPI cuStreamCreate(CUstream *stream, unsigned flags)
 {
     STAND_IN_CALL(stream_create);
-    struct stand_in_stream *made = calloc(1, sizeof *made);
-    if (!made)
-        abort();
+    struct stand_in_stream *made = stand_in_keep(sizeof *made);
     *stream = (CUstream)(void *)made;
     stand_in()->held[STAND_IN_HELD_stream]++;
     return flags == CU_STREAM_NON_BLOCKING ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -51,7 +49,7 @@ CUresult CUDAAPI cuStreamCreate(CUstream *stream, unsigned flags)
 CUresult CUDAAPI cuStreamDestroy(CUstream stream)
 {
     STAND_IN_CALL(stream_destroy);
-    free(stream_of(stream));
+    stand_in_drop(stream_of(stream));
     stand_in()->held[STAND_IN_HELD_stream]--;
     return CUDA_SUCCESS;
 }
@@ -83,9 +81,7 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flag
 CUresult CUDAAPI cuEventCreate(CUevent *event, unsigned flags)
 {
     STAND_IN_CALL(event_create);
-    struct stand_in_event *made = calloc(1, sizeof *made);
-    if (!made)
-        abort();
+    struct stand_in_event *made = stand_in_keep(sizeof *made);
     made->timed = !(flags & CU_EVENT_DISABLE_TIMING);
     *event = (CUevent)(void *)made;
     stand_in()->held[STAND_IN_HELD_event]++;
@@ -95,7 +91,7 @@ CUresult CUDAAPI cuEventCreate(CUevent *event, unsigned flags)
 CUresult CUDAAPI cuEventDestroy(CUevent event)
 {
     STAND_IN_CALL(event_destroy);
-    free(event_of(event));
+    stand_in_drop(event_of(event));
     stand_in()->held[STAND_IN_HELD_event]--;
     return CUDA_SUCCESS;
 }
