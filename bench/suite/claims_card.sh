@@ -1,0 +1,176 @@
+#!/bin/bash
+# Measures what people say about GPU memory: greedy and growth, embeddings, tapes, workspaces.
+# Usage: bench/suite/claims_card.sh FOLDER [DEVICE]      (DEVICE: cuda, the default, or sim)
+#
+# FOLDER/series-RUN.csv    memory after each event, thinned: event,live_bytes,reserved_bytes,physical_bytes
+# FOLDER/calls-RUN.csv     each driver call
+# FOLDER/result-RUN.csv    all figures of the run
+# FOLDER/numbers.csv       what bench/suite/claims_page.sh judges: key,value (empty: not measured)
+# Traces carry no step marks where the card is asked how much it has given: it is then asked only
+# once, at the end, when the program's blocks are gone.
+set -u
+[ $# -ge 1 ] || { sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2; }
+cd "$(dirname "$0")/../.." || exit 2
+folder=$1 device=${2:-cuda}
+rig=${ALLOCRIG:-./allocrig}
+mkdir -p "$folder" || exit 2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# one RUN POLICY TRACE [OPTION_OF_CUDA]: leaves $work/series-RUN.csv whole and FOLDER's files
+one() {
+    local run=$1 policy=$2 trace=$3 on=$device
+    if [ $# -gt 3 ] && [[ $device == cuda* ]]; then
+        case $device in *:*) on=$device,$4 ;; *) on=$device:$4 ;; esac
+    fi
+    if ! "$rig" run -p "$policy" -w "$trace" -d "$on" --reps 1 --jobs 1 --timeout 60 --require-pass \
+        --series "$work/series-$run.csv" --calls "$folder/calls-$run.csv" \
+        --csv "$folder/result-$run.csv" >"$work/out" 2>&1 </dev/null; then
+        echo "claims: $run: $(tail -n 1 "$work/out")" >&2
+        exit 1
+    fi
+    # plots/thin.awk keeps peaks; once by reserved bytes and once by live bytes, then in order.
+    awk -F, -v OFS=, 'NR > 1 { print "r", $1, $4, $6, $7 }' "$work/series-$run.csv" >"$work/thin.csv"
+    {
+        echo event,live_bytes,reserved_bytes,physical_bytes
+        for by in 3 4; do
+            awk -v policy=r -v by=$by -v x=2 -v buckets=300 \
+                -v end="$(tail -n 1 "$work/thin.csv" | cut -d, -f2)" -f plots/thin.awk "$work/thin.csv"
+        done | cut -d, -f2- | sort -t, -k1,1n -u
+    } >"$folder/series-$run.csv"
+}
+# value RUN COLUMN: of the result
+value() {
+    awk -f plots/clean.awk "$folder/result-$1.csv" | awk -F, -v name="$2" '
+        NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i }
+        NR == 2 && at { print $at }'
+}
+# at RUN EVENT live|reserved|physical: after that event; `end`: after the last
+at() {
+    local column
+    case $3 in live) column=4 ;; reserved) column=6 ;; *) column=7 ;; esac
+    awk -F, -v event="$2" -v c=$column 'NR > 1 { last = $c } NR > 1 && $1 == event { exit }
+        END { printf "%.0f\n", last }' "$work/series-$1.csv"
+}
+# most RUN: the peak of reserved bytes
+most() {
+    awk -F, 'NR > 1 && $6 + 0 > m { m = $6 + 0 } END { printf "%.0f\n", m }' "$work/series-$1.csv"
+}
+number() {
+    echo "$1,$2" >>"$work/numbers.csv"
+}
+# pieces RUN PREFIX: first and largest piece taken from the driver, how many, how many smaller than
+# the one before, pieces after the first event, and how many were given back
+pieces() {
+    awk -F, -v run="$2" 'NR > 1 && $6 + 0 == 0 && $2 ~ /free|release/ { back++ }
+        NR > 1 && $6 + 0 == 0 && ($2 ~ /alloc|create/) {
+            if (n++ == 0) { first = $3 + 0; event = $1 } else if ($3 + 0 < last) less++
+            if ($1 != event) later++
+            last = $3 + 0; if (last > most) most = last }
+        END { printf "%s_first_piece_bytes,%.0f\n%s_largest_piece_bytes,%.0f\n", run, first, run, most
+              printf "%s_pieces,%d\n%s_smaller_pieces,%d\n%s_later_pieces,%d\n%s_given_back,%d\n", \
+                  run, n, run, less, run, later, run, back }' "$folder/calls-$1.csv" >>"$work/numbers.csv"
+}
+# generate NAME WORKLOAD: $work/NAME.txt
+generate() {
+    "$rig" gen "$2" -o "$work/$1.txt" >"$work/out" 2>&1 </dev/null && return
+    echo "claims: $(tail -n 1 "$work/out")" >&2
+    exit 1
+}
+
+# Greedy and growth: 1024 blocks of one size, so that pieces that grow are the policy's doing; all
+# let go, and at the end the program asks that caches be released.
+awk 'BEGIN { print "# allocrig-trace 1\n# name: fill_and_free"
+    for (i = 0; i < 1024; i++) print "a," i ",4194304"
+    for (i = 0; i < 1024; i++) print "r," i
+    print "s\nc" }' >"$work/fill.txt"
+for policy in greedy growth direct torch; do
+    one "fill-$policy" "$policy" "$work/fill.txt"
+    pieces "fill-$policy" "$policy"
+    number "${policy}_capacity_bytes" "$(value "fill-$policy" capacity_bytes)"
+    number "${policy}_first_reserved_bytes" "$(at "fill-$policy" 0 reserved)"
+    number "${policy}_most_reserved_bytes" "$(most "fill-$policy")"
+    number "${policy}_end_live_bytes" "$(at "fill-$policy" end live)"
+    number "${policy}_end_reserved_bytes" "$(at "fill-$policy" end reserved)"
+    number "${policy}_end_card_bytes" "$(value "fill-$policy" peak_card_bytes)"
+done
+
+# Embedding: bytes per step from the end of the first step to the first table, and for as long after.
+generate embedding embedding:steps=30
+generate no_table embedding:steps=30,tables=0
+first=$(grep -v '^#' "$work/embedding.txt" | awk '/tag=table/ { print NR - 1; exit }')
+for run in embedding no_table; do
+    one "$run" growth "$work/$run.txt"
+    # The control has no table: it is cut at the same step.
+    read -r begin middle end steps < <(grep -v '^#' "$work/$run.txt" | awk -v first="$first" -v at="${at_step:-0}" '
+        /^m,step/ { step[++n] = NR - 1; if (NR - 1 < first) before = n }
+        END { if (at) before = at; print step[1], step[before], step[2 * before - 1], before - 1 }')
+    at_step=$((steps + 1))
+    number "${run}_steps" "$steps"
+    number "${run}_first_use_event" "$middle"
+    for what in live reserved physical; do
+        a=$(at "$run" "$begin" $what) b=$(at "$run" "$middle" $what) c=$(at "$run" "$end" $what)
+        number "${run}_${what}_rise_before_bytes" $((b - a))
+        number "${run}_${what}_rise_after_bytes" $((c - b))
+    done
+done
+
+# Tape: the third step. Which of the live bytes are activations, the tags of the trace say.
+tape=gradient_tape:steps=4,lengths=512
+generate tape "$tape"
+generate recompute "$tape,recompute=4"
+generate persistent "$tape,persistent=yes"
+for run in tape recompute persistent; do
+    one "$run" growth "$work/$run.txt"
+    # begin, loss, end of the backward pass, end of the step; activations asked for in the forward
+    # pass, those of them live at the loss and at the end of the backward pass
+    read -r begin loss backward end asked held left < <(grep -v '^#' "$work/$run.txt" | awk -F, '
+        /^a,/ && /tag=activation/ && step == 2 && !loss { mine[$2] = $3; asked += $3; held += $3 }
+        /^[rf],/ && ($2 in mine) { held -= mine[$2]; delete mine[$2] }
+        /^a,/ && /tag=loss/ && step == 2 { loss = NR - 1; at_loss = held }
+        /^a,/ && /tag=optimizer/ && loss && !backward { backward = NR - 2; left = held }
+        /^m,step/ { if (++step == 2) begin = NR - 1; if (step == 3) { print begin, loss, backward, NR - 1, asked, at_loss, left; exit } }')
+    number "${run}_begin_event" "$begin"
+    number "${run}_loss_event" "$loss"
+    number "${run}_backward_event" "$backward"
+    number "${run}_end_event" "$end"
+    number "${run}_activations_asked_bytes" "$asked"
+    number "${run}_activations_at_loss_bytes" "$held"
+    number "${run}_activations_after_backward_bytes" "$left"
+    number "${run}_live_begin_bytes" "$(at "$run" "$begin" live)"
+    number "${run}_live_loss_bytes" "$(at "$run" "$loss" live)"
+    number "${run}_live_backward_bytes" "$(at "$run" "$backward" live)"
+    number "${run}_live_end_bytes" "$(at "$run" "$end" live)"
+done
+
+# Workspaces and kernels. Without step marks; `module`: memory beside the pool that the trace holds
+# for each kernel (o events), the rest beside the pool is the card's own.
+products='matmul_cache:shapes=512;1000;2048;3000,repeat=3,context=0'
+for module in 0 4MiB; do
+    generate products "$products,module=$module"
+    { grep -v '^m,step' "$work/products.txt"; printf 's\nc\n'; } >"$work/products-$module.txt"
+done
+for policy in torch growth; do
+    one "products-$policy" "$policy" "$work/products-0.txt" matmul=cublas
+    number "products_${policy}_end_live_bytes" "$(at "products-$policy" end live)"
+    number "products_${policy}_end_reserved_bytes" "$(at "products-$policy" end reserved)"
+    number "products_${policy}_most_reserved_bytes" "$(most "products-$policy")"
+done
+grep -v '^#' "$work/products-0.txt" | awk -F, '
+    /^[ap],/ { kind = /tag=(input|product)/ ? "tensors" : "kept"; of[$2] = kind; size[$2] = $3; sum[kind] += $3 }
+    /^[rf],/ { sum[of[$2]] -= size[$2] }
+    END { printf "products_tensors_bytes,%.0f\nproducts_kept_bytes,%.0f\n", sum["tensors"], sum["kept"] }' >>"$work/numbers.csv"
+one outside-plain direct "$work/products-0.txt" matmul=plain
+one outside-cublas direct "$work/products-0.txt" matmul=cublas
+one outside-modules direct "$work/products-4MiB.txt" matmul=cublas
+number outside_trace_bytes "$(grep '^o,' "$work/products-4MiB.txt" | tail -n 1 | cut -d, -f2)"
+number outside_none_bytes "$(value fill-direct peak_outside_bytes)"
+number outside_device "$(value outside-cublas device_spec)"
+for run in plain cublas modules; do
+    number "outside_${run}_bytes" "$(value "outside-$run" peak_outside_bytes)"
+done
+
+number device "$(value fill-growth device)"
+number card "$(value fill-growth profile)"
+mv "$work/numbers.csv" "$folder/numbers.csv"
+echo "wrote $folder: $(find "$folder" -type f | wc -l) files, $(du -sk "$folder" | cut -f1) KiB"
