@@ -233,6 +233,30 @@ static void asks_too_much(struct bench *b)
     books(b);
 }
 
+/* A first request beyond the device leaves nothing wrong behind: what is served after it lies in
+ * memory that the device knows of. */
+static void serves_after_refusal(struct bench *b)
+{
+    struct policy_block block;
+    struct device_segment segment;
+    plan_fill(b, 2 * MIB);
+    if (b->rig.policy->ops->capabilities & POLICY_OVERLAPS || !b->memory.device)
+        return;
+    assert_int_equal(policy_rig_alloc(&b->rig, 4 * CAP_BYTES, &block), STATUS_NO_MEMORY);
+    assert_int_equal(policy_rig_alloc(&b->rig, 2 * MIB, &block), STATUS_OK);
+    struct device *device = b->memory.device;
+    if (!device->ops->segment_of(device, block.address, &segment))
+        fail_msg("%s on %s: a block at %" PRIu64 ", where no segment lies", b->name, b->memory.name,
+                 block.address);
+    assert_true(device->counters.physical_bytes >= 2 * MIB);
+    assert_int_equal(policy_rig_free(&b->rig, &block), STATUS_OK);
+}
+
+static void refused_first(void **state)
+{
+    on_each(*state, "", serves_after_refusal);
+}
+
 static void refusal_changes_no_total(void **state)
 {
     on_each(*state, "", asks_too_much);
@@ -404,6 +428,7 @@ int main(void)
         cmocka_unit_test(destroy_gives_all_back),
         cmocka_unit_test(trim_keeps_what_is_live),
         cmocka_unit_test(refusal_changes_no_total),
+        cmocka_unit_test(refused_first),
         cmocka_unit_test(servable_is_served),
         cmocka_unit_test(limit_holds),
         cmocka_unit_test(alignment),

@@ -123,11 +123,11 @@ enum status supply_grow(struct supply *self, uint64_t *top, uint64_t bytes, uint
     }
     if (!paged(self))
         return grow_segments(self, top, bytes, apart, most_apart);
-    bool first = self->range_bytes == 0;
     enum status status = reserve_range(self);
     if (status)
         return status;
-    if (first)
+    /* Not only at the first call: a first one that was refused has left the arena empty. */
+    if (!self->count)
         *top = self->range_address;
     return map_up_to(self, *top + bytes);
 }
