@@ -4,6 +4,7 @@
 #include "sim/replay/latency.h"
 #include "sim/replay/run.h"
 #include "sim/replay/steps.h"
+#include "sim/replay/verify.h"
 
 /* After a request that was served: what other parts want to know of it. The block is used only
  * once its stream waits for what used the bytes before. */
@@ -305,7 +306,8 @@ static enum status other(struct replay *run, const struct trace_event *event, st
     case TRACE_KERNEL:
         if (run->has_works)
             return replay_memory_kernel(run, event, error);
-        device->ops->kernel(device, event->stream, event->value);
+        device->ops->kernel(device, event->stream,
+                            UNLIKELY(run->verify) ? verify_kernel_ns(event->value) : event->value);
         return STATUS_OK;
     case TRACE_RECORD:
         device->ops->event_record(device, event->value, event->stream);

@@ -1,7 +1,8 @@
 /* What the engine does to blocks on a device that has memory.
  *
  * 1. Kernels that say what they do (FORMAT.md) do it; others run for their length.
- * 2. Under `verify` all kernels only run for their length: work would overwrite what is verified.
+ * 2. Under `verify` kernels only take time, and at most VERIFY_KERNEL_NS of it: work would
+ *    overwrite what is verified, and how long others run says nothing of contents.
  * 3. A trace without any kernel touches each block once when it is given, on its stream, so that
  *    its pages are really used. One with kernels does not: their recorded lengths contain what they
  *    did to memory. */

@@ -17,9 +17,17 @@
 
 #include "sim/replay.h"
 
+#define VERIFY_KERNEL_NS UINT64_C(20000)
+
 struct replay;
 struct replay_slot;
 struct verify;
+
+/* How long a kernel of the trace runs under verify: how much longer says nothing of contents. */
+static inline uint64_t verify_kernel_ns(uint64_t nanoseconds)
+{
+    return nanoseconds < VERIFY_KERNEL_NS ? nanoseconds : VERIFY_KERNEL_NS;
+}
 
 /* HOST_MEMORY. `several`: blocks live on several streams. */
 enum status verify_open(struct verify **out, bool several, struct error *error) STATUS_CHECKED;
