@@ -171,6 +171,6 @@ for run in plain cublas modules; do
 done
 
 number device "$(value fill-growth device)"
-number card "$(value fill-growth profile)"
+number card "$(value fill-growth profile | tr _ " ")"
 mv "$work/numbers.csv" "$folder/numbers.csv"
 echo "wrote $folder: $(find "$folder" -type f | wc -l) files, $(du -sk "$folder" | cut -f1) KiB"

@@ -1,0 +1,23 @@
+#!/bin/bash
+# Draws the five figures of what people say about GPU memory, as SVG and PNG.
+# Usage: plots/claims.sh FOLDER OUT    (FOLDER: what bench/suite/claims_card.sh wrote)
+set -u
+[ $# = 2 ] || { sed -n '2,3s/^# \{0,1\}//p' "$0"; exit 2; }
+[ -e "$1/numbers.csv" ] || { echo "claims: $1/numbers.csv is not there: bench/suite/claims_card.sh writes it" >&2; exit 2; }
+folder=$(cd "$1" && pwd)
+mkdir -p "$2" || exit 2
+out=$(cd "$2" && pwd)
+cd "$(dirname "$0")/.." || exit 2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+for name in greedy growth embedding tape kept; do
+    for form in svg png; do
+        if ! gnuplot -e "IN='$folder'; OUT='$work/figure.$form'; TERM='$form'; NAME='$name'" \
+            plots/claims.gp 2>"$work/log" || [ ! -s "$work/figure.$form" ]; then
+            echo "claims: plots/claims.gp failed on $name:" >&2
+            cat "$work/log" >&2
+            exit 1
+        fi
+        mv "$work/figure.$form" "$out/claim-$name.$form"
+    done
+done
