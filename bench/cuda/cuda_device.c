@@ -95,8 +95,7 @@ static const char *hook_race_text(struct device *device)
 static bool hook_segment_of(struct device *device, uint64_t address, struct device_segment *out)
 {
     const struct cuda_device *self = cuda_of(device);
-    const struct cuda_segment *segment =
-        (struct cuda_segment *)ranges_find(&self->segments, address);
+    const struct book_segment *segment = book_segment_find(&self->book, address);
     if (segment)
         *out = (struct device_segment){
             .ordinal = segment->ordinal, .address = segment->range.start, .bytes = segment->bytes};

@@ -203,7 +203,6 @@ static void describe(struct cuda_device *self)
         .granule_bytes = GRANULE_BYTES,
         .page_bytes = props->has_virtual_memory ? self->page_bytes : 0,
     };
-    self->next_physical_address = UINT64_C(1) << 61;
 }
 
 static enum status parts_open(struct cuda_device *self, const struct cuda_options *options,
@@ -240,6 +239,7 @@ enum status cuda_device_open(const struct cuda_options *options, struct device *
     if (!self)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for a device");
     self->opened_ns = cuda_clock_ns();
+    book_open(&self->book);
     enum status status = cuda_api_open(&self->api, error);
     if (status == STATUS_OK)
         status = card_find(self, options, error);
@@ -275,7 +275,7 @@ void cuda_close(struct device *device)
         cuda_streams_close(self);
     }
     cuda_segments_close(self);
-    sim_hazards_close(&self->hazards);
+    book_close(&self->book);
     if (self->context) {
         (void)api->ctx_set_current(self->context_before);
         (void)api->device_primary_ctx_release(self->card);

@@ -13,17 +13,6 @@
 #include "allocators/base/size.h"
 #include "bench/cuda/state.h"
 
-void cuda_segment_add(struct cuda_device *self, struct cuda_segment *segment, uint64_t address,
-                      uint64_t end, uint64_t bytes, bool reserved)
-{
-    segment->range.start = address;
-    segment->range.end = end;
-    segment->bytes = bytes;
-    segment->reserved = reserved;
-    segment->ordinal = self->base.counters.segments_made++;
-    ranges_insert(&self->segments, &segment->range);
-}
-
 /* ---- pages that small allocations share ----------------------------------------------------- */
 
 static struct cuda_small_page *page_of(const struct cuda_device *self, uint64_t address)
@@ -68,7 +57,7 @@ static uint64_t pages_leave(struct cuda_device *self, uint64_t address, uint64_t
 /* ---- allocation ----------------------------------------------------------------------------- */
 
 /* What the driver gave goes into all books, or back. */
-static enum status take(struct cuda_device *self, struct cuda_segment *segment, uint64_t address,
+static enum status take(struct cuda_device *self, struct book_segment *segment, uint64_t address,
                         uint64_t bytes, uint64_t begun_ns, uint64_t ended_ns)
 {
     uint64_t charge_bytes = sim_ledger_units(&self->ledger, bytes);
@@ -85,7 +74,8 @@ static enum status take(struct cuda_device *self, struct cuda_segment *segment, 
         (void)cuda_worked(self, self->api.mem_free(address), "cuMemFree");
         return host ? STATUS_HOST_MEMORY : cuda_refuse(self, DEVICE_CALL_alloc);
     }
-    cuda_segment_add(self, segment, address, end, bytes, false);
+    book_segment_enter(&self->book, segment, self->base.counters.segments_made++, address, end,
+                       bytes, false);
     sim_ledger_charge(&self->ledger, charge_bytes);
     device_count(&self->base, DEVICE_CALL_alloc, bytes, ended_ns - begun_ns, 0, false);
     cuda_show_memory(self);
@@ -103,7 +93,7 @@ enum status cuda_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t
     if (bytes >= self->page_bytes &&
         sim_ledger_units(&self->ledger, bytes) > sim_ledger_free(&self->ledger))
         return cuda_refuse(self, DEVICE_CALL_alloc);
-    struct cuda_segment *segment = calloc(1, sizeof *segment);
+    struct book_segment *segment = calloc(1, sizeof *segment);
     if (!segment)
         return STATUS_HOST_MEMORY;
     CUdeviceptr pointer;
@@ -128,8 +118,7 @@ enum status cuda_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t
 /* Why an address cannot be freed. */
 static enum status free_misuse(struct cuda_device *self, uint64_t address)
 {
-    const struct cuda_segment *segment =
-        (struct cuda_segment *)ranges_find(&self->segments, address);
+    const struct book_segment *segment = book_segment_find(&self->book, address);
     if (!segment)
         return cuda_misuse(self,
                            "a free of %" PRIu64 ", where no segment lies: it was freed before, or "
@@ -143,7 +132,7 @@ static enum status free_misuse(struct cuda_device *self, uint64_t address)
 enum status cuda_segment_free(struct backing *backing, uint64_t address)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    struct cuda_segment *segment = (struct cuda_segment *)ranges_find(&self->segments, address);
+    struct book_segment *segment = book_segment_find(&self->book, address);
     if (!segment || segment->reserved || segment->range.start != address)
         return free_misuse(self, address);
     uint64_t waited_ns = cuda_stream_sync(self, CUDA_ALL_STREAMS);
@@ -157,10 +146,7 @@ enum status cuda_segment_free(struct backing *backing, uint64_t address)
         return STATUS_INVALID;
     uint64_t back_bytes = bytes < self->page_bytes ? pages_leave(self, address, bytes)
                                                    : segment->range.end - segment->range.start;
-    if (!sim_hazards_forget(&self->hazards, address, segment->range.end))
-        self->out_of_host_memory = true;
-    ranges_remove(&self->segments, &segment->range);
-    free(segment);
+    book_segment_remove(&self->book, segment);
     device_count(&self->base, DEVICE_CALL_free, bytes, ended_ns - begun_ns, waited_ns, false);
     sim_ledger_give_back(&self->ledger, back_bytes, 0);
     cuda_pool_charge(self);
@@ -170,14 +156,13 @@ enum status cuda_segment_free(struct backing *backing, uint64_t address)
 
 void cuda_segments_close(struct cuda_device *self)
 {
-    while (self->segments.root) {
-        struct cuda_segment *segment = (struct cuda_segment *)self->segments.root;
+    while (self->book.segments.root) {
+        struct book_segment *segment = (struct book_segment *)self->book.segments.root;
         if (segment->reserved)
             (void)self->api.mem_address_free(segment->range.start, segment->bytes);
         else
             (void)self->api.mem_free(segment->range.start);
-        ranges_remove(&self->segments, &segment->range);
-        free(segment);
+        book_segment_remove(&self->book, segment);
     }
     while (self->small_pages.root) {
         struct range *page = self->small_pages.root;

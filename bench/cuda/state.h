@@ -14,39 +14,13 @@
 #include "bench/cuda/schedule.h"
 #include "bench/cuda/streams.h"
 #include "sim/device.h"
-#include "sim/sim_device/hazards.h"
+#include "sim/sim_device/book.h"
 #include "sim/sim_device/ledger.h"
-#include "sim/sim_device/ranges.h"
-
-/* A driver allocation or a reserved range; for the pool one that no address lies in. */
-struct cuda_segment {
-    struct range range; /* to the end of the last page, of a small one to its own end */
-    uint64_t ordinal;
-    uint64_t bytes; /* as asked for */
-    bool reserved;
-    uint64_t mapped_bytes; /* of a reserved range */
-};
 
 /* A page that holds driver allocations below the page size. */
 struct cuda_small_page {
     struct range range;
     uint64_t segments;
-};
-
-/* Physical memory made by create. `address` is a number of its own, never used again, by which
- * uses are kept: by the memory and not by where it is mapped. */
-struct cuda_physical {
-    struct range handle; /* start is the handle that policies know */
-    CUmemGenericAllocationHandle driver_handle;
-    uint64_t bytes, address;
-    uint32_t mappings;
-    bool destroyed; /* given up, but still mapped */
-};
-
-struct cuda_mapping {
-    struct range range;
-    uint64_t number; /* from 1, never used again */
-    struct cuda_physical *physical;
 };
 
 /* Memory held outside of the pool, in pieces so that it can grow and shrink: with virtual memory
@@ -84,8 +58,8 @@ struct cuda_device {
     bool capacity_given;
     uint64_t held_at_open_bytes; /* of the card, by all, as the driver says */
     uint64_t card_others_bytes;  /* held by others when it was opened; see card_bytes */
-    struct ranges segments, small_pages, physicals, mappings;
-    struct sim_hazards hazards;
+    struct book book;
+    struct ranges small_pages;
     struct kernels *kernels;
     struct cuda_streams streams;
     struct cuda_marks marks;
@@ -94,7 +68,6 @@ struct cuda_device {
     struct cuda_outside *outside; /* newest first */
     uint64_t opened_ns;
     uint64_t program_waited_ns; /* in the program's own waits */
-    uint64_t next_handle, next_mapping, next_physical_address;
     struct cuda_record record_segments, record_ranges;
     bool out_of_host_memory;
     bool trusts_policy; /* it orders streams itself: uses need not be kept */
@@ -174,9 +147,6 @@ void cuda_record_close(struct cuda_record *record);
 /* segments.c */
 enum status cuda_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t *address);
 enum status cuda_segment_free(struct backing *backing, uint64_t address);
-/* A new segment in the tree, with the next ordinal. */
-void cuda_segment_add(struct cuda_device *self, struct cuda_segment *segment, uint64_t address,
-                      uint64_t end, uint64_t bytes, bool reserved);
 void cuda_segments_close(struct cuda_device *self);
 
 /* outside.c */

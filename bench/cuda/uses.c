@@ -10,38 +10,6 @@
  *    here (--verify). From then on uses need not be kept. */
 #include "bench/cuda/state.h"
 
-/* The memory behind the start of a range. */
-struct piece {
-    uint64_t start, end;
-    uint64_t mapping; /* 0: a driver allocation */
-    bool there;
-    uint64_t length; /* of the part of the range that it is behind */
-};
-
-static struct piece piece_at(const struct cuda_device *self, uint64_t address, uint64_t bytes)
-{
-    struct piece piece = {.start = address, .there = true, .length = bytes};
-    const struct cuda_segment *segment =
-        (struct cuda_segment *)ranges_find(&self->segments, address);
-    uint64_t end = segment ? segment->range.end : UINT64_MAX;
-    if (segment && segment->reserved) {
-        const struct cuda_mapping *mapping =
-            (struct cuda_mapping *)ranges_from(&self->mappings, address);
-        piece.there = mapping && mapping->range.start <= address;
-        if (piece.there) {
-            end = mapping->range.end;
-            piece.start = mapping->physical->address + (address - mapping->range.start);
-            piece.mapping = mapping->number;
-        } else if (mapping && mapping->range.start < end) {
-            end = mapping->range.start;
-        }
-    }
-    if (end - address < bytes)
-        piece.length = end - address;
-    piece.end = piece.start + piece.length;
-    return piece;
-}
-
 void cuda_used(struct device *device, uint64_t address, uint64_t bytes, uint32_t ordinal,
                uint64_t event)
 {
@@ -51,15 +19,8 @@ void cuda_used(struct device *device, uint64_t address, uint64_t bytes, uint32_t
         streams->streams[ordinal].sequence <= streams->streams[ordinal].known)
         return;
     uint64_t sequence = cuda_stream_fence(self, ordinal);
-    while (bytes) {
-        struct piece piece = piece_at(self, address, bytes);
-        struct sim_use use = {
-            .mapping = piece.mapping, .sequence = sequence, .event = event, .stream = ordinal};
-        if (piece.there && !sim_hazards_use(&self->hazards, piece.start, piece.end, &use))
-            self->out_of_host_memory = true;
-        address += piece.length;
-        bytes -= piece.length;
-    }
+    book_use(&self->book, address, bytes,
+             (struct sim_use){.sequence = sequence, .event = event, .stream = ordinal});
 }
 
 struct hand_out {
@@ -83,17 +44,12 @@ uint64_t cuda_handed_out(struct device *device, uint64_t address, uint64_t bytes
     (void)event;
     if (!order)
         self->trusts_policy = true;
-    if (self->trusts_policy || !self->hazards.ranges.root)
+    if (self->trusts_policy || !self->book.hazards.ranges.root)
         return 0;
     struct hand_out hand_out = {.self = self, .stream = stream};
     while (bytes) {
-        struct piece piece = piece_at(self, address, bytes);
-        if (piece.there) {
-            (void)sim_hazards_visit(&self->hazards, piece.start, piece.end, hand_out_visit,
-                                    &hand_out);
-            if (!sim_hazards_forget(&self->hazards, piece.start, piece.end))
-                self->out_of_host_memory = true;
-        }
+        struct book_piece piece = book_piece_at(&self->book, address, bytes);
+        book_pass_on(&self->book, &piece, hand_out_visit, &hand_out);
         address += piece.length;
         bytes -= piece.length;
     }

@@ -33,7 +33,7 @@ enum status cuda_reserve(struct backing *backing, uint64_t bytes, uint64_t *addr
     enum status status = check_bytes(self, "a reservation", bytes);
     if (status != STATUS_OK)
         return status;
-    struct cuda_segment *segment = calloc(1, sizeof *segment);
+    struct book_segment *segment = calloc(1, sizeof *segment);
     if (!segment)
         return STATUS_HOST_MEMORY;
     CUdeviceptr pointer;
@@ -46,7 +46,8 @@ enum status cuda_reserve(struct backing *backing, uint64_t bytes, uint64_t *addr
         free(segment);
         return status;
     }
-    cuda_segment_add(self, segment, pointer, pointer + bytes, bytes, true);
+    book_segment_enter(&self->book, segment, self->base.counters.segments_made++, pointer,
+                       pointer + bytes, bytes, true);
     *address = pointer;
     return cuda_record_row(self, &self->record_ranges, bytes, pointer);
 }
@@ -54,7 +55,7 @@ enum status cuda_reserve(struct backing *backing, uint64_t bytes, uint64_t *addr
 enum status cuda_release(struct backing *backing, uint64_t address)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    struct cuda_segment *range = (struct cuda_segment *)ranges_find(&self->segments, address);
+    struct book_segment *range = book_segment_find(&self->book, address);
     if (!range || !range->reserved || range->range.start != address)
         return cuda_misuse(self, "a release of %" PRIu64 ", where no reserved range starts",
                            address);
@@ -70,8 +71,7 @@ enum status cuda_release(struct backing *backing, uint64_t address)
     if (!cuda_worked(self, self->api.mem_address_free(address, range->bytes), "cuMemAddressFree"))
         return STATUS_INVALID;
     cuda_count(self, DEVICE_CALL_release, range->bytes, begun_ns, 0, false);
-    ranges_remove(&self->segments, &range->range);
-    free(range);
+    book_segment_remove(&self->book, range);
     return STATUS_OK;
 }
 
@@ -83,12 +83,13 @@ enum status cuda_create(struct backing *backing, uint64_t bytes, backing_handle 
         return status;
     if (bytes > sim_ledger_free(&self->ledger))
         return cuda_refuse(self, DEVICE_CALL_create);
-    struct cuda_physical *physical = calloc(1, sizeof *physical);
+    struct book_physical *physical = calloc(1, sizeof *physical);
     if (!physical)
         return STATUS_HOST_MEMORY;
     const CUmemAllocationProp kind = cuda_memory_kind(self);
+    CUmemGenericAllocationHandle driver_handle = 0;
     uint64_t begun_ns = cuda_clock_ns();
-    CUresult result = self->api.mem_create(&physical->driver_handle, bytes, &kind, 0);
+    CUresult result = self->api.mem_create(&driver_handle, bytes, &kind, 0);
     status = cuda_answer(self, result, "cuMemCreate", bytes);
     if (status != STATUS_INVALID)
         cuda_count(self, DEVICE_CALL_create, bytes, begun_ns, 0, status == STATUS_REFUSED);
@@ -96,12 +97,8 @@ enum status cuda_create(struct backing *backing, uint64_t bytes, backing_handle 
         free(physical);
         return status;
     }
-    physical->handle.start = ++self->next_handle;
-    physical->handle.end = physical->handle.start + 1;
-    physical->bytes = bytes;
-    physical->address = self->next_physical_address;
-    self->next_physical_address += bytes;
-    ranges_insert(&self->physicals, &physical->handle);
+    physical->driver_handle = driver_handle;
+    book_physical_enter(&self->book, physical, bytes);
     sim_ledger_charge(&self->ledger, bytes);
     cuda_show_memory(self);
     *handle = physical->handle.start;
@@ -109,29 +106,19 @@ enum status cuda_create(struct backing *backing, uint64_t bytes, backing_handle 
 }
 
 /* Memory that is given up and mapped nowhere is the card's again. */
-static void physical_settle(struct cuda_device *self, struct cuda_physical *physical)
+static void physical_settle(struct cuda_device *self, struct book_physical *physical)
 {
-    if (!physical->destroyed || physical->mappings)
+    uint64_t bytes = physical->bytes;
+    if (!book_physical_settle(&self->book, physical))
         return;
-    if (!sim_hazards_forget(&self->hazards, physical->address, physical->address + physical->bytes))
-        self->out_of_host_memory = true;
-    sim_ledger_give_back(&self->ledger, physical->bytes, 0);
+    sim_ledger_give_back(&self->ledger, bytes, 0);
     cuda_show_memory(self);
-    ranges_remove(&self->physicals, &physical->handle);
-    free(physical);
-}
-
-/* The piece that a handle names, unless it was given up. */
-static struct cuda_physical *physical_find(const struct cuda_device *self, backing_handle handle)
-{
-    struct cuda_physical *physical = (struct cuda_physical *)ranges_find(&self->physicals, handle);
-    return physical && !physical->destroyed ? physical : NULL;
 }
 
 enum status cuda_destroy(struct backing *backing, backing_handle handle)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    struct cuda_physical *physical = physical_find(self, handle);
+    struct book_physical *physical = book_physical_find(&self->book, handle);
     if (!physical)
         return cuda_misuse(self,
                            "physical memory %" PRIu64 " is given up, but it was given up before, "
@@ -151,13 +138,13 @@ enum status cuda_destroy(struct backing *backing, backing_handle handle)
 
 /* What speaks against mapping the piece there; OK: nothing. */
 static enum status check_map(struct cuda_device *self, uint64_t address,
-                             const struct cuda_physical *physical, const struct cuda_segment *range)
+                             const struct book_physical *physical, const struct book_segment *range)
 {
     if (!range || !range->reserved || physical->bytes > range->range.end - address)
         return cuda_misuse(
             self, "a map of %" PRIu64 " bytes at %" PRIu64 ", which do not lie in a reserved range",
             physical->bytes, address);
-    if (ranges_overlap(&self->mappings, address, address + physical->bytes))
+    if (ranges_overlap(&self->book.mappings, address, address + physical->bytes))
         return cuda_misuse(self,
                            "a map of %" PRIu64 " bytes at %" PRIu64 ", where something is mapped",
                            physical->bytes, address);
@@ -167,16 +154,16 @@ static enum status check_map(struct cuda_device *self, uint64_t address,
 enum status cuda_map(struct backing *backing, uint64_t address, backing_handle handle)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    struct cuda_physical *physical = physical_find(self, handle);
+    struct book_physical *physical = book_physical_find(&self->book, handle);
     if (!physical)
         return cuda_misuse(
             self, "a map of physical memory %" PRIu64 ", which was given up before, or never made",
             handle);
-    struct cuda_segment *range = (struct cuda_segment *)ranges_find(&self->segments, address);
+    struct book_segment *range = book_segment_find(&self->book, address);
     enum status status = check_map(self, address, physical, range);
     if (status != STATUS_OK)
         return status;
-    struct cuda_mapping *mapping = calloc(1, sizeof *mapping);
+    struct book_mapping *mapping = calloc(1, sizeof *mapping);
     if (!mapping)
         return STATUS_HOST_MEMORY;
     uint64_t bytes = physical->bytes, begun_ns = cuda_clock_ns();
@@ -188,13 +175,8 @@ enum status cuda_map(struct backing *backing, uint64_t address, backing_handle h
         free(mapping);
         return status;
     }
-    mapping->range.start = address;
-    mapping->range.end = address + bytes;
-    mapping->number = ++self->next_mapping;
-    mapping->physical = physical;
-    ranges_insert(&self->mappings, &mapping->range);
-    physical->mappings++;
-    range->mapped_bytes += bytes;
+    mapping->usable = true; /* whether access was given the driver knows */
+    book_mapping_enter(&self->book, mapping, physical, range, address);
     return STATUS_OK;
 }
 
@@ -206,7 +188,7 @@ static enum status check_run(struct cuda_device *self, const char *what, uint64_
     if (status != STATUS_OK)
         return status;
     for (uint64_t at = address; at < address + bytes;) {
-        const struct range *mapping = ranges_find(&self->mappings, at);
+        const struct range *mapping = ranges_find(&self->book.mappings, at);
         if (!mapping || mapping->start < at || mapping->end > address + bytes)
             return cuda_misuse(self,
                                "%s from %" PRIu64 " to %" PRIu64
@@ -246,32 +228,26 @@ enum status cuda_unmap(struct backing *backing, uint64_t address, uint64_t bytes
         return STATUS_INVALID;
     cuda_count(self, DEVICE_CALL_unmap, bytes, begun_ns, 0, false);
     for (uint64_t at = address; at < address + bytes;) {
-        struct cuda_mapping *mapping = (struct cuda_mapping *)ranges_find(&self->mappings, at);
-        struct cuda_segment *range = (struct cuda_segment *)ranges_find(&self->segments, at);
-        struct cuda_physical *physical = mapping->physical;
-        range->mapped_bytes -= physical->bytes;
+        struct book_mapping *mapping = book_mapping_find(&self->book, at);
         at = mapping->range.end;
-        ranges_remove(&self->mappings, &mapping->range);
-        free(mapping);
-        physical->mappings--;
-        physical_settle(self, physical);
+        physical_settle(self, book_mapping_remove(&self->book, mapping));
     }
     return STATUS_OK;
 }
 
 void cuda_virtual_memory_close(struct cuda_device *self)
 {
-    while (self->mappings.root) {
-        struct range *mapping = self->mappings.root;
+    while (self->book.mappings.root) {
+        struct range *mapping = self->book.mappings.root;
         (void)self->api.mem_unmap(mapping->start, mapping->end - mapping->start);
-        ranges_remove(&self->mappings, mapping);
+        ranges_remove(&self->book.mappings, mapping);
         free(mapping);
     }
-    while (self->physicals.root) {
-        struct cuda_physical *physical = (struct cuda_physical *)self->physicals.root;
+    while (self->book.physicals.root) {
+        struct book_physical *physical = (struct book_physical *)self->book.physicals.root;
         if (!physical->destroyed)
             (void)self->api.mem_release(physical->driver_handle);
-        ranges_remove(&self->physicals, &physical->handle);
+        ranges_remove(&self->book.physicals, &physical->handle);
         free(physical);
     }
 }

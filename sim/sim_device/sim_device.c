@@ -57,7 +57,7 @@ enum status sim_check_books(struct sim_device *self)
                           "a stream beyond %u was named, or the host has no memory for another; "
                           "streams are numbered from 0 without gaps",
                           SIM_STREAMS_MOST - 1);
-    return self->out_of_host_memory ? STATUS_HOST_MEMORY : STATUS_OK;
+    return self->book.lost ? STATUS_HOST_MEMORY : STATUS_OK;
 }
 
 uint64_t sim_cost_now(struct sim_device *self, enum sim_cost cost, uint64_t bytes)
@@ -129,11 +129,11 @@ static void sim_close(struct device *device)
 {
     struct sim_device *self = sim_of(device);
     sim_pool_close(self->pool);
-    free_all(&self->mappings);
-    free_all(&self->physicals);
-    free_all(&self->segments);
+    free_all(&self->book.mappings);
+    free_all(&self->book.physicals);
+    free_all(&self->book.segments);
     free_all(&self->small.pages);
-    sim_hazards_close(&self->hazards);
+    book_close(&self->book);
     sim_addresses_close(&self->addresses);
     sim_addresses_close(&self->ranges);
     sim_clock_close(&self->clock);
@@ -219,8 +219,7 @@ static const char *sim_race_text(struct device *device)
 
 static bool sim_segment_of(struct device *device, uint64_t address, struct device_segment *out)
 {
-    const struct sim_segment *segment =
-        (struct sim_segment *)ranges_find(&sim_of(device)->segments, address);
+    const struct book_segment *segment = book_segment_find(&sim_of(device)->book, address);
     if (!segment)
         return false;
     *out = (struct device_segment){
@@ -420,7 +419,6 @@ static void sim_describe(struct sim_device *self)
     };
     self->small.granule_bytes = profile->granule_bytes;
     self->small.page_bytes = profile->page_bytes;
-    self->next_physical_address = UINT64_C(1) << 61;
     self->launch_ns = sim_profile_cost(&self->profile, SIM_COST_launch, 1, false);
     self->launch_busy_ns = sim_profile_cost(&self->profile, SIM_COST_launch, 1, true);
     sim_show_memory(self);
@@ -444,6 +442,7 @@ static enum status sim_open(const struct spec_link *link, struct device **out, s
     struct sim_device *self = calloc(1, sizeof *self);
     if (!self)
         return error_set(error, STATUS_HOST_MEMORY, "no memory for a simulated device");
+    book_open(&self->book);
     sim_clock_open(&self->clock, (uint32_t)options.launch_queue);
     status = profile_open(options.profile, &self->profile, error);
     if (status == STATUS_OK)

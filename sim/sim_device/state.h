@@ -9,42 +9,11 @@
 #include "sim/device.h"
 #include "sim/sim_device/addresses.h"
 #include "sim/sim_device/async_pool.h"
+#include "sim/sim_device/book.h"
 #include "sim/sim_device/clock.h"
-#include "sim/sim_device/hazards.h"
 #include "sim/sim_device/ledger.h"
 #include "sim/sim_device/profile.h"
-#include "sim/sim_device/ranges.h"
 #include "sim/sim_device/small_pages.h"
-
-/* A driver allocation or a reserved range. Its addresses: to the end of the last page, of a
- * small one to its own end. */
-struct sim_segment {
-    struct range range;
-    uint64_t ordinal;
-    uint64_t bytes;          /* as asked for */
-    bool reserved;           /* address space only */
-    bool pool;               /* the addresses of the stream-ordered pool */
-    uint64_t mapped_bytes;   /* of a reserved range */
-    struct small_page *page; /* of a small driver allocation */
-};
-
-/* Physical memory made by create. It has addresses of its own, above all others and never
- * used again, so that uses are kept by the memory and not by where it is mapped. */
-struct sim_physical {
-    struct range handle; /* start is the handle */
-    uint64_t bytes;
-    uint64_t address;
-    uint32_t mappings;
-    bool destroyed; /* given up, but still mapped */
-};
-
-/* All of a physical piece at one place. */
-struct sim_mapping {
-    struct range range;
-    uint64_t number; /* from 1, never used again */
-    struct sim_physical *physical;
-    bool usable; /* access was given */
-};
 
 struct sim_device {
     struct device base;
@@ -55,17 +24,14 @@ struct sim_device {
     struct sim_addresses addresses;
     struct sim_addresses ranges; /* of reserved ranges, where a list of them was given */
     struct small_pages small;
-    struct ranges segments, physicals, mappings;
-    struct sim_hazards hazards;
+    struct book book;
     struct sim_pool *pool; /* NULL: never opened */
-    uint64_t next_handle, next_mapping, next_physical_address;
     uint64_t cached_bytes; /* freed last and not taken since: what the driver caches; 0: none */
     uint64_t last_made;    /* ordinal of the segment made last + 1; 0: it is gone */
     uint64_t waited_ns;    /* by the call that is being made */
     uint64_t launch_ns, launch_busy_ns; /* host time of a kernel's launch */
     uint64_t launched_ns;               /* that launches took and no gap made up for */
     uint64_t owed_ns;                   /* of kernels since the last launch that was charged */
-    bool out_of_host_memory;
     char problem[512];
     char race[512];
 };
@@ -102,9 +68,8 @@ void sim_await_cleaning(struct sim_device *self, uint64_t unit_bytes, enum sim_c
 void sim_show_memory(struct sim_device *self);
 
 /* A new segment in the tree, with the next ordinal; NULL: no memory. */
-struct sim_segment *sim_segment_add(struct sim_device *self, uint64_t address, uint64_t end,
-                                    uint64_t bytes, bool reserved);
-void sim_segment_remove(struct sim_device *self, struct sim_segment *segment);
+struct book_segment *sim_segment_add(struct sim_device *self, uint64_t address, uint64_t end,
+                                     uint64_t bytes, bool reserved);
 
 /* Hooks of the backing. segments.c, virtual_memory.c */
 enum status sim_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t *address);

@@ -14,40 +14,6 @@
 
 #include "sim/sim_device/state.h"
 
-/* The physical memory behind the start of a range. */
-struct piece {
-    uint64_t start, end;
-    uint64_t mapping; /* 0: a driver allocation */
-    bool usable;      /* mapped, with access */
-    uint64_t length;  /* of the part of the range that it is behind */
-};
-
-static struct piece piece_at(const struct sim_device *self, uint64_t address, uint64_t bytes)
-{
-    struct piece piece = {.start = address, .usable = true, .length = bytes};
-    const struct sim_segment *segment = (struct sim_segment *)ranges_find(&self->segments, address);
-    if (segment && segment->reserved) {
-        const struct sim_mapping *mapping =
-            (struct sim_mapping *)ranges_from(&self->mappings, address);
-        uint64_t end = segment->range.end;
-        if (mapping && mapping->range.start > address && mapping->range.start < end)
-            end = mapping->range.start;
-        piece.usable = false;
-        if (mapping && mapping->range.start <= address) {
-            end = mapping->range.end;
-            piece.start = mapping->physical->address + (address - mapping->range.start);
-            piece.mapping = mapping->number;
-            piece.usable = mapping->usable;
-        }
-        if (end - address < bytes)
-            piece.length = end - address;
-    } else if (segment && segment->range.end - address < bytes) {
-        piece.length = segment->range.end - address;
-    }
-    piece.end = piece.start + piece.length;
-    return piece;
-}
-
 void sim_used(struct device *device, uint64_t address, uint64_t bytes, uint32_t stream,
               uint64_t event)
 {
@@ -55,19 +21,10 @@ void sim_used(struct device *device, uint64_t address, uint64_t bytes, uint32_t 
     struct sim_moment here = sim_clock_here(&self->clock, stream);
     if (here.sequence == 0)
         here.sequence = sim_clock_touch(&self->clock, stream);
-    while (bytes) {
-        struct piece piece = piece_at(self, address, bytes);
-        struct sim_use use = {.mapping = piece.mapping,
-                              .sequence = here.sequence,
-                              .time_ns = here.time_ns,
-                              .event = event,
-                              .stream = stream};
-        if ((piece.mapping || piece.usable) &&
-            !sim_hazards_use(&self->hazards, piece.start, piece.end, &use))
-            self->out_of_host_memory = true;
-        address += piece.length;
-        bytes -= piece.length;
-    }
+    book_use(
+        &self->book, address, bytes,
+        (struct sim_use){
+            .sequence = here.sequence, .time_ns = here.time_ns, .event = event, .stream = stream});
 }
 
 struct hand_out {
@@ -125,15 +82,10 @@ uint64_t sim_handed_out(struct device *device, uint64_t address, uint64_t bytes,
     struct hand_out hand_out = {
         .self = self, .address = address, .event = event, .stream = stream, .order = order};
     while (bytes) {
-        struct piece piece = piece_at(self, address, bytes);
+        struct book_piece piece = book_piece_at(&self->book, address, bytes);
         if (!piece.usable)
             report_unusable(&hand_out, address, piece.mapping != 0);
-        if (piece.mapping || piece.usable) {
-            (void)sim_hazards_visit(&self->hazards, piece.start, piece.end, hand_out_visit,
-                                    &hand_out);
-            if (!sim_hazards_forget(&self->hazards, piece.start, piece.end))
-                self->out_of_host_memory = true;
-        }
+        book_pass_on(&self->book, &piece, hand_out_visit, &hand_out);
         address += piece.length;
         bytes -= piece.length;
     }

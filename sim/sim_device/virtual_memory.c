@@ -30,11 +30,11 @@ static enum status reserve_place(struct sim_device *self, uint64_t bytes, uint64
 {
     struct sim_addresses *list = &self->ranges;
     if (list->form != SIM_ADDRESSES_LIST)
-        return sim_addresses_new(&self->addresses, bytes, &self->segments, &self->small.pages,
+        return sim_addresses_new(&self->addresses, bytes, &self->book.segments, &self->small.pages,
                                  start);
     enum status status =
         sim_addresses_recorded(list, bytes, start, self->problem, sizeof self->problem);
-    if (status == STATUS_OK && (ranges_overlap(&self->segments, *start, *start + bytes) ||
+    if (status == STATUS_OK && (ranges_overlap(&self->book.segments, *start, *start + bytes) ||
                                 ranges_overlap(&self->small.pages, *start, *start + bytes)))
         status = sim_misuse(self,
                             "range %zu of %s lies at %" PRIu64 ", where a segment still is; give "
@@ -67,7 +67,7 @@ enum status sim_reserve(struct backing *backing, uint64_t bytes, uint64_t *addre
 enum status sim_release(struct backing *backing, uint64_t address)
 {
     struct sim_device *self = sim_of_backing(backing);
-    struct sim_segment *range = (struct sim_segment *)ranges_find(&self->segments, address);
+    struct book_segment *range = book_segment_find(&self->book, address);
     if (!range || !range->reserved || range->range.start != address)
         return sim_misuse(self,
                           "a release of %" PRIu64 ", where no reserved range starts: it was "
@@ -79,7 +79,7 @@ enum status sim_release(struct backing *backing, uint64_t address)
                           " bytes of it are mapped; unmap them first",
                           address, range->mapped_bytes);
     uint64_t bytes = range->bytes;
-    sim_segment_remove(self, range);
+    book_segment_remove(&self->book, range);
     sim_charge(self, DEVICE_CALL_release, SIM_COST_release, SIM_COST_release, bytes, bytes);
     return STATUS_OK;
 }
@@ -94,16 +94,11 @@ enum status sim_create(struct backing *backing, uint64_t bytes, backing_handle *
         return status;
     if (bytes > sim_ledger_free(&self->ledger))
         return sim_refuse(self, DEVICE_CALL_create, SIM_COST_create);
-    struct sim_physical *physical = calloc(1, sizeof *physical);
+    struct book_physical *physical = calloc(1, sizeof *physical);
     if (!physical)
         return STATUS_HOST_MEMORY;
     sim_await_cleaning(self, bytes, SIM_COST_create);
-    physical->handle.start = ++self->next_handle;
-    physical->handle.end = physical->handle.start + 1;
-    physical->bytes = bytes;
-    physical->address = self->next_physical_address;
-    self->next_physical_address += bytes;
-    ranges_insert(&self->physicals, &physical->handle);
+    book_physical_enter(&self->book, physical, bytes);
     sim_ledger_charge(&self->ledger, bytes);
     sim_charge(self, DEVICE_CALL_create, SIM_COST_create, SIM_COST_create, bytes, bytes);
     sim_show_memory(self);
@@ -112,29 +107,19 @@ enum status sim_create(struct backing *backing, uint64_t bytes, backing_handle *
 }
 
 /* Gives memory back that is given up and mapped nowhere. */
-static void physical_settle(struct sim_device *self, struct sim_physical *physical)
+static void physical_settle(struct sim_device *self, struct book_physical *physical)
 {
-    if (!physical->destroyed || physical->mappings)
+    uint64_t bytes = physical->bytes;
+    if (!book_physical_settle(&self->book, physical))
         return;
-    if (!sim_hazards_forget(&self->hazards, physical->address, physical->address + physical->bytes))
-        self->out_of_host_memory = true;
-    sim_ledger_give_back(&self->ledger, physical->bytes, self->clock.now_ns);
+    sim_ledger_give_back(&self->ledger, bytes, self->clock.now_ns);
     sim_show_memory(self);
-    ranges_remove(&self->physicals, &physical->handle);
-    free(physical);
-}
-
-/* The piece that a handle names, unless it was given up. */
-static struct sim_physical *physical_find(const struct sim_device *self, backing_handle handle)
-{
-    struct sim_physical *physical = (struct sim_physical *)ranges_find(&self->physicals, handle);
-    return physical && !physical->destroyed ? physical : NULL;
 }
 
 enum status sim_destroy(struct backing *backing, backing_handle handle)
 {
     struct sim_device *self = sim_of_backing(backing);
-    struct sim_physical *physical = physical_find(self, handle);
+    struct book_physical *physical = book_physical_find(&self->book, handle);
     if (!physical)
         return sim_misuse(self,
                           "physical memory %" PRIu64 " is given up, but it was given up before, "
@@ -149,7 +134,7 @@ enum status sim_destroy(struct backing *backing, backing_handle handle)
 
 /* What speaks against mapping the piece there; OK: nothing. */
 static enum status check_map(struct sim_device *self, uint64_t address,
-                             const struct sim_physical *physical, const struct sim_segment *range)
+                             const struct book_physical *physical, const struct book_segment *range)
 {
     if (address % self->profile.page_bytes)
         return sim_misuse(self, "a map at %" PRIu64 ", which is not the start of a page", address);
@@ -160,7 +145,7 @@ static enum status check_map(struct sim_device *self, uint64_t address,
                           "a map of %" PRIu64 " bytes at %" PRIu64
                           " reaches beyond the end of its reserved range, %" PRIu64,
                           physical->bytes, address, range->range.end);
-    const struct range *there = ranges_from(&self->mappings, address);
+    const struct range *there = ranges_from(&self->book.mappings, address);
     if (there && there->start < address + physical->bytes)
         return sim_misuse(
             self, "a map of %" PRIu64 " bytes at %" PRIu64 " overlaps what is mapped at %" PRIu64,
@@ -171,26 +156,20 @@ static enum status check_map(struct sim_device *self, uint64_t address,
 enum status sim_map(struct backing *backing, uint64_t address, backing_handle handle)
 {
     struct sim_device *self = sim_of_backing(backing);
-    struct sim_physical *physical = physical_find(self, handle);
+    struct book_physical *physical = book_physical_find(&self->book, handle);
     if (!physical)
         return sim_misuse(
             self, "a map of physical memory %" PRIu64 ", which was given up before, or never made",
             handle);
-    struct sim_segment *range = (struct sim_segment *)ranges_find(&self->segments, address);
+    struct book_segment *range = book_segment_find(&self->book, address);
     enum status status = check_map(self, address, physical, range);
     if (status != STATUS_OK)
         return status;
-    struct sim_mapping *mapping = calloc(1, sizeof *mapping);
+    struct book_mapping *mapping = calloc(1, sizeof *mapping);
     if (!mapping)
         return STATUS_HOST_MEMORY;
     enum sim_cost kind = physical->mappings ? SIM_COST_map_again : SIM_COST_map;
-    mapping->range.start = address;
-    mapping->range.end = address + physical->bytes;
-    mapping->number = ++self->next_mapping;
-    mapping->physical = physical;
-    ranges_insert(&self->mappings, &mapping->range);
-    physical->mappings++;
-    range->mapped_bytes += physical->bytes;
+    book_mapping_enter(&self->book, mapping, physical, range, address);
     sim_charge(self, DEVICE_CALL_map, SIM_COST_map, kind, physical->bytes, physical->bytes);
     return STATUS_OK;
 }
@@ -208,7 +187,7 @@ static enum status check_run(struct sim_device *self, const char *what, uint64_t
         return sim_misuse(self, "%s at %" PRIu64 " reaches beyond all addresses", what, address);
     *cost_ns = 0;
     for (uint64_t at = address; at < address + bytes;) {
-        const struct range *mapping = ranges_from(&self->mappings, at);
+        const struct range *mapping = ranges_from(&self->book.mappings, at);
         if (!mapping || mapping->start > at)
             return sim_misuse(self, "%s at %" PRIu64 ": nothing is mapped at %" PRIu64, what,
                               address, at);
@@ -232,7 +211,7 @@ enum status sim_access(struct backing *backing, uint64_t address, uint64_t bytes
     if (status != STATUS_OK)
         return status;
     for (uint64_t at = address; at < address + bytes;) {
-        struct sim_mapping *mapping = (struct sim_mapping *)ranges_find(&self->mappings, at);
+        struct book_mapping *mapping = book_mapping_find(&self->book, at);
         mapping->usable = true;
         at = mapping->range.end;
     }
@@ -260,12 +239,12 @@ static bool use_is_past(void *argument, const struct sim_use *use, uint64_t star
     return false;
 }
 
-static enum status check_unused(struct sim_device *self, const struct sim_mapping *mapping)
+static enum status check_unused(struct sim_device *self, const struct book_mapping *mapping)
 {
-    const struct sim_physical *physical = mapping->physical;
+    const struct book_physical *physical = mapping->physical;
     struct pending_use pending = {.self = self, .mapping = mapping->number};
-    if (sim_hazards_visit(&self->hazards, physical->address, physical->address + physical->bytes,
-                          use_is_past, &pending))
+    if (sim_hazards_visit(&self->book.hazards, physical->address,
+                          physical->address + physical->bytes, use_is_past, &pending))
         return STATUS_OK;
     return sim_misuse(self,
                       "an unmap of %" PRIu64 " while work of stream %" PRIu32
@@ -281,7 +260,7 @@ enum status sim_unmap(struct backing *backing, uint64_t address, uint64_t bytes)
     enum status status =
         check_run(self, "an unmap", address, bytes, SIM_COST_unmap, SIM_COST_unmap_more, &cost_ns);
     for (uint64_t at = address; status == STATUS_OK && at < address + bytes;) {
-        const struct sim_mapping *mapping = (struct sim_mapping *)ranges_find(&self->mappings, at);
+        const struct book_mapping *mapping = book_mapping_find(&self->book, at);
         status = check_unused(self, mapping);
         at = mapping->range.end;
     }
@@ -289,18 +268,10 @@ enum status sim_unmap(struct backing *backing, uint64_t address, uint64_t bytes)
         return status;
     sim_await_work(self, SIM_COST_unmap);
     sim_call(self, DEVICE_CALL_unmap, bytes, cost_ns);
-    struct sim_segment *range = (struct sim_segment *)ranges_find(&self->segments, address);
     for (uint64_t at = address; at < address + bytes;) {
-        struct sim_mapping *mapping = (struct sim_mapping *)ranges_find(&self->mappings, at);
-        struct sim_physical *physical = mapping->physical;
-        while (range->range.end <= at) /* neighbouring ranges may be unmapped in one call */
-            range = (struct sim_segment *)ranges_find(&self->segments, range->range.end);
-        range->mapped_bytes -= physical->bytes;
+        struct book_mapping *mapping = book_mapping_find(&self->book, at);
         at = mapping->range.end;
-        ranges_remove(&self->mappings, &mapping->range);
-        free(mapping);
-        physical->mappings--;
-        physical_settle(self, physical);
+        physical_settle(self, book_mapping_remove(&self->book, mapping));
     }
     return STATUS_OK;
 }
