@@ -3,18 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The driver's version where the management library does not tell: the kernel's module does. */
-static void read_driver(char *text, size_t text_bytes)
-{
-    FILE *file = fopen("/sys/module/nvidia/version", "re");
-    if (!file)
-        return;
-    if (!fgets(text, (int)text_bytes, file))
-        text[0] = '\0';
-    text[strcspn(text, "\n")] = '\0';
-    fclose(file);
-}
-
 void machine_describe(const struct device *device, const struct environment *environment, bool cold,
                       struct sim_profile *out)
 {
@@ -23,8 +11,8 @@ void machine_describe(const struct device *device, const struct environment *env
     if (real) {
         snprintf(out->card, sizeof out->card, "%s", device->props.profile);
         snprintf(out->driver, sizeof out->driver, "%s", environment->card.driver);
-        if (!out->driver[0])
-            read_driver(out->driver, sizeof out->driver);
+        if (!out->driver[0]) /* the management library does not tell: the kernel's module does */
+            environment_line("/sys/module/nvidia/version", out->driver, sizeof out->driver);
         snprintf(out->hypervisor, sizeof out->hypervisor, "%s%s%s",
                  hypervisor[0] ? hypervisor : "none", machine[0] ? ", " : "", machine);
     }

@@ -65,13 +65,13 @@ static void hook_kernel(struct device *device, uint32_t ordinal, uint64_t nanose
     struct cuda_stream *stream = cuda_stream(self, ordinal);
     if (!stream || device->failed)
         return;
-    uint64_t begun_ns = self->schedule.begun ? cuda_clock_ns() : 0;
+    uint64_t begun_ns = self->schedule.begun ? latency_clock_ns() : 0;
     enum status status = kernels_spin(self->kernels, &stream->owed_ns, nanoseconds, stream->handle);
     if (launched(self, stream, status) == STATUS_REFUSED)
         (void)cuda_worked(self, CUDA_ERROR_OUT_OF_MEMORY, "cuLaunchKernel");
     if (!self->schedule.begun)
         return;
-    uint64_t took_ns = cuda_clock_ns() - begun_ns;
+    uint64_t took_ns = latency_clock_ns() - begun_ns;
     if (took_ns >= LAUNCH_WAITED_NS)
         self->program_waited_ns += took_ns;
 }
@@ -178,7 +178,7 @@ static enum status hook_work(struct device *device, const struct device_work *wo
 static struct backing_ticket hook_fence(struct backing *backing, uint32_t stream)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    uint64_t begun_ns = cuda_clock_ns();
+    uint64_t begun_ns = latency_clock_ns();
     uint64_t sequence = cuda_stream_fence(self, stream);
     cuda_count(self, DEVICE_CALL_event, 0, begun_ns, 0, false);
     return (struct backing_ticket){.stream = stream, .value = sequence};
@@ -193,7 +193,7 @@ static bool hook_done(struct backing *backing, struct backing_ticket ticket)
         device_count(&self->base, DEVICE_CALL_event, 0, 0, 0, false);
         return true;
     }
-    uint64_t begun_ns = cuda_clock_ns();
+    uint64_t begun_ns = latency_clock_ns();
     bool done = cuda_stream_done(self, ticket.stream, ticket.value);
     cuda_count(self, DEVICE_CALL_event, 0, begun_ns, 0, false);
     return done;
@@ -202,9 +202,9 @@ static bool hook_done(struct backing *backing, struct backing_ticket ticket)
 static void hook_wait(struct backing *backing, struct backing_ticket ticket)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    uint64_t begun_ns = cuda_clock_ns();
+    uint64_t begun_ns = latency_clock_ns();
     cuda_stream_await(self, ticket.stream, ticket.value);
-    uint64_t waited_ns = cuda_clock_ns() - begun_ns;
+    uint64_t waited_ns = latency_clock_ns() - begun_ns;
     device_count(&self->base, DEVICE_CALL_event, 0, 0, waited_ns, false);
     cuda_pool_charge(self);
 }
@@ -212,7 +212,7 @@ static void hook_wait(struct backing *backing, struct backing_ticket ticket)
 static void hook_order(struct backing *backing, uint32_t stream, struct backing_ticket ticket)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    uint64_t begun_ns = cuda_clock_ns();
+    uint64_t begun_ns = latency_clock_ns();
     cuda_stream_order(self, ticket.stream, ticket.value, stream);
     cuda_count(self, DEVICE_CALL_event, 0, begun_ns, 0, false);
 }

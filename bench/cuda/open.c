@@ -238,7 +238,7 @@ enum status cuda_device_open(const struct cuda_options *options, struct device *
     struct cuda_device *self = calloc(1, sizeof *self);
     if (!self)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for a device");
-    self->opened_ns = cuda_clock_ns();
+    self->opened_ns = latency_clock_ns();
     book_open(&self->book);
     enum status status = cuda_api_open(&self->api, error);
     if (status == STATUS_OK)

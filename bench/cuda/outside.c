@@ -54,7 +54,7 @@ enum status cuda_outside(struct device *device, uint64_t bytes)
         return status;
     if (!sim_ledger_outside(&self->ledger, bytes))
         return STATUS_REFUSED;
-    uint64_t begun_ns = cuda_clock_ns(), wanted_bytes = self->ledger.outside_bytes;
+    uint64_t begun_ns = latency_clock_ns(), wanted_bytes = self->ledger.outside_bytes;
     while (status == STATUS_OK && held_bytes(self) > wanted_bytes)
         status = piece_end(self);
     uint64_t have_bytes = held_bytes(self);
@@ -62,7 +62,7 @@ enum status cuda_outside(struct device *device, uint64_t bytes)
         status = piece_make(self, wanted_bytes - have_bytes);
     if (status == STATUS_REFUSED)
         self->ledger.outside_bytes = before_bytes < have_bytes ? before_bytes : have_bytes;
-    self->program_waited_ns += cuda_clock_ns() - begun_ns;
+    self->program_waited_ns += latency_clock_ns() - begun_ns;
     cuda_show_memory(self);
     return status;
 }

@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "bench/cuda/api.h"
 #include "bench/cuda/kernels.h"
@@ -15,6 +14,7 @@
 #include "bench/cuda/streams.h"
 #include "sim/device.h"
 #include "sim/sim_device/book.h"
+#include "sim/replay/latency.h"
 #include "sim/sim_device/ledger.h"
 
 /* A page that holds driver allocations below the page size. */
@@ -84,17 +84,10 @@ static inline struct cuda_device *cuda_of_backing(struct backing *backing)
     return (struct cuda_device *)((char *)backing - offsetof(struct cuda_device, backing));
 }
 
-static inline uint64_t cuda_clock_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* Nanoseconds since open. */
 static inline uint64_t cuda_now(const struct cuda_device *self)
 {
-    return cuda_clock_ns() - self->opened_ns;
+    return latency_clock_ns() - self->opened_ns;
 }
 
 /* errors.c */
@@ -116,7 +109,7 @@ enum status cuda_ready(struct cuda_device *self);
 static inline void cuda_count(struct cuda_device *self, enum device_call call, uint64_t bytes,
                               uint64_t begun_ns, uint64_t waited_ns, bool refused)
 {
-    uint64_t ns = cuda_clock_ns() - begun_ns;
+    uint64_t ns = latency_clock_ns() - begun_ns;
     device_count(&self->base, call, refused ? 0 : bytes, ns, waited_ns, refused);
 }
 

@@ -290,10 +290,10 @@ uint64_t cuda_stream_sync(struct cuda_device *device, uint32_t ordinal)
         pending = pending || self->streams[i].sequence > self->streams[i].known;
     if (!pending)
         return 0;
-    uint64_t begun_ns = cuda_clock_ns();
+    uint64_t begun_ns = latency_clock_ns();
     CUresult result = all ? device->api.ctx_synchronize()
                           : device->api.stream_synchronize(self->streams[ordinal].handle);
-    uint64_t waited_ns = cuda_clock_ns() - begun_ns;
+    uint64_t waited_ns = latency_clock_ns() - begun_ns;
     if (!cuda_worked(device, result, all ? "cuCtxSynchronize" : "cuStreamSynchronize"))
         return waited_ns;
     for (uint32_t i = first; i < end; i++)

@@ -5,6 +5,7 @@
 
 #include "allocators/registry.h"
 #include "bench/host/launches.h"
+#include "bench/report/statistics.h"
 #include "sim/replay.h"
 #include "workloads/trace/event.h"
 #include "workloads/workload.h"
@@ -35,23 +36,13 @@ double harness_median(double *values, size_t count)
     return (values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 
-/* The true median lies below the k-th smallest of n values (from 1) with the chance that fewer than
- * k of n fair coins show heads; and above the k-th largest with the same. */
 void harness_interval(double *values, size_t count, double *least, double *most, double *confidence)
 {
-    qsort(values, count, sizeof *values, by_size);
-    double term = exp2(-(double)count), below = term; /* fewer than one head */
-    size_t skipped = 0;
-    for (size_t k = 1; k < count; k++) {
-        term *= (double)(count - k + 1) / (double)k;
-        if (2 * (below + term) > 0.05)
-            break;
-        below += term;
-        skipped = k;
-    }
-    *least = values[skipped];
-    *most = values[count - 1 - skipped];
-    *confidence = 1 - 2 * below;
+    struct statistic statistic = statistic_of(values, count);
+    /* Too few for the usual level: from the least to the most, at the level which that has. */
+    *least = statistic.has_interval ? statistic.low : statistic.least;
+    *most = statistic.has_interval ? statistic.high : statistic.most;
+    *confidence = statistic.has_interval ? statistic.level : 1 - exp2(1 - (double)count);
 }
 
 /* Of the steps from the middle on; `end_ns` has the end of each. */

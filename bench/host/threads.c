@@ -8,8 +8,7 @@
 #include "allocators/base/rng.h"
 #include "sim/replay/latency.h"
 
-#define CLOCK_TRIALS 1001u
-#define CACHE_LINE   64
+#define CACHE_LINE 64
 
 struct turn {
     uint64_t bytes; /* 0: the block of the place is freed */
@@ -45,23 +44,6 @@ uint64_t threads_think(uint64_t rounds, uint64_t value)
         __asm__ volatile("" : "+r"(value)); /* the chain is not to be folded */
     }
     return value;
-}
-
-static int by_size(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
-}
-
-uint64_t threads_clock_ns(void)
-{
-    uint64_t trials[CLOCK_TRIALS];
-    for (unsigned i = 0; i < CLOCK_TRIALS; i++) {
-        uint64_t begun_ns = latency_clock_ns();
-        trials[i] = latency_clock_ns() - begun_ns;
-    }
-    qsort(trials, CLOCK_TRIALS, sizeof *trials, by_size);
-    return trials[CLOCK_TRIALS / 2];
 }
 
 /* ---- one thread ------------------------------------------------------------------------------ */
@@ -169,7 +151,7 @@ static enum status check(const struct threads_config *config, struct error *erro
 static enum status prepare(struct worker *workers, const struct threads_config *config,
                            struct gate *gate, struct error *error)
 {
-    uint64_t clock_ns = config->latency ? threads_clock_ns() : 0;
+    uint64_t clock_ns = config->latency ? latency_clock_cost_ns() : 0;
     for (unsigned i = 0; i < config->threads; i++) {
         struct worker *worker = &workers[i];
         worker->config = config;

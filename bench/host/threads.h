@@ -49,9 +49,6 @@ struct threads_result {
 enum status threads_run(const struct threads_config *config, struct threads_result *result,
                         struct error *error) STATUS_CHECKED;
 
-/* The time of two readings of the clock, nanoseconds: the median of many. */
-uint64_t threads_clock_ns(void);
-
 /* `rounds` of work that only the processor sees; returns something that depends on all of it. */
 uint64_t threads_think(uint64_t rounds, uint64_t value);
 

@@ -2,18 +2,16 @@
 
 #include <stdio.h>
 
+#include "sim/replay/steps.h"
 #include "workloads/trace/event.h"
 
 enum { CLOCK_TRIALS = 101 };
 
 static struct card_sums sums_of(const struct device *device)
 {
-    struct card_sums sums = {.driver_ns = device->counters.driver_ns,
-                             .stall_ns = device->counters.stall_ns};
-    for (int i = 0; i < DEVICE_CALL_COUNT; i++)
-        if (i != DEVICE_CALL_event)
-            sums.calls += device->counters.calls[i];
-    return sums;
+    return (struct card_sums){.driver_ns = device->counters.driver_ns,
+                              .stall_ns = device->counters.stall_ns,
+                              .calls = steps_driver_calls(device)};
 }
 
 /* The least of many: an interrupt only adds. */

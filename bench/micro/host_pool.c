@@ -117,7 +117,7 @@ static enum status sample(struct samples *samples, struct rig *rig, const struct
     struct locked_pool *pool = locked_pool_open(rig->policy, &rig->host);
     if (!pool)
         return STATUS_HOST_MEMORY;
-    uint64_t clock_ns = threads_clock_ns();
+    uint64_t clock_ns = latency_clock_cost_ns();
     enum status status = furnish(pool);
     if (status == STATUS_OK)
         status = pair(pool, cell->bytes);

@@ -9,8 +9,9 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "sim/replay/latency.h"
 
 #define MESSAGE_MAGIC UINT64_C(0x31676972636f6c6c) /* "llocrig1" as it lies in memory */
 #define SECOND_NS     UINT64_C(1000000000)
@@ -22,13 +23,6 @@ struct message_head {
     uint64_t text_bytes, payload_bytes;
     uint64_t check; /* of all that follows */
 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
-}
 
 /* FNV-1a, 64 bits. */
 static uint64_t check_sum(uint64_t sum, const void *bytes, size_t count)
@@ -112,7 +106,7 @@ enum status child_begin(struct child *self, child_work *work, void *argument, ui
     }
     self->process = process;
     self->pipe = ends[0];
-    self->deadline_ns = limit_s ? now_ns() + limit_s * SECOND_NS : UINT64_MAX;
+    self->deadline_ns = limit_s ? latency_clock_ns() + limit_s * SECOND_NS : UINT64_MAX;
     return STATUS_OK;
 }
 
@@ -147,7 +141,7 @@ static bool take(struct child *self)
 static int time_left_ms(const struct child *children, size_t count)
 {
     uint64_t first = UINT64_MAX;
-    uint64_t now = now_ns();
+    uint64_t now = latency_clock_ns();
     for (size_t i = 0; i < count; i++)
         if (children[i].process && !children[i].overdue && children[i].deadline_ns < first)
             first = children[i].deadline_ns;
@@ -161,7 +155,7 @@ static int time_left_ms(const struct child *children, size_t count)
 
 static void kill_overdue(struct child *children, size_t count)
 {
-    uint64_t now = now_ns();
+    uint64_t now = latency_clock_ns();
     for (size_t i = 0; i < count; i++) {
         struct child *child = &children[i];
         if (!child->process || child->overdue || child->deadline_ns > now)

@@ -12,7 +12,7 @@
 #include <cpuid.h>
 #endif
 
-static void read_line(const char *path, char *text, size_t text_bytes)
+void environment_line(const char *path, char *text, size_t text_bytes)
 {
     FILE *file = fopen(path, "re");
     text[0] = '\0';
@@ -69,8 +69,8 @@ static void read_machine(char *text, size_t text_bytes)
 {
     char vendor[60];
     char product[60];
-    read_line("/sys/class/dmi/id/sys_vendor", vendor, sizeof vendor);
-    read_line("/sys/class/dmi/id/product_name", product, sizeof product);
+    environment_line("/sys/class/dmi/id/sys_vendor", vendor, sizeof vendor);
+    environment_line("/sys/class/dmi/id/product_name", product, sizeof product);
     snprintf(text, text_bytes, "%s%s%s", vendor, vendor[0] && product[0] ? " " : "", product);
 }
 
@@ -124,9 +124,9 @@ void environment_capture(struct environment *self, int argc, char *const *argv, 
                  name.machine);
     }
     read_cpu(self->cpu, sizeof self->cpu);
-    read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", self->governor,
-              sizeof self->governor);
-    read_line("/sys/devices/system/node/online", self->numa_nodes, sizeof self->numa_nodes);
+    environment_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", self->governor,
+                     sizeof self->governor);
+    environment_line("/sys/devices/system/node/online", self->numa_nodes, sizeof self->numa_nodes);
     read_hypervisor(self->hypervisor, sizeof self->hypervisor);
     read_machine(self->machine, sizeof self->machine);
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);

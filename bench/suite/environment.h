@@ -3,6 +3,7 @@
 #define BENCH_SUITE_ENVIRONMENT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "bench/suite/build_info.h"
@@ -36,5 +37,8 @@ void environment_card_after(struct environment *self);
 /* True for a variable ("NAME=VALUE") by which frameworks and the driver choose how memory is
  * allocated. */
 bool environment_is_allocator_variable(const char *variable);
+
+/* The first line of a file, without its end; "" where it cannot be read. */
+void environment_line(const char *path, char *text, size_t text_bytes);
 
 #endif

@@ -1,21 +1,15 @@
 #include "bench/suite/progress.h"
 
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "sim/replay/latency.h"
 
 #define REDRAW_NS UINT64_C(100000000)
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 void progress_begin(struct progress *self, size_t total)
 {
-    uint64_t now = now_ns();
+    uint64_t now = latency_clock_ns();
     *self = (struct progress){
         .shown = isatty(STDERR_FILENO) == 1, .total = total, .began_ns = now, .drawn_ns = now};
 }
@@ -25,7 +19,7 @@ void progress_step(struct progress *self, const char *label)
     self->done++;
     if (!self->shown)
         return;
-    uint64_t now = now_ns();
+    uint64_t now = latency_clock_ns();
     if (now - self->drawn_ns < REDRAW_NS)
         return;
     self->drawn_ns = now;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#define CLOCK_TRIALS 4096
+#define CLOCK_TRIALS 4096u
 
 uint64_t latency_clock_ns(void)
 {
@@ -15,17 +15,21 @@ uint64_t latency_clock_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* The median of many pairs of readings: an interrupt during one of them does not count. */
-static uint64_t measure_clock(struct hist *scratch)
+static int by_size(const void *left, const void *right)
 {
-    hist_clear(scratch);
-    for (int i = 0; i < CLOCK_TRIALS; i++) {
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+uint64_t latency_clock_cost_ns(void)
+{
+    uint64_t trials[CLOCK_TRIALS];
+    for (unsigned i = 0; i < CLOCK_TRIALS; i++) {
         uint64_t begun_ns = latency_clock_ns();
-        hist_add(scratch, latency_clock_ns() - begun_ns, 1);
+        trials[i] = latency_clock_ns() - begun_ns;
     }
-    uint64_t median_ns = hist_quantile(scratch, 0.5);
-    hist_clear(scratch);
-    return median_ns;
+    qsort(trials, CLOCK_TRIALS, sizeof *trials, by_size);
+    return trials[CLOCK_TRIALS / 2];
 }
 
 struct latency *latency_open(const struct device *device)
@@ -33,7 +37,7 @@ struct latency *latency_open(const struct device *device)
     struct latency *latency = calloc(1, sizeof *latency);
     if (!latency)
         return NULL;
-    latency->clock_ns = measure_clock(&latency->alloc);
+    latency->clock_ns = latency_clock_cost_ns();
     latency->modelled = strcmp(device->props.kind, "cuda") != 0;
     return latency;
 }

@@ -26,6 +26,9 @@ struct latency_place {
 
 /* Monotonic host time, nanoseconds. */
 uint64_t latency_clock_ns(void);
+/* The time of two readings of it, nanoseconds: the median of many, so that an interrupt during
+ * one of them does not count. */
+uint64_t latency_clock_cost_ns(void);
 
 /* Measures the clock. On the heap: histograms are large. NULL: no host memory. */
 struct latency *latency_open(const struct device *device);
