@@ -79,10 +79,10 @@ void parts_figure(const struct meter *meter, struct sim_profile *out, enum sim_c
 }
 
 void parts_point(const struct meter *meter, struct sim_profile *out, enum sim_cost cost,
-                 uint64_t bytes, struct samples *samples)
+                 uint64_t bytes, struct meter_samples *samples)
 {
     if (samples->count >= SAMPLES_LEAST)
-        parts_figure(meter, out, cost, bytes, samples_usual(samples));
+        parts_figure(meter, out, cost, bytes, meter_samples_usual(samples));
 }
 
 static bool curve_is_free(const struct sim_curve *curve)

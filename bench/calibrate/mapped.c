@@ -9,7 +9,7 @@
 
 void parts_ranges(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 {
-    struct samples reserved = {0}, released = {0};
+    struct meter_samples reserved = {0}, released = {0};
     uint64_t addresses[16];
     meter_point(meter);
     while (meter_goes_on(meter, &reserved)) {
@@ -33,7 +33,7 @@ struct pieces {
 };
 
 /* `count` is how many are wanted, and then how many there are. */
-static bool pieces_make(struct meter *meter, struct pieces *self, struct samples *created)
+static bool pieces_make(struct meter *meter, struct pieces *self, struct meter_samples *created)
 {
     uint32_t wanted = self->count;
     self->count = self->mapped = 0;
@@ -46,7 +46,7 @@ static bool pieces_make(struct meter *meter, struct pieces *self, struct samples
 }
 
 static bool pieces_map(struct meter *meter, struct pieces *self, uint64_t address,
-                       struct samples *mapped)
+                       struct meter_samples *mapped)
 {
     for (uint32_t i = 0; i < self->count; i++)
         if (!meter_map(meter, address + i * self->bytes, self->handles[i], mapped))
@@ -56,7 +56,7 @@ static bool pieces_map(struct meter *meter, struct pieces *self, uint64_t addres
 
 /* They are mapped nowhere. */
 static void pieces_give_back(struct meter *meter, const struct pieces *self,
-                             struct samples *destroyed)
+                             struct meter_samples *destroyed)
 {
     for (uint32_t i = 0; i < self->count; i++)
         (void)meter_destroy(meter, self->handles[i], destroyed);
@@ -66,8 +66,8 @@ static void pieces_give_back(struct meter *meter, const struct pieces *self,
 }
 
 /* Each by a call of its own. */
-static bool one_by_one(struct meter *meter, const struct pieces *pieces, struct samples *access,
-                       struct samples *unmapped)
+static bool one_by_one(struct meter *meter, const struct pieces *pieces,
+                       struct meter_samples *access, struct meter_samples *unmapped)
 {
     uint64_t end = pieces->address + pieces->count * pieces->bytes;
     for (uint64_t at = pieces->address; at < end; at += pieces->bytes)
@@ -81,7 +81,7 @@ static bool one_by_one(struct meter *meter, const struct pieces *pieces, struct 
 
 void parts_mapped(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 {
-    struct samples created = {0}, destroyed = {0}, mapped = {0}, access = {0}, unmapped = {0};
+    struct meter_samples created = {0}, destroyed = {0}, mapped = {0}, access = {0}, unmapped = {0};
     struct pieces pieces;
     meter_point(meter);
     while (meter_goes_on(meter, &created)) {
@@ -101,8 +101,8 @@ void parts_mapped(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 }
 
 /* All with one call; then all of it at a second place as well. */
-static bool at_once(struct meter *meter, struct pieces *pieces, struct samples *again,
-                    struct samples *access, struct samples *unmapped)
+static bool at_once(struct meter *meter, struct pieces *pieces, struct meter_samples *again,
+                    struct meter_samples *access, struct meter_samples *unmapped)
 {
     uint64_t second, bytes = pieces->count * pieces->bytes;
     if (!pieces_map(meter, pieces, pieces->address, NULL) ||
@@ -117,10 +117,10 @@ static bool at_once(struct meter *meter, struct pieces *pieces, struct samples *
 
 /* What is beyond one call's cost, for each of the others. */
 static void further(const struct meter *meter, struct sim_profile *out, enum sim_cost one,
-                    enum sim_cost more, const struct pieces *pieces, struct samples *whole)
+                    enum sim_cost more, const struct pieces *pieces, struct meter_samples *whole)
 {
     uint64_t one_ns = sim_profile_cost(out, one, pieces->bytes, meter->busy);
-    uint64_t whole_ns = samples_usual(whole);
+    uint64_t whole_ns = meter_samples_usual(whole);
     if (whole->count >= SAMPLES_LEAST)
         parts_figure(meter, out, more, pieces->bytes,
                      whole_ns > one_ns ? (whole_ns - one_ns) / (pieces->count - 1) : 0);
@@ -128,7 +128,7 @@ static void further(const struct meter *meter, struct sim_profile *out, enum sim
 
 void parts_runs(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 {
-    struct samples again = {0}, access = {0}, unmapped = {0};
+    struct meter_samples again = {0}, access = {0}, unmapped = {0};
     uint32_t most = RUN_BYTES / bytes > PIECES_MOST ? PIECES_MOST
                     : RUN_BYTES / bytes > 8         ? (uint32_t)(RUN_BYTES / bytes)
                                                     : 8;

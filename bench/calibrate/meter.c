@@ -15,9 +15,9 @@
 /* From there on freed memory is given time. */
 #define REST_BYTES (256 * MIB)
 
-void samples_add(struct samples *self, uint64_t ns)
+void meter_samples_add(struct meter_samples *self, uint64_t ns)
 {
-    if (self->count < SAMPLES_MOST)
+    if (self->count < METER_SAMPLES_MOST)
         self->ns[self->count++] = ns;
 }
 
@@ -28,7 +28,7 @@ static int by_value(const void *left, const void *right)
     return (*a > *b) - (*a < *b);
 }
 
-uint64_t samples_median(struct samples *self)
+uint64_t meter_samples_median(struct meter_samples *self)
 {
     if (!self->count)
         return 0;
@@ -36,9 +36,9 @@ uint64_t samples_median(struct samples *self)
     return self->ns[(self->count - 1) / 2];
 }
 
-uint64_t samples_usual(struct samples *self)
+uint64_t meter_samples_usual(struct meter_samples *self)
 {
-    uint64_t most_ns = 4 * samples_median(self), sum_ns = 0;
+    uint64_t most_ns = 4 * meter_samples_median(self), sum_ns = 0;
     for (uint32_t i = 0; i < self->count; i++)
         sum_ns += self->ns[i] < most_ns ? self->ns[i] : most_ns;
     return self->count ? (sum_ns + self->count / 2) / self->count : 0;
@@ -93,7 +93,7 @@ void meter_point(struct meter *self)
     self->longest_ns = 0;
 }
 
-bool meter_goes_on(const struct meter *self, const struct samples *samples)
+bool meter_goes_on(const struct meter *self, const struct meter_samples *samples)
 {
     return self->status == STATUS_OK && samples->count < SAMPLES_ENOUGH &&
            (samples->count < SAMPLES_LEAST + 2 || now(self) < self->point_until_ns);
@@ -147,7 +147,7 @@ static void prepare(struct meter *self, bool waits)
 
 /* After it. Only calls that make memory may be refused. */
 static bool take(struct meter *self, const char *call, bool makes, enum status status,
-                 struct samples *into)
+                 struct meter_samples *into)
 {
     if (status != STATUS_OK) {
         if (status != STATUS_REFUSED || !makes) {
@@ -159,7 +159,7 @@ static bool take(struct meter *self, const char *call, bool makes, enum status s
     if (self->waited_ns && self->busy_until_ns > now(self))
         self->busy_until_ns = now(self);
     if (into) {
-        samples_add(into, self->ns);
+        meter_samples_add(into, self->ns);
         if (self->ns > self->longest_ns)
             self->longest_ns = self->ns;
     }
@@ -174,64 +174,68 @@ enum does { MAKES, WAITS, NEITHER };
     prepare(self, (does) == WAITS);                                                                \
     return take(self, #name, (does) == MAKES, __VA_ARGS__, into)
 
-bool meter_alloc(struct meter *self, uint64_t bytes, uint64_t *address, struct samples *into)
+bool meter_alloc(struct meter *self, uint64_t bytes, uint64_t *address, struct meter_samples *into)
 {
     METERED(alloc, MAKES, backing_segment_alloc(self->backing, bytes, address));
 }
 
-bool meter_free(struct meter *self, uint64_t address, struct samples *into)
+bool meter_free(struct meter *self, uint64_t address, struct meter_samples *into)
 {
     METERED(free, WAITS, backing_segment_free(self->backing, address));
 }
 
-bool meter_reserve(struct meter *self, uint64_t bytes, uint64_t *address, struct samples *into)
+bool meter_reserve(struct meter *self, uint64_t bytes, uint64_t *address,
+                   struct meter_samples *into)
 {
     METERED(reserve, MAKES, backing_reserve(self->backing, bytes, address));
 }
 
-bool meter_release(struct meter *self, uint64_t address, struct samples *into)
+bool meter_release(struct meter *self, uint64_t address, struct meter_samples *into)
 {
     METERED(release, NEITHER, backing_release(self->backing, address));
 }
 
-bool meter_create(struct meter *self, uint64_t bytes, backing_handle *handle, struct samples *into)
+bool meter_create(struct meter *self, uint64_t bytes, backing_handle *handle,
+                  struct meter_samples *into)
 {
     METERED(create, MAKES, backing_create(self->backing, bytes, handle));
 }
 
-bool meter_destroy(struct meter *self, backing_handle handle, struct samples *into)
+bool meter_destroy(struct meter *self, backing_handle handle, struct meter_samples *into)
 {
     METERED(destroy, NEITHER, backing_destroy(self->backing, handle));
 }
 
-bool meter_map(struct meter *self, uint64_t address, backing_handle handle, struct samples *into)
+bool meter_map(struct meter *self, uint64_t address, backing_handle handle,
+               struct meter_samples *into)
 {
     METERED(map, NEITHER, backing_map(self->backing, address, handle));
 }
 
-bool meter_access(struct meter *self, uint64_t address, uint64_t bytes, struct samples *into)
+bool meter_access(struct meter *self, uint64_t address, uint64_t bytes, struct meter_samples *into)
 {
     METERED(access, NEITHER, backing_access(self->backing, address, bytes));
 }
 
-bool meter_unmap(struct meter *self, uint64_t address, uint64_t bytes, struct samples *into)
+bool meter_unmap(struct meter *self, uint64_t address, uint64_t bytes, struct meter_samples *into)
 {
     METERED(unmap, NEITHER, backing_unmap(self->backing, address, bytes));
 }
 
 bool meter_pool_alloc(struct meter *self, uint64_t bytes, uint32_t stream, uint64_t *address,
-                      struct samples *into)
+                      struct meter_samples *into)
 {
     METERED(pool_alloc, MAKES,
             self->backing->ops->pool_alloc(self->backing, bytes, stream, address));
 }
 
-bool meter_pool_free(struct meter *self, uint64_t address, uint32_t stream, struct samples *into)
+bool meter_pool_free(struct meter *self, uint64_t address, uint32_t stream,
+                     struct meter_samples *into)
 {
     METERED(pool_free, NEITHER, self->backing->ops->pool_free(self->backing, address, stream));
 }
 
-bool meter_pool_trim(struct meter *self, struct samples *into)
+bool meter_pool_trim(struct meter *self, struct meter_samples *into)
 {
     METERED(pool_trim, NEITHER, self->backing->ops->pool_trim(self->backing, 0));
 }

@@ -18,22 +18,22 @@
 #include "bench/calibrate/dirt.h"
 #include "sim/device.h"
 
-#define METER_STREAM      0u /* of the calls that have one */
-#define METER_BUSY_STREAM 1u /* where the card is kept busy */
-#define SAMPLES_ENOUGH    40u
-#define SAMPLES_MOST      256u
-#define SAMPLES_LEAST     3u
+#define METER_STREAM       0u /* of the calls that have one */
+#define METER_BUSY_STREAM  1u /* where the card is kept busy */
+#define SAMPLES_ENOUGH     40u
+#define METER_SAMPLES_MOST 256u
+#define SAMPLES_LEAST      3u
 
-struct samples {
+struct meter_samples {
     uint32_t count;
-    uint64_t ns[SAMPLES_MOST];
+    uint64_t ns[METER_SAMPLES_MOST];
 };
 
-void samples_add(struct samples *self, uint64_t ns);
+void meter_samples_add(struct meter_samples *self, uint64_t ns);
 /* The median, the lower of two; sorts them. 0 of none. */
-uint64_t samples_median(struct samples *self);
+uint64_t meter_samples_median(struct meter_samples *self);
 /* The figure of rule 3; sorts them. */
-uint64_t samples_usual(struct samples *self);
+uint64_t meter_samples_usual(struct meter_samples *self);
 
 struct meter {
     struct device *device;
@@ -58,7 +58,7 @@ void meter_close(struct meter *self);
 /* A point begins: its time is counted from here. */
 void meter_point(struct meter *self);
 /* Whether more samples are wanted. */
-bool meter_goes_on(const struct meter *self, const struct samples *samples);
+bool meter_goes_on(const struct meter *self, const struct meter_samples *samples);
 
 /* How many blocks of that size may be held at once, at most `most`; 0: not one. */
 uint32_t meter_room(const struct meter *self, uint64_t bytes, uint32_t most);
@@ -73,19 +73,23 @@ void meter_sync(struct meter *self);
 void meter_work(struct meter *self, uint64_t ns);
 
 /* The calls. Each puts its time into `into`, where that is not NULL, and says whether it worked. */
-bool meter_alloc(struct meter *self, uint64_t bytes, uint64_t *address, struct samples *into);
-bool meter_free(struct meter *self, uint64_t address, struct samples *into);
-bool meter_reserve(struct meter *self, uint64_t bytes, uint64_t *address, struct samples *into);
-bool meter_release(struct meter *self, uint64_t address, struct samples *into);
-bool meter_create(struct meter *self, uint64_t bytes, backing_handle *handle, struct samples *into);
-bool meter_destroy(struct meter *self, backing_handle handle, struct samples *into);
-bool meter_map(struct meter *self, uint64_t address, backing_handle handle, struct samples *into);
-bool meter_access(struct meter *self, uint64_t address, uint64_t bytes, struct samples *into);
-bool meter_unmap(struct meter *self, uint64_t address, uint64_t bytes, struct samples *into);
+bool meter_alloc(struct meter *self, uint64_t bytes, uint64_t *address, struct meter_samples *into);
+bool meter_free(struct meter *self, uint64_t address, struct meter_samples *into);
+bool meter_reserve(struct meter *self, uint64_t bytes, uint64_t *address,
+                   struct meter_samples *into);
+bool meter_release(struct meter *self, uint64_t address, struct meter_samples *into);
+bool meter_create(struct meter *self, uint64_t bytes, backing_handle *handle,
+                  struct meter_samples *into);
+bool meter_destroy(struct meter *self, backing_handle handle, struct meter_samples *into);
+bool meter_map(struct meter *self, uint64_t address, backing_handle handle,
+               struct meter_samples *into);
+bool meter_access(struct meter *self, uint64_t address, uint64_t bytes, struct meter_samples *into);
+bool meter_unmap(struct meter *self, uint64_t address, uint64_t bytes, struct meter_samples *into);
 bool meter_pool_alloc(struct meter *self, uint64_t bytes, uint32_t stream, uint64_t *address,
-                      struct samples *into);
-bool meter_pool_free(struct meter *self, uint64_t address, uint32_t stream, struct samples *into);
-bool meter_pool_trim(struct meter *self, struct samples *into);
+                      struct meter_samples *into);
+bool meter_pool_free(struct meter *self, uint64_t address, uint32_t stream,
+                     struct meter_samples *into);
+bool meter_pool_trim(struct meter *self, struct meter_samples *into);
 
 /* Of the last call, with what it waited. */
 static inline uint64_t meter_whole_ns(const struct meter *self)

@@ -23,18 +23,18 @@ static uint64_t now(const struct meter *meter)
 
 void parts_events(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 {
-    struct samples recorded = {0}, polled = {0};
+    struct meter_samples recorded = {0}, polled = {0};
     meter_point(meter);
     while (meter_goes_on(meter, &polled)) {
         meter_work(meter, meter->busy ? PENDING_NS : LAUNCH_NS);
         if (!meter->busy)
             meter_pause(meter, 10 * LAUNCH_NS);
         struct backing_ticket ticket = backing_fence(meter->backing, METER_BUSY_STREAM);
-        samples_add(&recorded, meter->ns);
+        meter_samples_add(&recorded, meter->ns);
         if (!meter->busy)
             meter_pause(meter, 10 * LAUNCH_NS);
         (void)backing_done(meter->backing, ticket);
-        samples_add(&polled, meter->ns);
+        meter_samples_add(&polled, meter->ns);
         meter_sync(meter);
     }
     parts_point(meter, out, SIM_COST_event, bytes, &recorded);
@@ -43,7 +43,7 @@ void parts_events(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 
 void parts_launches(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 {
-    struct samples launched = {0}, clock = {0};
+    struct meter_samples launched = {0}, clock = {0};
     meter_point(meter);
     while (meter_goes_on(meter, &launched)) {
         meter_sync(meter);
@@ -53,12 +53,13 @@ void parts_launches(struct meter *meter, struct sim_profile *out, uint64_t bytes
             uint64_t before_ns = now(meter), read_ns = now(meter);
             meter_work(meter, LAUNCH_NS);
             uint64_t after_ns = now(meter);
-            samples_add(&clock, read_ns - before_ns);
-            samples_add(&launched, after_ns - read_ns);
+            meter_samples_add(&clock, read_ns - before_ns);
+            meter_samples_add(&launched, after_ns - read_ns);
         }
     }
     meter_sync(meter);
-    uint64_t launch_ns = samples_usual(&launched), clock_ns = 2 * samples_median(&clock);
+    uint64_t launch_ns = meter_samples_usual(&launched),
+             clock_ns = 2 * meter_samples_median(&clock);
     parts_figure(meter, out, SIM_COST_launch, bytes,
                  launch_ns > clock_ns ? launch_ns - clock_ns : 0);
 }
@@ -80,7 +81,7 @@ static bool pool_open(struct meter *meter)
 }
 
 /* Gives all of it back to the device. */
-static void pool_empty(struct meter *meter, struct samples *trimmed)
+static void pool_empty(struct meter *meter, struct meter_samples *trimmed)
 {
     meter_sync(meter);
     (void)meter_pool_trim(meter, trimmed);
@@ -88,7 +89,7 @@ static void pool_empty(struct meter *meter, struct samples *trimmed)
 
 void parts_pool_warm(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 {
-    struct samples made = {0}, freed = {0};
+    struct meter_samples made = {0}, freed = {0};
     uint64_t address;
     meter_point(meter);
     if (!pool_open(meter) || !meter_room(meter, bytes, 1) ||
@@ -107,16 +108,16 @@ void parts_pool_warm(struct meter *meter, struct sim_profile *out, uint64_t byte
 
 /* What the samples take beyond a warm allocation. */
 static uint64_t beyond_warm(const struct meter *meter, struct sim_profile *out, uint64_t bytes,
-                            struct samples *samples)
+                            struct meter_samples *samples)
 {
     uint64_t warm_ns = sim_profile_cost(out, SIM_COST_pool_alloc, bytes, meter->busy);
-    uint64_t ns = samples_usual(samples);
+    uint64_t ns = meter_samples_usual(samples);
     return ns > warm_ns ? ns - warm_ns : 0;
 }
 
 void parts_pool_growth(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 {
-    struct samples made = {0}, trimmed = {0};
+    struct meter_samples made = {0}, trimmed = {0};
     uint64_t address;
     meter_point(meter);
     if (!pool_open(meter) || !meter_room(meter, bytes, 1))
@@ -135,7 +136,7 @@ void parts_pool_growth(struct meter *meter, struct sim_profile *out, uint64_t by
 
 void parts_pool_pending(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 {
-    struct samples made = {0};
+    struct meter_samples made = {0};
     uint64_t address;
     uint64_t pending;
     meter_point(meter);

@@ -8,7 +8,7 @@
 
 /* The median becomes a point of the idle or busy curve, unless there are too few samples. */
 void parts_point(const struct meter *meter, struct sim_profile *out, enum sim_cost cost,
-                 uint64_t bytes, struct samples *samples);
+                 uint64_t bytes, struct meter_samples *samples);
 /* The same with a figure. */
 void parts_figure(const struct meter *meter, struct sim_profile *out, enum sim_cost cost,
                   uint64_t bytes, uint64_t ns);

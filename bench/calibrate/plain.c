@@ -13,7 +13,7 @@ static uint64_t physical_bytes(const struct meter *meter)
 
 void parts_churned(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 {
-    struct samples made = {0}, freed = {0};
+    struct meter_samples made = {0}, freed = {0};
     uint64_t address;
     meter_point(meter);
     /* The first one is of new memory. */
@@ -39,19 +39,19 @@ struct blocks {
 /* Makes them. The first one may be what was freed last. A small one's page is filled up, so that
  * the next needs a page too. */
 static bool blocks_make(struct meter *meter, struct blocks *self, uint64_t bytes,
-                        struct samples *made)
+                        struct meter_samples *made)
 {
     uint64_t page_bytes = meter->backing->page_bytes;
     uint64_t fill_bytes =
         bytes < page_bytes ? page_bytes - size_round_up(bytes, meter->backing->granule_bytes) : 0;
     uint32_t wanted = self->count;
     for (self->count = 0; self->count < wanted; self->count++) {
-        struct samples one = {0};
+        struct meter_samples one = {0};
         uint64_t before_bytes = physical_bytes(meter);
         if (!meter_alloc(meter, bytes, &self->addresses[self->count], &one))
             return false;
         if (self->count && physical_bytes(meter) > before_bytes)
-            samples_add(made, one.ns[0]);
+            meter_samples_add(made, one.ns[0]);
         self->plugs[self->count] = 0;
         if (fill_bytes && !meter_alloc(meter, fill_bytes, &self->plugs[self->count], NULL))
             self->plugs[self->count] = 0;
@@ -61,26 +61,26 @@ static bool blocks_make(struct meter *meter, struct blocks *self, uint64_t bytes
 
 /* Frees them, the fill first; none of those sampled is the one made last. */
 static bool blocks_free(struct meter *meter, const struct blocks *self, bool backwards,
-                        struct samples *freed)
+                        struct meter_samples *freed)
 {
     for (uint32_t i = 0; i < self->count; i++)
         if (self->plugs[i] && !meter_free(meter, self->plugs[i], NULL))
             return false;
     for (uint32_t i = 0; i < self->count; i++) {
-        struct samples one = {0};
+        struct meter_samples one = {0};
         uint32_t at = backwards ? self->count - 1 - i : i;
         uint64_t before_bytes = physical_bytes(meter);
         if (!meter_free(meter, self->addresses[at], &one))
             return false;
         if (at + 1 < self->count && physical_bytes(meter) < before_bytes)
-            samples_add(freed, one.ns[0]);
+            meter_samples_add(freed, one.ns[0]);
     }
     return true;
 }
 
 void parts_held(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 {
-    struct samples made = {0}, freed = {0};
+    struct meter_samples made = {0}, freed = {0};
     uint64_t each_bytes = size_round_up(bytes, meter->backing->page_bytes);
     uint32_t most = meter_room(meter, each_bytes, BLOCKS_MOST);
     meter_point(meter);
@@ -99,7 +99,7 @@ void parts_held(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 
 void parts_shared(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 {
-    struct samples made = {0}, freed = {0};
+    struct meter_samples made = {0}, freed = {0};
     uint64_t addresses[BLOCKS_MOST];
     if (bytes >= meter->backing->page_bytes)
         return;
@@ -107,20 +107,20 @@ void parts_shared(struct meter *meter, struct sim_profile *out, uint64_t bytes)
     for (bool backwards = false; meter_goes_on(meter, &made); backwards = !backwards) {
         uint32_t count = 0;
         for (; count < BLOCKS_MOST; count++) {
-            struct samples one = {0};
+            struct meter_samples one = {0};
             uint64_t before_bytes = physical_bytes(meter);
             if (!meter_alloc(meter, bytes, &addresses[count], &one))
                 break;
             if (physical_bytes(meter) == before_bytes)
-                samples_add(&made, one.ns[0]);
+                meter_samples_add(&made, one.ns[0]);
         }
         for (uint32_t i = 0; i < count; i++) {
-            struct samples one = {0};
+            struct meter_samples one = {0};
             uint64_t before_bytes = physical_bytes(meter);
             if (!meter_free(meter, addresses[backwards ? count - 1 - i : i], &one))
                 return;
             if (physical_bytes(meter) == before_bytes)
-                samples_add(&freed, one.ns[0]);
+                meter_samples_add(&freed, one.ns[0]);
         }
         if (count < BLOCKS_MOST || !made.count)
             return;

@@ -154,14 +154,14 @@ static void let_clean(struct meter *meter, uint64_t bytes, uint64_t rate)
 static uint64_t usual_ns(struct meter *meter, enum sim_cost kind, uint64_t dirty_bytes,
                          uint64_t bytes, uint64_t rate)
 {
-    struct samples samples = {0};
+    struct meter_samples samples = {0};
     for (int try = 0; try < TRIES; try++) {
         if (dirty_bytes)
             (void)made_ns(meter, kind, dirty_bytes);
-        samples_add(&samples, made_ns(meter, kind, bytes));
+        meter_samples_add(&samples, made_ns(meter, kind, bytes));
         let_clean(meter, dirty_bytes + bytes, rate);
     }
-    return samples_median(&samples);
+    return meter_samples_median(&samples);
 }
 
 static uint64_t part_of_memory(const struct meter *meter, uint64_t percent)

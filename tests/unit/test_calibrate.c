@@ -237,17 +237,18 @@ static void as_many_steps_as_it_says(void **state)
 static void medians(void **state)
 {
     (void)state;
-    struct samples samples = {0};
-    assert_int_equal(samples_median(&samples), 0);
+    struct meter_samples samples = {0};
+    assert_int_equal(meter_samples_median(&samples), 0);
     for (uint64_t ns = 300; ns > 0; ns--)
-        samples_add(&samples, ns);
-    assert_int_equal(samples.count, SAMPLES_MOST); /* 300 down to 45 */
-    assert_int_equal(samples_median(&samples), 172);
-    samples = (struct samples){3, {5, 1, 9}};
-    assert_int_equal(samples_median(&samples), 5);
-    assert_int_equal(samples_usual(&samples), 5);
-    samples = (struct samples){4, {1, 1000, 2, 3}};
-    assert_int_equal(samples_usual(&samples), (1 + 2 + 3 + 8 + 2) / 4); /* 1000 counts as 4 x 2 */
+        meter_samples_add(&samples, ns);
+    assert_int_equal(samples.count, METER_SAMPLES_MOST); /* 300 down to 45 */
+    assert_int_equal(meter_samples_median(&samples), 172);
+    samples = (struct meter_samples){3, {5, 1, 9}};
+    assert_int_equal(meter_samples_median(&samples), 5);
+    assert_int_equal(meter_samples_usual(&samples), 5);
+    samples = (struct meter_samples){4, {1, 1000, 2, 3}};
+    assert_int_equal(meter_samples_usual(&samples),
+                     (1 + 2 + 3 + 8 + 2) / 4); /* 1000 counts as 4 x 2 */
 }
 
 int main(void)
