@@ -1,6 +1,7 @@
 /* Opening a trace of any known format: its first bytes say which it is, not its name. */
 #include <string.h>
 
+#include "workloads/formats/formats.h"
 #include "workloads/trace/binary.h"
 #include "workloads/trace/reader.h"
 #include "workloads/trace/trace.h"
@@ -18,7 +19,7 @@ static enum status open_any(const char *path, bool lenient, struct trace_source 
     enum status status = trace_input_open(path, &input, error);
     if (status)
         return status;
-    char bytes[64];
+    char bytes[FORMAT_HEAD_BYTES];
     size_t count = 0, got = 1;
     while (!status && got && count < sizeof bytes) {
         status = trace_input_read(input, bytes + count, sizeof bytes - count, &got, error);
@@ -34,6 +35,11 @@ static enum status open_any(const char *path, bool lenient, struct trace_source 
         return trace_binary_open(input, out, error);
     if (begins_with(bytes, count, TRACE_CSV_FIRST_LINE))
         return trace_csv_open(input, lenient, out, error);
+    if (begins_with(bytes, count, TRACE_TEXT_FIRST_LINE))
+        return trace_text_open(input, out, error);
+    const struct format_reader *reader = format_reader_for(bytes, count);
+    if (reader)
+        return reader->open(input, lenient, out, error);
     return trace_text_open(input, out, error);
 }
 

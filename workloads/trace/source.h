@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "allocators/base/status.h"
 #include "workloads/trace/event.h"
@@ -37,6 +38,7 @@ struct trace_info {
 };
 
 struct trace_source;
+struct import_report; /* workloads/formats/report.h */
 
 struct trace_source_ops {
     /* The next span: `*count` events at `*events`, valid until the next call. OK with count
@@ -61,6 +63,8 @@ struct trace_source_ops {
 struct trace_source {
     const struct trace_source_ops *ops;
     struct trace_info info;
+    struct import_report
+        *report; /* what the reader of a foreign file found; freed at close; or NULL */
 };
 
 static inline enum status trace_next(struct trace_source *self, const struct trace_event **events,
@@ -93,8 +97,10 @@ static inline uint64_t trace_line_of(struct trace_source *self, uint64_t event)
 
 static inline void trace_close(struct trace_source *self)
 {
-    if (self)
+    if (self) {
+        free(self->report);
         self->ops->close(self);
+    }
 }
 
 #endif

@@ -1,0 +1,33 @@
+/* Files of other programs that are read as traces: one reader each, in formats.def, recognised by
+ * content. trace_open asks them in that order, after the project's own forms. */
+#ifndef WORKLOADS_FORMATS_FORMATS_H
+#define WORKLOADS_FORMATS_FORMATS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "workloads/trace/input.h"
+#include "workloads/trace/source.h"
+
+/* So many bytes of the unpacked file, or all where it has fewer, are shown to `matches`. */
+#define FORMAT_HEAD_BYTES 4096
+
+struct format_reader {
+    const char *name;    /* "snapshot": what trace_info.format says, 15 bytes at most */
+    const char *summary; /* a line for `list formats` */
+    /* Whether a file that begins like this is of the format. Must be cheap and must not be true
+     * of another's file. */
+    bool (*matches)(const char *head, size_t count);
+    /* Takes the input, which stands at its start, over: also where it fails. `lenient`: see
+     * trace_open_recording. Errors name file and place. */
+    enum status (*open)(struct trace_input *input, bool lenient, struct trace_source **out,
+                        struct error *error);
+};
+
+/* In the order of formats.def; NULL past the last. */
+const struct format_reader *format_reader_at(size_t index);
+
+/* The first that matches; NULL: none. */
+const struct format_reader *format_reader_for(const char *head, size_t count);
+
+#endif
