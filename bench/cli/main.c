@@ -10,6 +10,7 @@
 const struct cli_command cli_commands[] = {
     {"run", "every policy x workload: a table, and files", cmd_run},
     {"capacity", "the smallest capacities at which workloads pass", cmd_capacity},
+    {"explain", "why memory ran out, in a run or in a pasted message", cmd_explain},
     {"fidelity", "hold a recording against the policy that imitates its allocator", cmd_fidelity},
     {"gen", "make a trace by rule", cmd_gen},
     {"convert", "translate and filter a trace", cmd_convert},

@@ -1,0 +1,221 @@
+#include "bench/report/message_page.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "bench/report/sentence.h"
+
+#define LARGE_SEGMENT (20 * MIB) /* PyTorch's segment for tensors above 1 MiB and below 10 MiB */
+#define SMALL_SEGMENT (2 * MIB)  /* and for those up to 1 MiB */
+
+static const char *size_of(const struct message *message, enum message_figure_name name, char *text,
+                           size_t text_bytes)
+{
+    return size_print(message->figures[name].bytes, text, text_bytes);
+}
+
+static const char *figure_name(const struct message *message, enum message_figure_name name)
+{
+    bool xla = message->framework != MESSAGE_PYTORCH;
+    if (xla && name == MESSAGE_FIGURE_TOTAL)
+        return "in all, the allocator's limit";
+    if (xla && name == MESSAGE_FIGURE_FREE)
+        return "not taken yet, under the limit";
+    return message_figure_text(name);
+}
+
+static void print_figures(FILE *stream, const struct message *message)
+{
+    for (enum message_figure_name i = 0; i < MESSAGE_FIGURE_COUNT; i++) {
+        const struct message_figure *figure = &message->figures[i];
+        char text[32];
+        if (figure->known && i == MESSAGE_FIGURE_ASKED && figure->bytes >= UINT64_C(1) << 60)
+            fprintf(stream, "  %-42s more than 1 EiB\n", figure_name(message, i));
+        else if (figure->known && figure->coarse_bytes == 0)
+            fprintf(stream, "  %-42s %12s  %" PRIu64 " bytes%s\n", figure_name(message, i),
+                    size_of(message, i, text, sizeof text), figure->bytes,
+                    figure->derived ? ", computed" : "");
+        else if (figure->known)
+            fprintf(stream, "  %-42s %12s%s\n", figure_name(message, i),
+                    size_of(message, i, text, sizeof text), figure->derived ? "  computed" : "");
+    }
+}
+
+static void print_missing(FILE *stream, const struct message *message)
+{
+    static const struct {
+        enum message_figure_name name;
+        const char *text;
+    } needed[] = {
+        {MESSAGE_FIGURE_TOTAL, "how much there is in all"},
+        {MESSAGE_FIGURE_FREE, "how much was free"},
+        {MESSAGE_FIGURE_UNALLOCATED, "how much of the pool was unused"},
+        {MESSAGE_FIGURE_OTHERS, "what other processes held"},
+        {MESSAGE_FIGURE_OUTSIDE_POOL, "what this process held outside of the pool"},
+    };
+    char line[512] = "The message does not say";
+    bool any = false;
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+        if (!message_missing(message, needed[i].name))
+            continue;
+        strncat(line, any ? "; " : " ", sizeof line - strlen(line) - 1);
+        strncat(line, needed[i].text, sizeof line - strlen(line) - 1);
+        any = true;
+    }
+    strncat(line, ". Rules that need it were passed over.", sizeof line - strlen(line) - 1);
+    if (any)
+        sentence_print(stream, line);
+}
+
+/* From which sizes the segment that PyTorch prints may have come. */
+static void print_segment(FILE *stream, const struct message *message)
+{
+    uint64_t asked = message->figures[MESSAGE_FIGURE_ASKED].bytes;
+    char line[512], from[32], to[32];
+    const char *tensor = "";
+    if (asked == SMALL_SEGMENT)
+        tensor = ": this one is of up to 1 MiB";
+    else if (asked == LARGE_SEGMENT)
+        tensor = ": this one is of 1 MiB to 20 MiB";
+    snprintf(line, sizeof line,
+             "PyTorch prints the segment that it asked the driver for, not the tensor%s%s%s%s%s.",
+             tensor, *tensor || asked < SMALL_SEGMENT ? "" : ": this one is of ",
+             *tensor || asked < SMALL_SEGMENT
+                 ? ""
+                 : size_print(asked - SMALL_SEGMENT, from, sizeof from),
+             *tensor || asked < SMALL_SEGMENT ? "" : " to ",
+             *tensor || asked < SMALL_SEGMENT ? "" : size_print(asked, to, sizeof to));
+    sentence_print(stream, line);
+}
+
+static void print_remarks(FILE *stream, const struct message *message)
+{
+    const struct message_figure *figures = message->figures;
+    if (message->segment_asked && figures[MESSAGE_FIGURE_ASKED].bytes < UINT64_C(1) << 60 &&
+        strcmp(message->device, "MPS") != 0)
+        print_segment(stream, message);
+    if (message->framework == MESSAGE_PYTORCH && figures[MESSAGE_FIGURE_ALLOWED].known)
+        sentence_print(stream, "A limit was set in the program (set_per_process_memory_fraction, "
+                               "or the like): what is free on the card beyond it is out of reach.");
+    if (message->close)
+        sentence_print(stream, "Two figures that were compared differ by less than their printed "
+                               "decimals can tell: the other answer is possible as well.");
+    if (message->whole_limit)
+        sentence_print(stream, "How much of its limit the allocator had taken is not in the text; "
+                               "it is assumed to be all of it, as by default. With memory growth "
+                               "it may have been less.");
+    if (message->type_assumed)
+        sentence_print(stream, "The shape comes without a type: 4 bytes for each element are "
+                               "assumed.");
+    if (message->may_fail)
+        sentence_print(stream, "The program said that it can do without this request: it is no "
+                               "failure, a slower way was taken.");
+    if (message->no_figures_taken)
+        sentence_print(stream, "What the message says of this process's memory cannot be, the "
+                               "driver did not know; it was left out.");
+    if (message->count > 1) {
+        char line[128];
+        snprintf(line, sizeof line, "The text holds %u such messages; this is the first.",
+                 message->count);
+        sentence_print(stream, line);
+    }
+}
+
+/* The figures that decided, as one sentence. */
+static void print_reason(FILE *stream, const struct message *message)
+{
+    char line[512], asked[32], a[32], b[32];
+    const char *verb = "were asked for";
+    size_of(message, MESSAGE_FIGURE_ASKED, asked, sizeof asked);
+    switch (message->cause) {
+    case MESSAGE_IMPOSSIBLE:
+        if (message->figures[MESSAGE_FIGURE_TOTAL].known)
+            snprintf(line, sizeof line, "%s %s, there are %s in all.", asked, verb,
+                     size_of(message, MESSAGE_FIGURE_TOTAL, a, sizeof a));
+        else
+            snprintf(line, sizeof line, "More than any card has was asked for.");
+        break;
+    case MESSAGE_NOT_THE_ALLOCATOR:
+        snprintf(line, sizeof line, "%s %s and %s were free.", asked, verb,
+                 size_of(message, MESSAGE_FIGURE_FREE, a, sizeof a));
+        break;
+    case MESSAGE_FRAGMENTATION:
+        snprintf(line, sizeof line,
+                 "%s %s; the pool held %s that nobody used, but no piece of it was large enough.",
+                 asked, verb, size_of(message, MESSAGE_FIGURE_UNALLOCATED, a, sizeof a));
+        break;
+    case MESSAGE_TENANT:
+        snprintf(line, sizeof line, "%s %s, %s were free, and other processes held %s.", asked,
+                 verb, size_of(message, MESSAGE_FIGURE_FREE, a, sizeof a),
+                 size_of(message, MESSAGE_FIGURE_OTHERS, b, sizeof b));
+        break;
+    case MESSAGE_OUTSIDE:
+        snprintf(line, sizeof line,
+                 "%s %s, %s were free, and this process held %s outside of the pool.", asked, verb,
+                 size_of(message, MESSAGE_FIGURE_FREE, a, sizeof a),
+                 size_of(message, MESSAGE_FIGURE_OUTSIDE_POOL, b, sizeof b));
+        break;
+    case MESSAGE_FRAGMENTATION_POSSIBLE:
+        snprintf(line, sizeof line,
+                 "%s %s; %s free on the card and %s unused in the pool would together be enough.",
+                 asked, verb, size_of(message, MESSAGE_FIGURE_FREE, a, sizeof a),
+                 size_of(message, MESSAGE_FIGURE_UNALLOCATED, b, sizeof b));
+        break;
+    default:
+        snprintf(line, sizeof line, "%s %s, and nothing that the message tells of is as much.",
+                 asked, verb);
+    }
+    sentence_print(stream, line);
+}
+
+/* What to try, by cause and framework. */
+static const char *advice(const struct message *message)
+{
+    static const char *const fragmentation[] = {
+        "Try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; then max_split_size_mb. A recorded "
+        "snapshot and `allocrig advise` say which setting fits.",
+        "Try TF_GPU_ALLOCATOR=cuda_malloc_async; or leave memory growth off, so that the pool is "
+        "one piece.",
+        "Try XLA_PYTHON_CLIENT_ALLOCATOR=platform, or a larger XLA_PYTHON_CLIENT_MEM_FRACTION.",
+    };
+    switch (message->cause) {
+    case MESSAGE_IMPOSSIBLE:
+        return "No setting helps: look at the shape or the batch size of this request.";
+    case MESSAGE_NOT_THE_ALLOCATOR:
+        return message->framework == MESSAGE_PYTORCH
+                   ? "Look for a limit (a memory fraction, MIG, a container, WDDM on Windows), or "
+                     "for another "
+                     "process whose memory came and went."
+                   : "The driver refused what the limit allows: other processes or libraries hold "
+                     "the card's memory; or a limit of the system.";
+    case MESSAGE_FRAGMENTATION:
+    case MESSAGE_FRAGMENTATION_POSSIBLE:
+        return fragmentation[message->framework];
+    case MESSAGE_TENANT:
+        return "Let the other processes end, or give this one a card of its own.";
+    case MESSAGE_OUTSIDE:
+        return "Look at libraries that allocate for themselves: NCCL buffers, cuBLAS workspaces, "
+               "another framework in the same process.";
+    default:
+        return "The program needs more than there is: a smaller batch, recomputation, fewer bytes "
+               "for each number, or a larger card.";
+    }
+}
+
+void message_page_print(FILE *stream, const struct message *message)
+{
+    char line[256];
+    bool named = message->allocator[0] || message->device[0];
+    snprintf(line, sizeof line, "%s: %s", message_cause_name(message->cause),
+             message_cause_meaning(message->cause));
+    sentence_print(stream, line);
+    print_reason(stream, message);
+    fprintf(stream, "\n  from %s%s%s%s\n", message_framework_name(message->framework),
+            named ? ", " : "", message->device, message->allocator);
+    print_figures(stream, message);
+    fputc('\n', stream);
+    print_missing(stream, message);
+    print_remarks(stream, message);
+    sentence_print(stream, advice(message));
+}

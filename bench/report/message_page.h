@@ -1,0 +1,11 @@
+/* What an out-of-memory message says and why the request failed, as a page for a reader. */
+#ifndef BENCH_REPORT_MESSAGE_PAGE_H
+#define BENCH_REPORT_MESSAGE_PAGE_H
+
+#include <stdio.h>
+
+#include "sim/explain/message.h"
+
+void message_page_print(FILE *stream, const struct message *message);
+
+#endif

@@ -1,0 +1,185 @@
+#include "sim/explain/message_text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FIGURE_MOST (UINT64_C(1) << 60) /* more is no figure of a card, but a failed query */
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* How many bytes of a terminal's control sequence stand at `at`. */
+static size_t escape_length(const char *text, size_t at, size_t bytes)
+{
+    if (text[at] != '\033' || at + 1 >= bytes || text[at + 1] != '[')
+        return 0;
+    size_t end = at + 2;
+    while (end < bytes && !(text[end] >= '@' && text[end] <= '~'))
+        end++;
+    return (end < bytes ? end + 1 : bytes) - at;
+}
+
+static enum message_gap gap_of(char c)
+{
+    return c == '\n' || c == '\r' ? MESSAGE_GAP_LINE : MESSAGE_GAP_SPACE;
+}
+
+static void squeeze(const char *text, size_t bytes, struct message_text *self)
+{
+    enum message_gap gap = MESSAGE_GAP_LINE;
+    for (size_t at = 0; at < bytes; at++) {
+        char c = text[at];
+        size_t escape = escape_length(text, at, bytes);
+        if (escape) {
+            at += escape - 1;
+        } else if (c == '\\' && at + 1 < bytes && text[at + 1] == 'n') {
+            gap = MESSAGE_GAP_LINE;
+            at++;
+        } else if (is_space(c) || c == '\0') {
+            gap = gap == MESSAGE_GAP_LINE ? gap : gap_of(c);
+        } else if (!(gap == MESSAGE_GAP_LINE && strchr(">#|", c))) {
+            self->gaps[self->count] = (unsigned char)gap;
+            self->chars[self->count++] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+            gap = MESSAGE_GAP_NONE;
+        }
+    }
+    self->chars[self->count] = '\0';
+    self->gaps[self->count] = MESSAGE_GAP_LINE;
+}
+
+enum status message_text_open(const char *text, size_t bytes, struct message_text *self,
+                              struct error *error)
+{
+    if (bytes > MESSAGE_TEXT_MOST)
+        bytes = MESSAGE_TEXT_MOST;
+    *self = (struct message_text){malloc(bytes + 1), malloc(bytes + 1), 0};
+    if (!self->chars || !self->gaps) {
+        message_text_close(self);
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the message");
+    }
+    squeeze(text, bytes, self);
+    return STATUS_OK;
+}
+
+void message_text_close(struct message_text *self)
+{
+    free(self->chars);
+    free(self->gaps);
+    *self = (struct message_text){0};
+}
+
+size_t message_text_find(const struct message_text *self, const char *words, size_t from, size_t to)
+{
+    size_t length = strlen(words);
+    if (to > self->count)
+        to = self->count;
+    if (from > to || to - from < length)
+        return MESSAGE_NOWHERE;
+    const char *found = memmem(self->chars + from, to - from, words, length);
+    return found ? (size_t)(found - self->chars) : MESSAGE_NOWHERE;
+}
+
+/* Longer spellings first. */
+static const struct unit {
+    const char *name;
+    unsigned shift;
+} units[] = {
+    {"bytes", 0}, {"kib", 10}, {"mib", 20}, {"gib", 30}, {"tib", 40}, {"pib", 50},
+    {"kb", 10},   {"mb", 20},  {"gb", 30},  {"tb", 40},  {"pb", 50},  {"k", 10},
+    {"m", 20},    {"g", 30},   {"t", 40},   {"p", 50},   {"b", 0},
+};
+
+static const struct unit *unit_at(const struct message_text *self, size_t at)
+{
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strncmp(self->chars + at, units[i].name, strlen(units[i].name)) == 0)
+            return &units[i];
+    return NULL;
+}
+
+/* The digits of a number with a fraction, which stop at white space unless `across`. */
+static size_t read_decimal(const struct message_text *self, size_t at, bool across, double *value,
+                           double *last_digit)
+{
+    size_t begin = at;
+    bool fraction = false;
+    *value = 0;
+    *last_digit = 1;
+    for (; at < self->count; at++) {
+        char c = self->chars[at];
+        if (at > begin && self->gaps[at] && !(across && self->gaps[at] == MESSAGE_GAP_LINE))
+            break;
+        if (c == '.' && !fraction && at > begin && is_digit(self->chars[at + 1])) {
+            fraction = true;
+        } else if (is_digit(c) && fraction) {
+            *last_digit /= 10;
+            *value += (c - '0') * *last_digit;
+        } else if (is_digit(c)) {
+            *value = *value * 10 + (c - '0');
+        } else {
+            break;
+        }
+    }
+    return at;
+}
+
+size_t message_text_size(const struct message_text *self, size_t at, struct message_figure *figure)
+{
+    double value, last;
+    if (at >= self->count || !is_digit(self->chars[at]))
+        return MESSAGE_NOWHERE;
+    size_t end = read_decimal(self, at, false, &value, &last);
+    const struct unit *unit = unit_at(self, end);
+    if (!unit) { /* a line may have been broken inside of the number */
+        end = read_decimal(self, at, true, &value, &last);
+        unit = unit_at(self, end);
+    }
+    if (!unit)
+        return MESSAGE_NOWHERE;
+    double scale = (double)(UINT64_C(1) << unit->shift);
+    *figure = (struct message_figure){.known = value * scale < (double)FIGURE_MOST};
+    if (figure->known) {
+        figure->bytes = (uint64_t)(value * scale + 0.5);
+        figure->coarse_bytes = unit->shift ? (uint64_t)(last * scale / 2 + 0.5) : 0;
+    }
+    return end + strlen(unit->name);
+}
+
+bool message_text_size_before(const struct message_text *self, size_t at,
+                              struct message_figure *figure)
+{
+    size_t begin = at;
+    while (begin > 0 && at - begin < 5 && self->chars[begin - 1] >= 'a' &&
+           self->chars[begin - 1] <= 'z')
+        begin--;
+    while (begin > 0 && at - begin < 32 &&
+           (is_digit(self->chars[begin - 1]) || self->chars[begin - 1] == '.'))
+        begin--;
+    while (begin < at && self->chars[begin] == '.')
+        begin++;
+    for (; begin < at; begin++) /* a word may end in a digit right before it */
+        if (message_text_size(self, begin, figure) == at)
+            return true;
+    return false;
+}
+
+size_t message_text_count(const struct message_text *self, size_t at, uint64_t *count)
+{
+    size_t begin = at;
+    *count = 0;
+    for (; at < self->count && is_digit(self->chars[at]); at++) {
+        if (at > begin && self->gaps[at])
+            break;
+        if (*count > FIGURE_MOST)
+            return MESSAGE_NOWHERE;
+        *count = *count * 10 + (uint64_t)(self->chars[at] - '0');
+    }
+    return at > begin ? at : MESSAGE_NOWHERE;
+}

@@ -1,0 +1,40 @@
+/* The text of a pasted message, made fit for looking for words: lower case, without any white
+ * space (a terminal breaks lines wherever it likes, also inside of words), without colours, marks
+ * of quotes at the beginnings of lines, and with "\n" written out taken as the line end that it
+ * was. Where white space stood is remembered: numbers without a unit end there. */
+#ifndef SIM_EXPLAIN_MESSAGE_TEXT_H
+#define SIM_EXPLAIN_MESSAGE_TEXT_H
+
+#include "sim/explain/message.h"
+
+enum message_gap { MESSAGE_GAP_NONE, MESSAGE_GAP_SPACE, MESSAGE_GAP_LINE };
+
+struct message_text {
+    char *chars;         /* ends with a zero byte */
+    unsigned char *gaps; /* enum message_gap before chars[i] */
+    size_t count;
+};
+
+/* HOST_MEMORY; the caller closes it. */
+enum status message_text_open(const char *text, size_t bytes, struct message_text *self,
+                              struct error *error) STATUS_CHECKED;
+void message_text_close(struct message_text *self);
+
+#define MESSAGE_NOWHERE SIZE_MAX
+
+/* Where `words` (written without white space, in lower case) next stand in [from, to). */
+size_t message_text_find(const struct message_text *self, const char *words, size_t from,
+                         size_t to);
+
+/* Reads "20.00mib", "3.31g", "0bytes" at `at`; returns where it ends, MESSAGE_NOWHERE if none
+ * stands there. Units are powers of 1024, as all three frameworks mean them. */
+size_t message_text_size(const struct message_text *self, size_t at, struct message_figure *figure);
+
+/* The same, ending right before `at`. */
+bool message_text_size_before(const struct message_text *self, size_t at,
+                              struct message_figure *figure);
+
+/* Reads a whole number of bytes at `at`; it ends where white space stood. */
+size_t message_text_count(const struct message_text *self, size_t at, uint64_t *count);
+
+#endif

@@ -1,0 +1,292 @@
+/* The wordings of TensorFlow, and of XLA's runtime under JAX, which share the allocator (BFC):
+ *   Allocator (GPU_0_bfc) ran out of memory trying to allocate S (rounded to N)requested by op ...
+ *   ... trying to allocate S with freed_by_count=0. The caller indicates that this is not a failure
+ *   OOM when allocating tensor with shape[A,B,..] and type T on ... by allocator GPU_0_bfc
+ *   Limit: N InUse: N MaxInUse: N ... LargestFreeBlock: N     (statistics, bytes)
+ *   total_region_allocated_bytes_: N memory_limit_: N available bytes: N     (the same dump)
+ *   RESOURCE_EXHAUSTED: Out of memory while trying to allocate N bytes | S
+ *   Out of memory allocating N bytes; Failed to allocate request for S (NB) on device ordinal N
+ *   failed to allocate S (N bytes) from device: CUDA_ERROR_OUT_OF_MEMORY
+ *   Attempting to allocate | reserve S. That was not possible. There are S free. [The largest
+ *   contiguous region of free memory is S due to fragmentation.]     (TPU)
+ *   Ran out of memory in memory space hbm. Used S of S hbm.     (TPU, a program that cannot fit)
+ *   Allocation (size=N) would exceed memory (size=N)     (TPU)
+ * What the allocator may still take under its limit ("available bytes") stands for what is free on the card:
+ * more is not known. TPUs have one pool for all of their memory. */
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/explain/message_wordings.h"
+
+/* Bytes of an element of a type, as TensorFlow names types. */
+static const struct type {
+    const char *name;
+    unsigned bytes;
+} types[] = {
+    {"complex128", 16}, {"complex64", 8}, {"bfloat16", 2}, {"float32", 4}, {"float64", 8},
+    {"float16", 2},     {"uint16", 2},    {"uint32", 4},   {"uint64", 8},  {"int16", 2},
+    {"int32", 4},       {"int64", 8},     {"uint8", 1},    {"int8", 1},    {"double", 8},
+    {"float", 4},       {"half", 2},      {"bool", 1},
+};
+
+static struct message_figure exact(uint64_t bytes)
+{
+    return (struct message_figure){.known = true, .bytes = bytes};
+}
+
+/* A whole number of bytes after the words, the last that stands in [from, to). */
+static bool count_after(const struct message_text *text, const char *words, size_t from, size_t to,
+                        struct message_figure *figure)
+{
+    bool found = false;
+    for (size_t at = from; (at = message_text_find(text, words, at, to)) != MESSAGE_NOWHERE;) {
+        uint64_t count;
+        at += strlen(words);
+        if (message_text_count(text, at, &count) == MESSAGE_NOWHERE)
+            continue;
+        *figure = exact(count);
+        found = true;
+    }
+    return found;
+}
+
+/* "8589934592bytes", "851.61gib" or "8.00gib(8589934592b)", the exact one of both. */
+static bool read_asked(const struct message_text *text, size_t at, struct message_figure *asked)
+{
+    uint64_t count;
+    size_t end = message_text_size(text, at, asked);
+    if (end == MESSAGE_NOWHERE)
+        return false;
+    const char *rest = text->chars + end;
+    size_t skip = strncmp(rest, "(roundedto", 10) == 0 ? 10 : *rest == '(' ? 1 : 0;
+    if (skip && message_text_count(text, end + skip, &count) != MESSAGE_NOWHERE && count)
+        *asked = exact(count);
+    return true;
+}
+
+/* "Allocator (NAME) ran out": the name, in upper case for the device. */
+static void read_allocator(const struct message_text *text, size_t at, struct message *self)
+{
+    const char *close = memchr(text->chars + at, ')', 32);
+    size_t length = close ? (size_t)(close - (text->chars + at)) : 0;
+    if (length == 0 || length >= sizeof self->allocator)
+        return;
+    snprintf(self->allocator, sizeof self->allocator, "%.*s", (int)length, text->chars + at);
+    if (strncmp(self->allocator, "gpu_", 4) == 0)
+        memcpy(self->allocator, "GPU_", 4);
+}
+
+/* The first request that the allocator itself complained of and that was not dispensable; else
+ * the first of the dispensable ones. Returns where it stands. */
+static size_t find_complaint(const struct message_text *text, struct message *self)
+{
+    static const char words[] = "ranoutofmemorytryingtoallocate";
+    static const char spare[] = "thecallerindicatesthatthisisnotafailure";
+    size_t found = MESSAGE_NOWHERE;
+    for (size_t at = 0; (at = message_text_find(text, words, at, text->count)) != MESSAGE_NOWHERE;
+         at++) {
+        struct message_figure asked;
+        size_t next = message_text_find(text, words, at + 1, at + 300);
+        size_t end = next == MESSAGE_NOWHERE ? at + 300 : next;
+        bool may_fail = message_text_find(text, spare, at, end) != MESSAGE_NOWHERE;
+        if (!read_asked(text, at + strlen(words), &asked))
+            continue;
+        self->count += !may_fail;
+        if (found != MESSAGE_NOWHERE && (may_fail || !self->may_fail))
+            continue;
+        found = at;
+        self->figures[MESSAGE_FIGURE_ASKED] = asked;
+        self->may_fail = may_fail;
+    }
+    size_t name = found == MESSAGE_NOWHERE
+                      ? found
+                      : message_text_find(text, "allocator(", found > 60 ? found - 60 : 0, found);
+    if (name != MESSAGE_NOWHERE)
+        read_allocator(text, name + strlen("allocator("), self);
+    return found;
+}
+
+static uint64_t element_bytes(const struct message_text *text, size_t at, bool *assumed)
+{
+    *assumed = false;
+    if (strncmp(text->chars + at, "andtype", 7) == 0)
+        for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+            if (strncmp(text->chars + at + 7, types[i].name, strlen(types[i].name)) == 0)
+                return types[i].bytes;
+    *assumed = true;
+    return 4;
+}
+
+/* Bytes of "[32,256,62,62]andtypefloat"; false where it is no shape or larger than any memory. */
+static bool read_shape(const struct message_text *text, size_t at, struct message *self)
+{
+    uint64_t elements = 1, dimension;
+    for (char next = ','; next == ','; at++) {
+        size_t end = message_text_count(text, at, &dimension);
+        if (end == MESSAGE_NOWHERE || (dimension && elements > (UINT64_C(1) << 55) / dimension))
+            return false;
+        elements *= dimension;
+        at = end;
+        next = text->chars[at];
+        if (next != ',' && next != ']')
+            return false;
+    }
+    uint64_t bytes = element_bytes(text, at, &self->type_assumed) * elements;
+    self->figures[MESSAGE_FIGURE_ASKED] = exact(bytes);
+    size_t name = message_text_find(text, "byallocator", at, at + 200);
+    if (name != MESSAGE_NOWHERE && !self->allocator[0]) {
+        snprintf(self->allocator, sizeof self->allocator, "%.9s",
+                 text->chars + name + strlen("byallocator"));
+        if (strcmp(self->allocator + 3, "_0_bfc") == 0)
+            memcpy(self->allocator, "GPU", 3);
+    }
+    return true;
+}
+
+/* A request told of by the framework, not the allocator. */
+static bool find_request(const struct message_text *text, struct message *self)
+{
+    static const char *const words[] = {
+        "outofmemorywhiletryingtoallocate",
+        "outofmemoryallocating",
+        "failedtoallocaterequestfor",
+        "attemptingtoallocate",
+        "attemptingtoreserve",
+        "failedtoallocate",
+    };
+    struct message_figure *asked = &self->figures[MESSAGE_FIGURE_ASKED];
+    static const char shape[] = "oomwhenallocatingtensorwithshape[";
+    size_t at = message_text_find(text, shape, 0, text->count);
+    if (at != MESSAGE_NOWHERE && read_shape(text, at + strlen(shape), self))
+        return true;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        for (at = 0;
+             (at = message_text_find(text, words[i], at, text->count)) != MESSAGE_NOWHERE;) {
+            at += strlen(words[i]);
+            if (read_asked(text, at, asked))
+                return true;
+        }
+    return false;
+}
+
+/* What the dump after the complaint tells. */
+static void read_dump(const struct message_text *text, size_t from, size_t to, struct message *self)
+{
+    struct message_figure *figures = self->figures;
+    struct message_figure *limit = &figures[MESSAGE_FIGURE_TOTAL];
+    struct message_figure *held = &figures[MESSAGE_FIGURE_RESERVED];
+    struct message_figure *largest = &figures[MESSAGE_FIGURE_LARGEST];
+    if (!count_after(text, "memory_limit_:", from, to, limit))
+        (void)count_after(text, "limit:", from, to, limit);
+    (void)count_after(text, "total_region_allocated_bytes_:", from, to, held);
+    (void)count_after(text, "availablebytes:", from, to, &figures[MESSAGE_FIGURE_FREE]);
+    for (size_t at = from; (at = message_text_find(text, "inuse:", at, to)) != MESSAGE_NOWHERE;
+         at += 6) {
+        uint64_t count; /* MaxInUse is another */
+        if ((at < 3 || strncmp(text->chars + at - 3, "max", 3) != 0) &&
+            message_text_count(text, at + 6, &count) != MESSAGE_NOWHERE)
+            figures[MESSAGE_FIGURE_ALLOCATED] = exact(count);
+    }
+    if (count_after(text, "largestfreeblock:", from, to, largest) && !largest->bytes)
+        largest->known = false; /* 0 is printed where nobody looked for it */
+    size_t at = message_text_find(text, "preallocatedtempallocation:", 0, text->count);
+    if (at != MESSAGE_NOWHERE)
+        (void)message_text_size(text, at + strlen("preallocatedtempallocation:"),
+                                &figures[MESSAGE_FIGURE_TEMPORARIES]);
+}
+
+/* Where a dump leaves out how much of its limit the allocator took: all of it, as by default. */
+static void fill_dump(struct message *self)
+{
+    struct message_figure *figures = self->figures;
+    if (!figures[MESSAGE_FIGURE_TOTAL].known || !figures[MESSAGE_FIGURE_ALLOCATED].known)
+        return;
+    if (!figures[MESSAGE_FIGURE_RESERVED].known) {
+        figures[MESSAGE_FIGURE_RESERVED] = exact(figures[MESSAGE_FIGURE_TOTAL].bytes);
+        figures[MESSAGE_FIGURE_RESERVED].derived = true;
+        self->whole_limit = true;
+    }
+    if (!figures[MESSAGE_FIGURE_FREE].known) {
+        uint64_t total = figures[MESSAGE_FIGURE_TOTAL].bytes;
+        uint64_t held = figures[MESSAGE_FIGURE_RESERVED].bytes;
+        figures[MESSAGE_FIGURE_FREE] = exact(total > held ? total - held : 0);
+        figures[MESSAGE_FIGURE_FREE].derived = true;
+    }
+}
+
+/* What a TPU's runtime tells: all memory is one pool's. */
+static bool read_tpu(const struct message_text *text, struct message *self)
+{
+    struct message_figure *figures = self->figures;
+    struct message_figure *asked = &figures[MESSAGE_FIGURE_ASKED];
+    size_t at = message_text_find(text, "memoryspacehbm.used", 0, text->count);
+    if (at != MESSAGE_NOWHERE) {
+        at = message_text_size(text, at + strlen("memoryspacehbm.used"), asked);
+        if (at != MESSAGE_NOWHERE && strncmp(text->chars + at, "of", 2) == 0)
+            (void)message_text_size(text, at + 2, &figures[MESSAGE_FIGURE_TOTAL]);
+        return asked->known;
+    }
+    at = message_text_find(text, "wouldexceedmemory(size=", 0, text->count);
+    if (at != MESSAGE_NOWHERE && !asked->known &&
+        count_after(text, "wouldexceedmemory(size=", at, text->count,
+                    &figures[MESSAGE_FIGURE_TOTAL]))
+        return count_after(text, "allocation(size=", at > 60 ? at - 60 : 0, at, asked);
+    at = message_text_find(text, "thatwasnotpossible.thereare", 0, text->count);
+    if (at == MESSAGE_NOWHERE)
+        return false;
+    struct message_figure *unused = &figures[MESSAGE_FIGURE_FREE];
+    size_t pieces = message_text_find(text, "duetofragmentation", at, at + 300);
+    if (pieces != MESSAGE_NOWHERE) {
+        unused = &figures[MESSAGE_FIGURE_UNALLOCATED];
+        (void)message_text_size_before(text, pieces, &figures[MESSAGE_FIGURE_LARGEST]);
+    }
+    (void)message_text_size(text, at + strlen("thatwasnotpossible.thereare"), unused);
+    return false;
+}
+
+static bool speaks_jax(const struct message_text *text)
+{
+    static const char *const words[] = {"xlaruntimeerror",
+                                        "jaxruntimeerror",
+                                        "jaxlib",
+                                        "external/xla",
+                                        "external/tsl",
+                                        "jax.errors",
+                                        "resource_exhausted:outofmemory",
+                                        "memoryspacehbm"};
+    if (message_text_find(text, "tensorflow/core", 0, text->count) != MESSAGE_NOWHERE ||
+        message_text_find(text, "oomwhenallocatingtensor", 0, text->count) != MESSAGE_NOWHERE)
+        return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (message_text_find(text, words[i], 0, text->count) != MESSAGE_NOWHERE)
+            return true;
+    return message_text_find(text, "_bfc", 0, text->count) == MESSAGE_NOWHERE;
+}
+
+bool message_read_xla(const struct message_text *text, struct message *self)
+{
+    struct message_figure complained = {0};
+    size_t at = find_complaint(text, self);
+    size_t from = at == MESSAGE_NOWHERE ? 0 : at, to = text->count;
+    bool hard = at != MESSAGE_NOWHERE && !self->may_fail;
+    self->framework = speaks_jax(text) ? MESSAGE_JAX : MESSAGE_TENSORFLOW;
+    if (at != MESSAGE_NOWHERE)
+        complained = self->figures[MESSAGE_FIGURE_ASKED];
+    if (!hard && find_request(text, self)) {
+        self->may_fail = false;
+        self->count += !self->count;
+        from = 0;
+    } else if (at == MESSAGE_NOWHERE && !read_tpu(text, self)) {
+        return false;
+    } else if (at != MESSAGE_NOWHERE) {
+        size_t next = message_text_find(text, "ranoutofmemorytryingtoallocate", at + 30, to);
+        if (next != MESSAGE_NOWHERE && hard)
+            to = next;
+        self->figures[MESSAGE_FIGURE_ASKED] = complained;
+    }
+    self->count += !self->count;
+    read_dump(text, from, to, self);
+    (void)read_tpu(text, self);
+    fill_dump(self);
+    return true;
+}

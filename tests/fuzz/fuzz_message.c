@@ -1,0 +1,28 @@
+/* Texts taken for out-of-memory messages: read with all that a page needs, or refused with a
+ * sentence. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bench/report/message_page.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    struct message message;
+    struct error error = {""};
+    enum status status = message_read((const char *)data, bytes, &message, &error);
+    if ((status == STATUS_OK) == (error.text[0] != '\0'))
+        abort();
+    if (status)
+        return 0;
+    if (!message.figures[MESSAGE_FIGURE_ASKED].known || message.count == 0)
+        abort();
+    FILE *nowhere = fopen("/dev/null", "w");
+    if (!nowhere)
+        abort();
+    message_page_print(nowhere, &message);
+    fclose(nowhere);
+    return 0;
+}

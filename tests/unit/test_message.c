@@ -1,0 +1,441 @@
+/* Out-of-memory messages: the cases of public reports (pytorch, vllm, tensorflow, jax trackers) in
+ * each framework's wording, and what terminals, logs and versions do to the wordings. */
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "allocators/base/size.h"
+#include "sim/explain/message.h"
+
+/* The figures of a report, GiB; below 0: not given. */
+struct reported {
+    const char *name;
+    double asked, total, available, allocated, unallocated, tenants[2];
+    enum message_cause cause;
+};
+
+#define NO     (-1.0)
+#define MIB_OF (1.0 / 1024)
+
+static const struct reported reports[] = {
+    {"22.78 of 31.47", 22.78, 31.47, 12.73, 9.08, 9.35, {0}, MESSAGE_CAPACITY},
+    {"two tenants", 124.68, 95.22, NO, NO, NO, {14.91, 29.07}, MESSAGE_IMPOSSIBLE},
+    {"15.52 free",
+     960 * MIB_OF,
+     23.99,
+     15.52,
+     6.78,
+     76.36 * MIB_OF,
+     {0},
+     MESSAGE_NOT_THE_ALLOCATOR},
+    {"158 MiB",
+     158 * MIB_OF,
+     NO,
+     115.69 * MIB_OF,
+     22.14,
+     910.35 * MIB_OF,
+     {0},
+     MESSAGE_FRAGMENTATION},
+    {"vllm 783", 1.63, NO, 565.31 * MIB_OF, 27.91, 0.02, {0}, MESSAGE_CAPACITY},
+    {"vllm-omni 2128", 9.05, 60.95, 2.10, 42.32, 10.26, {0}, MESSAGE_FRAGMENTATION},
+    {"vllm-omni 6400", 502 * MIB_OF, NO, 156.28 * MIB_OF, 57.88, 1.00, {0}, MESSAGE_FRAGMENTATION},
+    {"20 MiB", 20 * MIB_OF, 4.00, 2.35, NO, NO, {0}, MESSAGE_NOT_THE_ALLOCATOR},
+};
+
+#define REPORTS (sizeof reports / sizeof *reports)
+
+struct writing {
+    char text[4096];
+};
+
+static void add(struct writing *writing, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void add(struct writing *writing, const char *format, ...)
+{
+    size_t used = strlen(writing->text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(writing->text + used, sizeof writing->text - used, format, arguments);
+    va_end(arguments);
+}
+
+/* As PyTorch prints sizes: the largest unit of which there is more than one. */
+static void add_size(struct writing *writing, const char *before, double gib, const char *after)
+{
+    if (gib < 0)
+        return;
+    add(writing, gib < 1 ? "%s%.2f MiB%s" : "%s%.2f GiB%s", before, gib < 1 ? gib * 1024 : gib,
+        after);
+}
+
+static double reserved_of(const struct reported *report)
+{
+    return report->allocated < 0 ? NO : report->allocated + report->unallocated;
+}
+
+/* 1.4 to 2.0 */
+static void write_old(struct writing *writing, const struct reported *report)
+{
+    add_size(writing, "RuntimeError: CUDA out of memory. Tried to allocate ", report->asked,
+             " (GPU 0; ");
+    add_size(writing, "", report->total, " total capacity; ");
+    add_size(writing, "", report->allocated, " already allocated; ");
+    add_size(writing, "", report->available, " free; ");
+    add_size(writing, "", reserved_of(report), " reserved in total by PyTorch)");
+}
+
+/* Up to 1.3 */
+static void write_oldest(struct writing *writing, const struct reported *report)
+{
+    add_size(writing, "RuntimeError: CUDA out of memory. Tried to allocate ", report->asked,
+             " (GPU 3; ");
+    add_size(writing, "", report->total, " total capacity; ");
+    add_size(writing, "", report->allocated, " already allocated; ");
+    add_size(writing, "", report->available, " free; ");
+    add_size(writing, "", report->unallocated, " cached)");
+}
+
+/* 2.1 on */
+static void write_new(struct writing *writing, const struct reported *report)
+{
+    add_size(writing, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate ",
+             report->asked, ". ");
+    add_size(writing, "GPU 0 has a total capacity of ", report->total, " of which ");
+    add_size(writing, "", report->available, " is free. ");
+    for (int i = 0; i < 2; i++)
+        if (report->tenants[i] > 0)
+            add_size(writing, "Process 41 has ", report->tenants[i], " memory in use. ");
+    add_size(writing, "Of the allocated memory ", report->allocated,
+             " is allocated by PyTorch, and ");
+    add_size(writing, "", report->unallocated, " is reserved by PyTorch but unallocated.");
+}
+
+static void add_bytes(struct writing *writing, const char *before, double gib, const char *after)
+{
+    if (gib >= 0)
+        add(writing, "%s%.0f%s", before, round(gib * 1073741824.0), after);
+}
+
+static void write_dump(struct writing *writing, const char *where, const struct reported *report)
+{
+    add_bytes(writing,
+              "I bfc_allocator.cc:1103] total_region_allocated_bytes_: ", reserved_of(report), " ");
+    add_bytes(writing, "memory_limit_: ", report->total, " ");
+    add_bytes(writing, "available bytes: ", report->available, " ");
+    add(writing, "curr_region_allocation_bytes_: 14730133504\n2022-10-28 04:33:01.1: I %s", where);
+    add(writing, "bfc_allocator.cc:1109] Stats: \n");
+    add_bytes(writing, "Limit:   ", report->total, "\n");
+    add_bytes(writing, "InUse:   ", report->allocated, "\n");
+    add(writing,
+        "MaxInUse:     99999999999999\nNumAllocs:   5650\nLargestFreeBlock:     0\n\n2022");
+}
+
+static void write_tensorflow(struct writing *writing, const struct reported *report)
+{
+    add(writing,
+        "W tensorflow/core/common_runtime/bfc_allocator.cc:479] Allocator (GPU_0_bfc) "
+        "ran out of memory trying to allocate %.2fGiB",
+        report->asked);
+    add_bytes(writing, " (rounded to ", report->asked, ")requested by op Add\n");
+    write_dump(writing, "tensorflow/core/common_runtime/", report);
+}
+
+static void write_jax(struct writing *writing, const struct reported *report)
+{
+    write_dump(writing, "external/xla/xla/tsl/framework/", report);
+    add_bytes(writing,
+              "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory "
+              "while trying to allocate ",
+              report->asked, " bytes.");
+}
+
+static void read_text(const char *text, struct message *message)
+{
+    struct error error = {""};
+    if (message_read(text, strlen(text), message, &error))
+        fail_msg("%s: %s", text, error.text);
+}
+
+static void check_all(void (*write)(struct writing *, const struct reported *),
+                      enum message_framework framework)
+{
+    for (size_t i = 0; i < REPORTS; i++) {
+        struct writing writing = {""};
+        struct message message;
+        write(&writing, &reports[i]);
+        read_text(writing.text, &message);
+        if (message.cause != reports[i].cause)
+            fail_msg("%s: %s, not %s, from: %s", reports[i].name, message_cause_name(message.cause),
+                     message_cause_name(reports[i].cause), writing.text);
+        assert_int_equal(message.framework, framework);
+        assert_int_equal(message_missing(&message, MESSAGE_FIGURE_TOTAL), reports[i].total < 0);
+    }
+}
+
+static void reports_in_each_wording(void **state)
+{
+    (void)state;
+    check_all(write_oldest, MESSAGE_PYTORCH);
+    check_all(write_old, MESSAGE_PYTORCH);
+    check_all(write_new, MESSAGE_PYTORCH);
+    check_all(write_tensorflow, MESSAGE_TENSORFLOW);
+    check_all(write_jax, MESSAGE_JAX);
+}
+
+/* Broken after every 7th character, as a narrow terminal would, the causes are the same. */
+static void broken_lines_change_nothing(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < REPORTS; i++) {
+        struct writing writing = {""}, broken = {""};
+        struct message message;
+        write_new(&writing, &reports[i]);
+        for (size_t at = 0; at < strlen(writing.text); at += 7)
+            add(&broken, "%.7s\n", writing.text + at);
+        read_text(broken.text, &message);
+        assert_int_equal(message.cause, reports[i].cause);
+    }
+}
+
+/* A request of 125 960 192 bytes with 125 015 040 left: less than 1 % short, and still capacity. */
+static void near_miss_is_capacity(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "W tensorflow/core/common_runtime/bfc_allocator.cc:338] Allocator (GPU_0_bfc) ran out of "
+        "memory trying to allocate 488.42MiB with freed_by_count=0. The caller indicates that this "
+        "is not a failure, but this may mean that there could be performance gains\n"
+        "W tensorflow/core/common_runtime/bfc_allocator.cc:338] Allocator (GPU_0_bfc) ran out of "
+        "memory trying to allocate 244.70MiB with freed_by_count=0. The caller indicates that this "
+        "is not a failure\n"
+        "W bfc_allocator.cc:479] Allocator (GPU_0_bfc) ran out of memory trying to allocate "
+        "120.12MiB (rounded to 125960192)requested by op Conv2D\nIf the cause is memory "
+        "fragmentation maybe the environment variable 'TF_GPU_ALLOCATOR=cuda_malloc_async' will "
+        "improve the situation.\n"
+        "Stats: \nLimit:   40231108608\nInUse:   40106093568\nMaxInUse:  40200000000\n"
+        "OOM when allocating tensor with shape[32,256,62,62] and type float on "
+        "/job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc [Op:Conv2D]";
+    struct message message;
+    read_text(text, &message);
+    assert_int_equal(message.cause, MESSAGE_CAPACITY);
+    assert_int_equal(message.framework, MESSAGE_TENSORFLOW);
+    assert_int_equal(message.figures[MESSAGE_FIGURE_ASKED].bytes, 125960192);
+    assert_int_equal(message.figures[MESSAGE_FIGURE_UNALLOCATED].bytes, 125015040);
+    assert_string_equal(message.allocator, "GPU_0_bfc");
+    assert_false(message.may_fail);
+    assert_true(message.whole_limit);
+}
+
+static enum message_cause cause_of(const char *text)
+{
+    struct message message;
+    read_text(text, &message);
+    return message.cause;
+}
+
+static uint64_t asked_by(const char *text)
+{
+    struct message message;
+    read_text(text, &message);
+    return message.figures[MESSAGE_FIGURE_ASKED].bytes;
+}
+
+static void shapes_are_multiplied(void **state)
+{
+    (void)state;
+    struct message message;
+    assert_int_equal(asked_by("OOM when allocating tensor with shape[32,256,62,62] and type half"),
+                     125960192 / 2);
+    read_text("OOM when allocating tensor with shape[8,4]", &message);
+    assert_int_equal(message.figures[MESSAGE_FIGURE_ASKED].bytes, 128);
+    assert_true(message.type_assumed);
+}
+
+#define NEW_FORM                                                                                   \
+    "CUDA out of memory. Tried to allocate 260.00 MiB. GPU 0 has a total capacity of 79.10 GiB "   \
+    "of which 60.31 MiB is free. "
+#define NEW_END                                                                                    \
+    "Of the allocated memory 1.51 GiB is allocated by PyTorch, and 205.00 MiB is reserved by "     \
+    "PyTorch but unallocated."
+
+/* Other processes, this one's memory outside of its pool, and a container, in which this process
+ * is listed by a number as any other. */
+static void processes_are_told_apart(void **state)
+{
+    (void)state;
+    struct message message;
+    read_text(NEW_FORM "Process 7 has 71.97 GiB memory in use. Including non-PyTorch memory, this "
+                       "process has 2.10 GiB memory in use. " NEW_END,
+              &message);
+    assert_int_equal(message.cause, MESSAGE_TENANT);
+    assert_int_equal(message.figures[MESSAGE_FIGURE_OTHERS].bytes,
+                     (uint64_t)(71.97 * 1073741824 + 0.5));
+    assert_int_equal(cause_of(NEW_FORM "Including non-PyTorch memory, this process has 2.90 GiB "
+                                       "memory in use. " NEW_END),
+                     MESSAGE_OUTSIDE);
+    read_text(NEW_FORM "Process 31047 has 1.75 GiB memory in use. " NEW_END, &message);
+    assert_false(message.figures[MESSAGE_FIGURE_OTHERS].known);
+    assert_int_equal(message.cause, MESSAGE_FRAGMENTATION_POSSIBLE);
+    read_text(
+        NEW_FORM
+        "Process 1 has 344.00 MiB memory in use. Process 2 has 1.80 GiB memory in use. " NEW_END,
+        &message);
+    assert_int_equal(message.figures[MESSAGE_FIGURE_OTHERS].bytes, 344 * MIB);
+    assert_int_equal(message.cause, MESSAGE_TENANT);
+}
+
+/* 2^64 - 1 and 0 are printed where the driver does not know. */
+static void impossible_figures_are_left_out(void **state)
+{
+    (void)state;
+    struct message message;
+    read_text(NEW_FORM "Including non-PyTorch memory, this process has 17179869184.00 GiB memory "
+                       "in use. " NEW_END,
+              &message);
+    assert_true(message.no_figures_taken);
+    assert_false(message.figures[MESSAGE_FIGURE_PROCESS].known);
+    read_text(NEW_FORM
+              "Including non-PyTorch memory, this process has 0 bytes memory in use. " NEW_END,
+              &message);
+    assert_true(message.no_figures_taken);
+    assert_int_equal(message.cause, MESSAGE_FRAGMENTATION_POSSIBLE);
+}
+
+static void other_devices_and_backends(void **state)
+{
+    (void)state;
+    struct message message;
+    read_text(
+        "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 76.00 MiB. GPU 0 has a "
+        "total capacity of 255.69 GiB of which 252.82 GiB is free. 1.20 GiB allowed; Of the "
+        "allocated memory 1.14 GiB is allocated by PyTorch, with 17.00 MiB allocated in "
+        "private pools (e.g., HIP Graphs), and 18.63 MiB is reserved by PyTorch but unallocated.",
+        &message);
+    assert_string_equal(message.device, "HIP");
+    assert_int_equal(message.cause, MESSAGE_NOT_THE_ALLOCATOR);
+    assert_true(message.figures[MESSAGE_FIGURE_ALLOWED].known);
+    assert_int_equal(message.figures[MESSAGE_FIGURE_PRIVATE].bytes, 17 * MIB);
+    assert_int_equal(cause_of("XPU out of memory. Tried to allocate 59.61 GiB. GPU 0 has a total "
+                              "capacity of 28.55 GiB of which 12.01 GiB is free."),
+                     MESSAGE_IMPOSSIBLE);
+    assert_int_equal(
+        cause_of(
+            "MPS backend out of memory (MPS allocated: 7.64 GiB, other allocations: 68.91 GiB, "
+            "max allowed: 88.13 GiB). Tried to allocate 33.92 GiB on private pool."),
+        MESSAGE_OUTSIDE);
+    assert_int_equal(
+        cause_of("Allocation on device 0 would exceed allowed memory. (out of memory)\n"
+                 "Currently allocated     : 9.30 GiB\nRequested               : 20.00 MiB\n"
+                 "Device limit            : 11.99 GiB\nFree (according to CUDA): 0 bytes\n"
+                 "PyTorch limit (set by user-supplied memory fraction)\n"
+                 "                        : 17179869184.00 GiB"),
+        MESSAGE_CAPACITY);
+    assert_int_equal(cause_of("CUDA out of memory. Tried to allocate more than 1EB memory."),
+                     MESSAGE_IMPOSSIBLE);
+}
+
+static void xla_wordings(void **state)
+{
+    (void)state;
+    assert_int_equal(asked_by("RESOURCE_EXHAUSTED: Out of memory allocating 13307782216 bytes."),
+                     13307782216);
+    assert_int_equal(asked_by("Failed to allocate request for 8.00GiB (8589934592B) on device "
+                              "ordinal 0"),
+                     8589934592);
+    assert_int_equal(
+        asked_by("RESOURCE_EXHAUSTED: Out of memory while\ntrying to allocate 12.50GiB. "
+                 "[executable_name='jit_f']"),
+        (uint64_t)(12.5 * 1073741824));
+    assert_int_equal(cause_of("Attempting to allocate 50.00M. That was not possible. There are "
+                              "27.86M free.; (0x0x0_HBM0)"),
+                     MESSAGE_CAPACITY);
+    assert_int_equal(
+        cause_of("Attempting to allocate 50.00M. That was not possible. There are 87.86M "
+                 "free. The largest contiguous region of free memory is 27.00M due to "
+                 "fragmentation."),
+        MESSAGE_FRAGMENTATION);
+    assert_int_equal(cause_of("XLA:TPU compile permanent error. Ran out of memory in memory space "
+                              "hbm. Used 49.34G of 32.00G hbm. Exceeded hbm capacity by 17.34G."),
+                     MESSAGE_IMPOSSIBLE);
+    assert_int_equal(
+        cause_of("Allocation (size=21474836480) would exceed memory (size=17179869184) "
+                 ":: #allocation14167"),
+        MESSAGE_IMPOSSIBLE);
+    assert_int_equal(cause_of("failed to allocate 2.20G (2360344832 bytes) from device: "
+                              "CUDA_ERROR_OUT_OF_MEMORY: out of memory"),
+                     MESSAGE_CAPACITY);
+}
+
+static void text_around_it_does_not_matter(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        cause_of(
+            "Traceback (most recent call last):\n  File \"x.py\", line 12, in <module>\n"
+            "\033[31m[rank0]: RuntimeError:\033[0m CUDA out of memory. Tried to allocate 20.00 "
+            "MiB (GPU 0;\n> 11.17 GiB total capacity; 10.60 GiB already allocated; 3.19 MiB "
+            "free;\n> 10.68 GiB reserved in total by PyTorch)\n"),
+        MESSAGE_FRAGMENTATION);
+    assert_int_equal(
+        cause_of("{\"error\": \"CUDA out of memory. Tried to allocate 20.00 MiB.\\nGPU 0 "
+                 "has a total capacty of 4.00 GiB of which 2.35 GiB is free.\\n\"}"),
+        MESSAGE_NOT_THE_ALLOCATOR);
+    struct message message;
+    read_text(NEW_FORM NEW_END "\nDuring handling: " NEW_FORM NEW_END, &message);
+    assert_int_equal(message.count, 2);
+}
+
+/* 1.00 GiB unused against 1 GiB + 2 MiB asked: two decimals do not decide it. */
+static void closeness_is_said(void **state)
+{
+    (void)state;
+    struct message message;
+    read_text(
+        "CUDA out of memory. Tried to allocate 1026.00 MiB. GPU 0 has a total capacity of 8.00 GiB "
+        "of which 2.00 MiB is free. Of the allocated memory 6.00 GiB is allocated by PyTorch, "
+        "and 1.00 GiB is reserved by PyTorch but unallocated.",
+        &message);
+    assert_true(message.close);
+    read_text(NEW_FORM NEW_END, &message);
+    assert_false(message.close);
+}
+
+static void what_is_no_message_is_refused(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"", "segmentation fault", "Tried to allocate the afternoon",
+                                        "OOM when allocating tensor with shape[?,4]"};
+    struct message message;
+    struct error error;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        assert_int_equal(message_read(texts[i], strlen(texts[i]), &message, &error),
+                         STATUS_INVALID);
+        assert_non_null(strstr(error.text, "the text"));
+    }
+    const char *bare = "RuntimeError: CUDA error: out of memory";
+    assert_int_equal(message_read(bare, strlen(bare), &message, &error), STATUS_INVALID);
+    assert_non_null(strstr(error.text, "not how much was asked for"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reports_in_each_wording),
+        cmocka_unit_test(broken_lines_change_nothing),
+        cmocka_unit_test(near_miss_is_capacity),
+        cmocka_unit_test(shapes_are_multiplied),
+        cmocka_unit_test(processes_are_told_apart),
+        cmocka_unit_test(impossible_figures_are_left_out),
+        cmocka_unit_test(other_devices_and_backends),
+        cmocka_unit_test(xla_wordings),
+        cmocka_unit_test(text_around_it_does_not_matter),
+        cmocka_unit_test(closeness_is_said),
+        cmocka_unit_test(what_is_no_message_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
