@@ -13,6 +13,7 @@
 #include "sim/device.h"
 #include "sim/metrics/metrics.h"
 #include "sim/sim_device/profile.h"
+#include "workloads/formats/formats.h"
 #include "workloads/gen/gen.h"
 #include "workloads/trace/sidecar.h"
 
@@ -407,25 +408,38 @@ static const struct {
 };
 #define FORMAT_COUNT (sizeof formats / sizeof formats[0])
 
+/* Those above, then the readers of other programs' files; false past the last. */
+static bool format_at(size_t index, const char **name, const char **text)
+{
+    const struct format_reader *reader =
+        index < FORMAT_COUNT ? NULL : format_reader_at(index - FORMAT_COUNT);
+    if (index >= FORMAT_COUNT && !reader)
+        return false;
+    *name = reader ? reader->name : formats[index].name;
+    *text = reader ? reader->summary : formats[index].text;
+    return true;
+}
+
 static enum status list_formats(const char *name, struct error *error)
 {
-    const char *names[FORMAT_COUNT];
+    const char *names[NAMES_MOST];
+    const char *text;
+    size_t count = 0;
     struct table *table = table_create(name_columns, 2);
     bool found = false;
     if (!table)
         return no_memory(error);
-    for (size_t i = 0; i < FORMAT_COUNT; i++) {
-        names[i] = formats[i].name;
-        if (name && strcmp(formats[i].name, name) != 0)
+    for (; count < NAMES_MOST && format_at(count, &names[count], &text); count++) {
+        if (name && strcmp(names[count], name) != 0)
             continue;
         found = true;
-        table_cell(table, "%s", formats[i].name);
-        table_cell(table, "%s", formats[i].text);
+        table_cell(table, "%s", names[count]);
+        table_cell(table, "%s", text);
     }
     if (found)
         return print_and_close(table, error);
     table_close(table);
-    return cli_unknown("format", name, names, FORMAT_COUNT, error);
+    return cli_unknown("format", name, names, count, error);
 }
 
 /* ---- the command ----------------------------------------------------------------------- */

@@ -1,0 +1,53 @@
+#!/bin/bash
+# Logs of other programs that are read as traces: recognised by content, packed or not; what is
+# refused, in which line, and that a hostile file costs no memory.
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+tmp=$TEST_TMP
+events() { # FILE: the events of a trace in text
+    grep -v '^#' "$1"
+}
+bounded() { # ARGUMENTS...: `run`, within 256 MiB of address space (sanitizers need more of it)
+    local kib=262144
+    [ "${TEST_VARIANT:-release}" = release ] || kib=unlimited
+    (ulimit -v $kib && "$ALLOCRIG" "$@") >"$out" 2>"$err" </dev/null
+    status=$?
+}
+
+# -- RMM
+cat >"$tmp/log" <<'END'
+Thread,Time,Action,Pointer,Size,Stream
+7,23:59:59.999999,allocate,0x7f0000000000,1048576,0x0
+7,00:00:00.000001,allocate failure,(nil),99999999999,0x0
+7,00:00:00.000002,allocate,0x7f0000100000,512,0x5583
+7,00:00:00.000003,free,0x7f0000000000,1048576,0x0
+END
+check rmm quietly "$ALLOCRIG" convert "$tmp/log" "$tmp/rmm.txt"
+check rmm_events [ "$(events "$tmp/rmm.txt" | grep -c '^[apfr],')" = 5 ]
+check rmm_passes_midnight grep -qx 't,2000' "$tmp/rmm.txt"
+check rmm_keeps_failures grep -qx 'p,1,99999999999,thread=7' "$tmp/rmm.txt"
+gzip -c "$tmp/log" >"$tmp/log.packed"
+check rmm_packed quietly "$ALLOCRIG" convert "$tmp/log.packed" "$tmp/packed.txt"
+check rmm_packed_is_the_same [ "$(events "$tmp/rmm.txt")" = "$(events "$tmp/packed.txt")" ]
+check rmm_is_replayed quietly "$ALLOCRIG" run -d sim -p growth -w "$tmp/log"
+check rmm_is_listed quietly "$ALLOCRIG" list formats rmm
+sed 's/,512,/,half,/' "$tmp/log" >"$tmp/bad"
+refuses rmm_names_the_line 2 "$tmp/bad:4: Size: " convert "$tmp/bad" "$tmp/x.txt"
+
+# -- MiniMalloc
+problem=tests/golden/data/minimalloc/A.1048576.csv
+check minimalloc quietly "$ALLOCRIG" convert "$problem" "$tmp/a.txt"
+check minimalloc_events [ "$(grep -c '^[af],' "$tmp/a.txt")" = 308 ]
+check minimalloc_is_replayed quietly "$ALLOCRIG" run -d sim -p best-fit -w "$problem"
+printf 'id,lower,upper,size\n0,5,4,1\n' >"$tmp/bad"
+refuses minimalloc_names_the_line 2 "$tmp/bad:2: the buffer ends" convert "$tmp/bad" "$tmp/x.txt"
+
+# -- hostile
+echo 'Thread,Time,Action,Pointer,Size,Stream' >"$tmp/long"
+truncate -s 1000000000 "$tmp/long" # takes no room on the disk
+bounded convert "$tmp/long" "$tmp/x.txt"
+check long_line_is_refused [ "$status" = 2 ]
+check long_line_is_told grep -q "$tmp/long:2: the line has more than 65536 bytes" "$err"
+check nothing_is_left [ ! -e "$tmp/x.txt" ]
+finish

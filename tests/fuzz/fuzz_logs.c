@@ -1,0 +1,10 @@
+/* Logs of other programs that are lines of text: RMM, MiniMalloc, Umpire, STAlloc. Which one, the
+ * first line says. */
+#include "tests/fuzz/trace_bytes.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    return trace_bytes_run(data, bytes);
+}

@@ -1,0 +1,26 @@
+/* What tests of readers of other programs' files share. */
+#ifndef TESTS_SUPPORT_FORMAT_RIG_H
+#define TESTS_SUPPORT_FORMAT_RIG_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "tests/support/trace_rig.h"
+#include "workloads/formats/report.h"
+
+/* Setup and teardown of a test: *state is a struct trace_rig. */
+int format_rig_open(void **state);
+int format_rig_close(void **state);
+
+/* A file that holds `text` becomes the trace `events`: its canonical text without the first line
+ * and the name. The report goes to `report` where that is not NULL. */
+void format_rig_converts(void *rig, const char *text, const char *events,
+                         struct import_report *report);
+
+struct format_rig_refusal {
+    const char *text, *part; /* what the sentence says right behind the file's name */
+};
+void format_rig_refuses(void *rig, const struct format_rig_refusal *cases, size_t count);
+
+#endif

@@ -1,0 +1,108 @@
+/* MiniMalloc's lifetimes: columns, order, what is kept of a solution, what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/support/format_rig.h"
+
+#define HEAD "id,lower,upper,size\n"
+
+static void lifetimes_become_events(void **state)
+{
+    struct import_report report;
+    format_rig_converts(*state,
+                        HEAD "0,0,10,100\n"
+                             "1,3,9,40\n"
+                             "2,9,12,50\n" /* takes the moment at which 1 is gone */
+                             "3,5,5,7\n",  /* empty */
+                        "a,0,100\na,1,40\na,2,7,tag=3\nf,2\nf,1\na,3,50,tag=2\nf,0\nf,3\n",
+                        &report);
+    assert_int_equal(report.records, 4);
+    assert_int_equal(report.guess_count, 0);
+}
+
+static void columns_stand_in_any_order(void **state)
+{
+    struct import_report report;
+    format_rig_converts(*state,
+                        "size,buffer_id,end,begin,alignment,gaps,offset\r\n"
+                        "10,a,4,0,64,,128\r\n"
+                        "20,b,6,5,3,1-2 3-4@0:5,0\r\n"
+                        "30,c,4,-5,1, ,256\r\n",
+                        "a,0,30,tag=c\n!,alloc,256\na,1,10,tag=a,align=64\n!,alloc,128\n"
+                        "f,1\nf,0\na,2,20,tag=b\n!,alloc,0\nf,2\n",
+                        &report);
+    assert_int_equal(report.guess_count, 3);
+    assert_non_null(strstr(report.guesses[0], "a buffer lives through that moment"));
+    assert_non_null(strstr(report.guesses[1], "1 buffers have gaps"));
+    assert_non_null(strstr(report.guesses[2], "1 alignments are no powers of two"));
+}
+
+/* The peak of the shipped problem is what its rows say, moment by moment. */
+static void a_published_problem_has_its_peak(void **state)
+{
+    (void)state;
+    struct trace_source *source;
+    struct error error;
+    if (trace_open("tests/golden/data/minimalloc/A.1048576.csv", &source, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    assert_string_equal(source->info.format, "minimalloc");
+    assert_string_equal(source->info.name, "A.1048576");
+    assert_int_equal(source->info.allocs, 154);
+    assert_int_equal(source->info.frees, 154);
+    assert_int_equal(source->info.peak_live_bytes, 1048576);
+    trace_close(source);
+}
+
+static void bad_rows_are_refused(void **state)
+{
+    static const struct format_rig_refusal cases[] = {
+        {HEAD, ": the file holds no buffers"},
+        {HEAD "0,1,2\n", ":2: there are 3 columns where the first line names 4"},
+        {HEAD "0,1,2,3,4\n", ":2: there are 5 columns where the first line names 4"},
+        {HEAD "0,1,2,3\n0,x,2,3\n", ":3: lower"},
+        {HEAD "0,1,99999999999999999999,3\n", ":2: upper"},
+        {HEAD "0,1,4611686018427387904,3\n", ":2: upper: 4611686018427387904 is too large"},
+        {HEAD "0,2,1,3\n", ":2: the buffer ends (1) before it begins (2)"},
+        {HEAD "0,1,2,-3\n", ":2: size"},
+        {HEAD "0,1,2,1152921504606846976\n", ":2: a buffer of 1152921504606846976 bytes"},
+        {"id,lower,upper,size,alignment\n0,1,2,3,x\n", ":2: alignment"},
+        {"id,lower,upper,size,offset\n0,1,2,3,\n", ":2: offset"},
+        {HEAD "\x01,1,2,3\n", ":2: "},
+    };
+    format_rig_refuses(*state, cases, sizeof cases / sizeof cases[0]);
+}
+
+/* Columns that are not its own are not taken for lifetimes. */
+static void other_columns_are_no_lifetimes(void **state)
+{
+    static const char *const heads[] = {
+        "id,lower,upper\n",
+        "id,lower,upper,size,size\n",
+        "id,lower,upper,size,name\n",
+        "id,lower,start,upper,size\n",
+        "action,addr,size,stream,time\n",
+    };
+    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
+        struct trace_source *source;
+        struct error error;
+        assert_int_not_equal(trace_rig_text(*state, heads[i], &source, &error), STATUS_OK);
+        assert_null(strstr(error.text, "buffer"));
+    }
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, format_rig_open, format_rig_close)
+    const struct CMUnitTest tests[] = {
+        TEST(lifetimes_become_events),          TEST(columns_stand_in_any_order),
+        TEST(a_published_problem_has_its_peak), TEST(bad_rows_are_refused),
+        TEST(other_columns_are_no_lifetimes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,378 @@
+/* Rows of a log that names blocks by address, as a trace.
+ *
+ * 1. Streams become ordinals: the default stream is 0, others follow by first appearance.
+ * 2. A free belongs to the last request at its address that was not freed yet. It is an `f`; where
+ *    another stream than the block's frees it, an `r` on that stream: it is let go there, and
+ *    when it is complete the log does not say.
+ * 3. The first row of an address is a free: the block was there before. It is made first, with
+ *    initial=yes. Any other free of what is not there is a double free, and left out.
+ * 4. A request at an address that is in use: the free in between is missing, and put there. Where
+ *    one of the two has no bytes, both may be.
+ * 5. A request that failed is `p` where requests follow, else `a` (the program died of it), then
+ *    a note, and an `r`.
+ * 6. Time that goes back stands still. */
+#include "workloads/formats/rows.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "workloads/trace/check.h"
+#include "workloads/trace/id_map.h"
+#include "workloads/trace/trace.h"
+
+#define NO_BLOCK UINT64_MAX
+
+struct block {
+    uint64_t bytes, below; /* below: the block under it at the same address, or NO_BLOCK */
+    uint32_t stream;
+};
+
+struct conversion {
+    struct rows *rows;
+    struct trace_memory *memory;
+    struct id_map streams;   /* from name to ordinal */
+    struct id_map addresses; /* to the block on top, or NO_BLOCK */
+    struct block *blocks;    /* by id */
+    size_t block_count, block_capacity;
+    size_t last_request; /* the row of the last request, failed or not */
+    uint64_t begun_ns, now_ns;
+    uint64_t late_rows, missing_frees, other_sizes, unknown_sizes;
+};
+
+static enum status no_memory(struct error *error)
+{
+    return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a log");
+}
+
+void rows_start(struct rows *rows, const char *path, const char *unit)
+{
+    *rows = (struct rows){.path = path, .unit = unit};
+}
+
+enum status rows_add(struct rows *rows, const struct row *row, struct error *error)
+{
+    if (rows->count == rows->capacity) {
+        size_t capacity = rows->capacity ? rows->capacity * 2 : 1024;
+        struct row *items = realloc(rows->items, capacity * sizeof *items);
+        if (!items)
+            return no_memory(error);
+        rows->items = items;
+        rows->capacity = capacity;
+    }
+    rows->items[rows->count++] = *row;
+    return STATUS_OK;
+}
+
+void rows_close(struct rows *rows)
+{
+    free(rows->items);
+    texts_close(&rows->texts);
+    rows_start(rows, rows->path, rows->unit);
+}
+
+static enum status append(struct conversion *c, struct trace_event event, const char *text,
+                          struct error *error)
+{
+    return trace_memory_append(c->memory, &event, NULL, text, error);
+}
+
+/* ---- streams, time ----------------------------------------------------------------------- */
+
+static enum status find_streams(struct conversion *c, struct error *error)
+{
+    const struct rows *rows = c->rows;
+    enum status status = id_map_put(&c->streams, 0, 0);
+    for (size_t i = 0; i < rows->count && !status; i++) {
+        const struct row *row = &rows->items[i];
+        uint64_t ordinal;
+        if (row->action > ROW_KERNEL || id_map_get(&c->streams, row->stream, &ordinal))
+            continue;
+        if (c->streams.count == TRACE_STREAM_LIMIT)
+            return error_set(error, STATUS_INVALID, "%s%s%" PRIu64 ": more than %u streams",
+                             rows->path, rows->unit, row->place, TRACE_STREAM_LIMIT);
+        status = id_map_put(&c->streams, row->stream, c->streams.count);
+    }
+    return status ? no_memory(error) : STATUS_OK;
+}
+
+static uint32_t stream_ordinal(const struct conversion *c, uint64_t name)
+{
+    uint64_t ordinal;
+    return id_map_get(&c->streams, name, &ordinal) ? (uint32_t)ordinal : 0;
+}
+
+static enum status append_time(struct conversion *c, const struct row *row, bool first,
+                               struct error *error)
+{
+    if (first)
+        c->begun_ns = c->now_ns = row->time_ns;
+    c->late_rows += row->time_ns < c->now_ns;
+    if (row->time_ns <= c->now_ns && !first)
+        return STATUS_OK;
+    c->now_ns = row->time_ns;
+    return append(c, (struct trace_event){.kind = TRACE_TIME, .value = row->time_ns - c->begun_ns},
+                  NULL, error);
+}
+
+/* ---- blocks ------------------------------------------------------------------------------ */
+
+static uint64_t top_block(const struct conversion *c, uint64_t address)
+{
+    uint64_t block;
+    return id_map_get(&c->addresses, address, &block) ? block : NO_BLOCK;
+}
+
+static enum status add_block(struct conversion *c, const struct row *row, struct error *error)
+{
+    if (c->block_count == c->block_capacity) {
+        size_t capacity = c->block_capacity ? 2 * c->block_capacity : 1024;
+        struct block *blocks = realloc(c->blocks, capacity * sizeof *blocks);
+        if (!blocks)
+            return no_memory(error);
+        c->blocks = blocks;
+        c->block_capacity = capacity;
+    }
+    c->blocks[c->block_count++] =
+        (struct block){row->bytes, NO_BLOCK, stream_ordinal(c, row->stream)};
+    return STATUS_OK;
+}
+
+static enum status append_request(struct conversion *c, const struct row *row, uint8_t kind,
+                                  const char *rest, struct error *error)
+{
+    if (row->bytes >= TRACE_BYTES_LIMIT)
+        return error_set(error, STATUS_INVALID, "a block of %" PRIu64 " bytes cannot be",
+                         row->bytes);
+    struct trace_attributes keys = {
+        .thread = row->thread,
+        .device = row->device,
+        .space = row->space,
+        .tag = row->text ? c->rows->texts.items[row->text - 1] : NULL,
+        .rest = rest,
+    };
+    struct trace_event event = {.kind = kind,
+                                .id = c->block_count,
+                                .value = row->bytes,
+                                .stream = stream_ordinal(c, row->stream)};
+    enum status status = add_block(c, row, error);
+    return status ? status : trace_memory_append(c->memory, &event, &keys, NULL, error);
+}
+
+static enum status append_free(struct conversion *c, uint64_t id, uint32_t stream, uint32_t thread,
+                               struct error *error)
+{
+    bool same = stream == c->blocks[id].stream;
+    struct trace_attributes keys = {.thread = thread};
+    struct trace_event event = {.kind = same ? TRACE_FREE : TRACE_LET_GO, .id = id};
+    if (!same)
+        event.stream = stream;
+    return trace_memory_append(c->memory, &event, &keys, NULL, error);
+}
+
+/* A request that was served, and where. */
+static enum status append_block(struct conversion *c, const struct row *row, const char *rest,
+                                struct error *error)
+{
+    char note[32];
+    uint64_t id = c->block_count, below = top_block(c, row->address);
+    enum status status = STATUS_OK;
+    if (below != NO_BLOCK && c->blocks[below].bytes && row->bytes && row->address) {
+        c->missing_frees++;
+        status = append_free(c, below, c->blocks[below].stream, 0, error);
+        below = c->blocks[below].below;
+    }
+    if (!status)
+        status = append_request(c, row, TRACE_ALLOC, rest, error);
+    if (status)
+        return status;
+    c->blocks[id].below = below;
+    if (id_map_put(&c->addresses, row->address, id))
+        return no_memory(error);
+    snprintf(note, sizeof note, "alloc,%" PRIu64, row->address);
+    return row->address ? append(c, (struct trace_event){.kind = TRACE_NOTE}, note, error)
+                        : STATUS_OK;
+}
+
+static enum status append_freed(struct conversion *c, const struct row *row, struct error *error)
+{
+    uint64_t id = top_block(c, row->address);
+    if (id == NO_BLOCK) { /* freeing no address is no mistake */
+        *(row->address ? &c->rows->report.double_frees : &c->rows->report.left_out) += 1;
+        return STATUS_OK;
+    }
+    const struct block *block = &c->blocks[id];
+    c->other_sizes += row->bytes != ROW_BYTES_UNKNOWN && row->bytes != block->bytes;
+    if (id_map_put(&c->addresses, row->address, block->below))
+        return no_memory(error);
+    return append_free(c, id, stream_ordinal(c, row->stream), row->thread, error);
+}
+
+static enum status append_failure(struct conversion *c, const struct row *row, size_t at,
+                                  struct error *error)
+{
+    bool lives_on = at < c->last_request;
+    uint64_t id = c->block_count;
+    enum status status = append_request(c, row, lives_on ? TRACE_PROBE : TRACE_ALLOC, NULL, error);
+    c->rows->report.failures++;
+    c->rows->report.ends_in_failure = !lives_on;
+    if (!status)
+        status = append(c, (struct trace_event){.kind = TRACE_NOTE}, "oom", error);
+    if (!status)
+        status = append(
+            c, (struct trace_event){.kind = TRACE_LET_GO, .id = id, .stream = TRACE_NO_STREAM},
+            NULL, error);
+    return status;
+}
+
+/* The blocks that were there before the log begins. */
+static enum status append_initial(struct conversion *c, size_t *at, struct error *error)
+{
+    struct id_map seen = {0};
+    enum status status = STATUS_OK;
+    for (*at = 0; *at < c->rows->count && !status; ++*at) {
+        struct row row = c->rows->items[*at];
+        uint64_t value;
+        if ((row.action != ROW_ALLOC && row.action != ROW_FREE) || !row.address ||
+            id_map_get(&seen, row.address, &value))
+            continue;
+        if (id_map_put(&seen, row.address, 0)) {
+            status = no_memory(error);
+            break;
+        }
+        if (row.action != ROW_FREE)
+            continue;
+        c->rows->report.unmatched_frees++;
+        c->unknown_sizes += row.bytes == ROW_BYTES_UNKNOWN;
+        row.bytes = row.bytes == ROW_BYTES_UNKNOWN ? 0 : row.bytes;
+        status = trace_memory_line(c->memory, row.place, error);
+        if (!status)
+            status = append_block(c, &row, "initial=yes", error);
+        if (status)
+            break;
+    }
+    id_map_close(&seen);
+    return status;
+}
+
+/* ---- the whole --------------------------------------------------------------------------- */
+
+static enum status append_row(struct conversion *c, size_t at, struct error *error)
+{
+    const struct row *row = &c->rows->items[at];
+    const char *text = row->text ? c->rows->texts.items[row->text - 1] : "";
+    switch ((enum row_action)row->action) {
+    case ROW_ALLOC:
+        return append_block(c, row, NULL, error);
+    case ROW_FREE:
+        return append_freed(c, row, error);
+    case ROW_FAILURE:
+        return append_failure(c, row, at, error);
+    case ROW_KERNEL:
+        return append(c,
+                      (struct trace_event){.kind = TRACE_KERNEL,
+                                           .stream = stream_ordinal(c, row->stream),
+                                           .value = row->bytes},
+                      NULL, error);
+    case ROW_TRIM:
+        return append(c, (struct trace_event){.kind = TRACE_TRIM}, NULL, error);
+    case ROW_STEP:
+        return append(c, (struct trace_event){.kind = TRACE_MARK}, "step", error);
+    case ROW_MARK:
+        return append(c, (struct trace_event){.kind = TRACE_MARK}, text, error);
+    case ROW_NOTHING:
+        break;
+    }
+    return STATUS_OK;
+}
+
+static enum status convert(struct conversion *c, struct error *error)
+{
+    const struct rows *rows = c->rows;
+    size_t at = 0;
+    bool first = true;
+    enum status status = find_streams(c, error);
+    if (status)
+        return status;
+    for (size_t i = 0; i < rows->count; i++)
+        if (rows->items[i].action == ROW_ALLOC || rows->items[i].action == ROW_FAILURE)
+            c->last_request = i;
+    status = append_initial(c, &at, error);
+    for (at = status ? at : 0; at < rows->count && !status; at++) {
+        const struct row *row = &rows->items[at];
+        if (row->action == ROW_NOTHING)
+            continue;
+        status = trace_memory_line(c->memory, row->place, error);
+        if (!status && rows->has_times)
+            status = append_time(c, row, first, error);
+        first = false;
+        if (!status)
+            status = append_row(c, at, error);
+        if (status)
+            break;
+    }
+    return status ? error_prefix(error, status, "%s%s%" PRIu64, rows->path, rows->unit,
+                                 at < rows->count ? rows->items[at].place : 0)
+                  : STATUS_OK;
+}
+
+static void say_guesses(const struct conversion *c)
+{
+    struct import_report *report = &c->rows->report;
+    report->begins_in_the_middle |= report->unmatched_frees > 0;
+    if (c->missing_frees)
+        import_guess(report,
+                     "%" PRIu64 " blocks were given out again and never freed: taken for freed "
+                     "at that moment",
+                     c->missing_frees);
+    if (c->other_sizes)
+        import_guess(report,
+                     "%" PRIu64 " frees name another size than their request: the request's is "
+                     "taken",
+                     c->other_sizes);
+    if (c->unknown_sizes)
+        import_guess(report,
+                     "%" PRIu64 " blocks were there before, of a size that the file does not "
+                     "say: taken for 0 bytes",
+                     c->unknown_sizes);
+    if (c->late_rows)
+        import_guess(report,
+                     "%" PRIu64 " rows are earlier than the row before: their order is kept, time "
+                     "stands still",
+                     c->late_rows);
+}
+
+enum status rows_report(struct trace_source *source, const struct import_report *report,
+                        struct trace_source **out, struct error *error)
+{
+    source->report = malloc(sizeof *source->report);
+    if (!source->report) {
+        trace_close(source);
+        return no_memory(error);
+    }
+    *source->report = *report;
+    *out = source;
+    return STATUS_OK;
+}
+
+enum status rows_open(struct rows *rows, const struct trace_info *info, struct trace_source **out,
+                      struct error *error)
+{
+    struct conversion c = {.rows = rows, .memory = trace_memory_create(info)};
+    struct trace_source *source = NULL;
+    enum status status = c.memory ? convert(&c, error) : no_memory(error);
+    if (status) {
+        trace_memory_discard(c.memory);
+    } else {
+        say_guesses(&c);
+        status = trace_memory_open(c.memory, &source, error);
+    }
+    id_map_close(&c.streams);
+    id_map_close(&c.addresses);
+    free(c.blocks);
+    if (status)
+        return status;
+    source->info.complete &= !rows->report.ends_in_failure;
+    return rows_report(source, &rows->report, out, error);
+}
