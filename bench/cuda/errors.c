@@ -67,5 +67,6 @@ void cuda_show_memory(struct cuda_device *self)
     counters->physical_bytes = self->ledger.physical_bytes;
     counters->peak_physical_bytes = self->ledger.peak_physical_bytes;
     counters->outside_bytes = self->ledger.outside_bytes;
-    counters->others_bytes = self->ledger.others_bytes;
+    counters->others_bytes =
+        self->capacity_given ? self->ledger.others_bytes : self->card_others_bytes;
 }

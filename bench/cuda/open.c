@@ -130,6 +130,12 @@ static enum status context_open(struct cuda_device *self, struct error *error)
     CUresult result = api->device_primary_ctx_retain(&self->context, self->card);
     if (result != CUDA_SUCCESS)
         self->context = NULL;
+    if (result == CUDA_ERROR_OUT_OF_MEMORY)
+        return error_set(error, STATUS_MISSING,
+                         "device cuda cannot be opened: cuDevicePrimaryCtxRetain returned "
+                         "CUDA_ERROR_OUT_OF_MEMORY: other processes hold so much of the card that "
+                         "not even a context fits; nvidia-smi shows them. End one, or take another "
+                         "card with ordinal=N");
     if (cuda_worked(self, result, "cuDevicePrimaryCtxRetain") &&
         cuda_worked(self, api->ctx_set_current(self->context), "cuCtxSetCurrent"))
         return STATUS_OK;
@@ -173,6 +179,14 @@ static enum status memory_open(struct cuda_device *self, uint64_t capacity_bytes
         ledger->others_bytes = ledger->capacity_bytes - left_bytes;
     cuda_show_memory(self);
     return STATUS_OK;
+}
+
+/* Whose memory is in the way, for the cause of a failure: where no capacity is given, that of
+ * all others on the card. */
+static void others_open(struct cuda_device *self, int64_t before_bytes, int64_t now_bytes)
+{
+    self->card_others_bytes = cuda_others_bytes(before_bytes, now_bytes, self->held_at_open_bytes);
+    cuda_show_memory(self);
 }
 
 static void describe(struct cuda_device *self)
@@ -225,8 +239,7 @@ static enum status parts_open(struct cuda_device *self, const struct cuda_option
     if (status == STATUS_OK)
         status = memory_open(self, options->capacity_bytes, error);
     if (status == STATUS_OK)
-        self->card_others_bytes = cuda_others_bytes(
-            before_bytes, cuda_others_look(options->ordinal), self->held_at_open_bytes);
+        others_open(self, before_bytes, cuda_others_look(options->ordinal));
     /* Whatever the driver says while a device is set up, there is none. */
     return status == STATUS_REFUSED || (status == STATUS_INVALID && self->context) ? STATUS_MISSING
                                                                                    : status;

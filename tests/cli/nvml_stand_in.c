@@ -1,6 +1,7 @@
 /* A stand-in for the management library of NVIDIA cards, built by test_card.sh: one card that was
  * throttled and shared. Only what bench/suite/nvml.c asks for, and not all of that. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct process {
@@ -23,6 +24,7 @@ int nvmlDeviceGetCurrentClocksThrottleReasons(void *card, unsigned long long *re
 int nvmlDeviceGetTemperature(void *card, int sensor, unsigned *degrees);
 int nvmlDeviceGetComputeRunningProcesses_v3(void *card, unsigned *count, struct process *list);
 int nvmlDeviceGetEccMode(void *card, unsigned *now, unsigned *later);
+int nvmlDeviceGetMemoryInfo(void *card, unsigned long long *total_free_used);
 
 static int the_card;
 
@@ -107,5 +109,15 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *card, unsigned *count, struct 
 int nvmlDeviceGetEccMode(void *card, unsigned *now, unsigned *later)
 {
     *now = *later = 1;
+    return card == &the_card ? 0 : 2;
+}
+
+/* What others hold is the stand-in driver's setting. */
+int nvmlDeviceGetMemoryInfo(void *card, unsigned long long *total_free_used)
+{
+    const char *others = getenv("STAND_IN_OTHERS");
+    total_free_used[0] = 85017493504;
+    total_free_used[2] = others ? strtoull(others, NULL, 10) : 0;
+    total_free_used[1] = total_free_used[0] - total_free_used[2];
     return card == &the_card ? 0 : 2;
 }
