@@ -1,0 +1,280 @@
+/* The pull parser: tokens, passing over, places, bounds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "tests/support/trace_rig.h"
+#include "workloads/formats/json_pull.h"
+
+struct reading {
+    struct trace_rig rig;
+    struct trace_input *input;
+    struct json_pull *pull;
+    struct error error;
+};
+
+static void begin(struct reading *reading, const char *text, size_t length)
+{
+    reading->error.text[0] = 0;
+    trace_rig_open(&reading->rig);
+    trace_rig_write(reading->rig.path[0], text, length);
+    assert_int_equal(trace_input_open(reading->rig.path[0], &reading->input, &reading->error), 0);
+    assert_int_equal(json_pull_open(reading->input, &reading->pull, &reading->error), 0);
+}
+
+static void end(struct reading *reading)
+{
+    json_pull_close(reading->pull);
+    trace_input_close(reading->input);
+    trace_rig_close(&reading->rig);
+}
+
+/* All tokens as letters: { } [ ] k(text) s(text) n(text) t f z, $ at the end. */
+static enum status tokens(struct json_pull *pull, char *out, size_t room, struct error *error)
+{
+    static const char letters[] = "${}[]ksntfz";
+    struct json_token token;
+    enum status status;
+    size_t used = 0;
+    while (!(status = json_pull_next(pull, &token, error))) {
+        assert_int_equal(strlen(token.text), token.length);
+        bool has_text = token.kind >= JSON_KEY && token.kind <= JSON_NUMBER;
+        used += (size_t)snprintf(out + used, room - used, has_text ? "%c(%s)" : "%c",
+                                 letters[token.kind], token.text);
+        if (token.kind == JSON_END)
+            break;
+    }
+    return status;
+}
+
+static void expect(const char *json, const char *wanted)
+{
+    struct reading reading;
+    char text[1024] = "";
+    begin(&reading, json, strlen(json));
+    if (tokens(reading.pull, text, sizeof text, &reading.error))
+        fail_msg("%s", reading.error.text);
+    assert_string_equal(text, wanted);
+    end(&reading);
+}
+
+static void refused(const char *json, const char *words)
+{
+    struct reading reading;
+    char text[1024] = "";
+    begin(&reading, json, strlen(json));
+    assert_int_equal(tokens(reading.pull, text, sizeof text, &reading.error), STATUS_FORMAT);
+    if (!strstr(reading.error.text, words))
+        fail_msg("%s\ndoes not say \"%s\"", reading.error.text, words);
+    end(&reading);
+}
+
+static void test_tokens(void **state)
+{
+    (void)state;
+    expect("{}", "{}$");
+    expect(" [ ] \n", "[]$");
+    expect("\xef\xbb\xbf[1,-2.5e+3,0, \"\"]", "[n(1)n(-2.5e+3)n(0)s()]$");
+    expect("{\"a\":[true,false,null],\"b\":{\"c\":{}}}", "{k(a)[tfz]k(b){k(c){}}}$");
+    expect("\"alone\"", "s(alone)$");
+    expect("12", "n(12)$");
+    expect("[[1],[],[[2]]]", "[[n(1)][][[n(2)]]]$");
+}
+
+static void test_escapes(void **state)
+{
+    (void)state;
+    expect("[\"a\\\"\\\\\\/\\b\\f\\n\\r\\tb\"]", "[s(a\"\\/\b\f\n\r\tb)]$");
+    expect("[\"\\u0041\\u00e9\\u20AC\\ud83d\\ude00\"]",
+           "[s(A\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80)]$");
+    expect("[\"\\ud83d\",\"\\udc00x\",\"\\ud83d\\n\",\"\\ud83d\\u0041\"]",
+           "[s(\xef\xbf\xbd)s(\xef\xbf\xbdx)s(\xef\xbf\xbd\n)s(\xef\xbf\xbd"
+           "A)]$");
+    expect("{\"\\u006bey\":1}", "{k(key)n(1)}$");
+    refused("[\"\\x\"]", "a backslash is followed by no escape");
+    refused("[\"\\u12g4\"]", "not followed by four digits");
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    static const char *const cut[] = {
+        "",      "[",       "{",        "{\"a\"",    "{\"a\":", "[1",       "[1,",
+        "[\"ab", "[\"ab\\", "[\"\\u00", "{\"a\":1,", "[tru",    "{\"a\":{", "[\"\\ud83d\\"};
+    for (size_t i = 0; i < sizeof cut / sizeof cut[0]; i++)
+        refused(cut[i], "it is cut off");
+    refused("[1 2]", "a comma or the end of the array");
+    refused("{\"a\":1 \"b\":2}", "a comma or the end of the object");
+    refused("[1,]", "no value of JSON");
+    refused("{\"a\":1,}", "a key in quotes");
+    refused("{a:1}", "a key in quotes");
+    refused("{\"a\" 1}", "a colon should follow the key \"a\"");
+    refused("[1}", "\"}\" closes what is not open");
+    refused("{\"a\":[}", "no value of JSON");
+    refused("[01]", "\"01\" is no value of JSON");
+    refused("[1.]", "no value of JSON");
+    refused("[-]", "no value of JSON");
+    refused("[1e]", "no value of JSON");
+    refused("[nan]", "\"nan\" is no value of JSON");
+    refused("[]]", "goes on after the end");
+    refused("{\n\n  \"a\": x\n}", "0:3: byte 11: \"x\" is no value");
+}
+
+static void test_bounds(void **state)
+{
+    (void)state;
+    enum { MANY = 1000000 };
+    char *text = malloc(MANY + 16);
+    assert_non_null(text);
+    struct reading reading;
+    struct json_token token;
+    memset(text, '[', MANY);
+    begin(&reading, text, MANY);
+    assert_int_equal(json_pull_skip(reading.pull, &reading.error), STATUS_FORMAT);
+    assert_non_null(strstr(reading.error.text, "more than 256 brackets"));
+    end(&reading);
+    begin(&reading, text, MANY);
+    enum status status;
+    while (!(status = json_pull_next(reading.pull, &token, &reading.error)))
+        assert_int_equal(token.kind, JSON_ARRAY);
+    assert_non_null(strstr(reading.error.text, "more than 256 brackets"));
+    end(&reading);
+    memset(text, 'x', MANY);
+    text[0] = '"';
+    text[MANY - 1] = '"';
+    begin(&reading, text, MANY);
+    assert_int_equal(json_pull_next(reading.pull, &token, &reading.error), 0);
+    assert_int_equal(token.length, JSON_TEXT_LIMIT);
+    assert_true(token.cut);
+    assert_int_equal(json_pull_next(reading.pull, &token, &reading.error), 0);
+    assert_int_equal(token.kind, JSON_END);
+    end(&reading);
+    memset(text, '7', MANY);
+    begin(&reading, text, MANY);
+    assert_int_equal(json_pull_next(reading.pull, &token, &reading.error), STATUS_FORMAT);
+    assert_non_null(strstr(reading.error.text, "a number has more than 128 bytes"));
+    end(&reading);
+    free(text);
+}
+
+static void test_passing_over(void **state)
+{
+    (void)state;
+    static const char json[] =
+        "{\"a\": {\"x\": [\"}\\\"]\", {\"y\": nan}]}, \"b\":\n\"s\\\\\", \"c\": -inf, "
+        "\"d\": [1, 2, [3]], \"e\": 5}";
+    struct reading reading;
+    struct json_token token;
+    begin(&reading, json, sizeof json - 1);
+    assert_int_equal(json_pull_next(reading.pull, &token, &reading.error), 0);
+    for (const char *key = "abcd"; *key; key++) {
+        assert_int_equal(json_pull_next(reading.pull, &token, &reading.error), 0);
+        assert_int_equal(token.text[0], *key);
+        assert_int_equal(json_pull_skip(reading.pull, &reading.error), 0);
+    }
+    assert_int_equal(json_pull_line(reading.pull), 2);
+    assert_int_equal(json_pull_next(reading.pull, &token, &reading.error), 0);
+    assert_int_equal(json_pull_leave(reading.pull, &reading.error), 0);
+    assert_int_equal(json_pull_next(reading.pull, &token, &reading.error), 0);
+    assert_int_equal(token.kind, JSON_END);
+    end(&reading);
+    begin(&reading, "[[1,2", 5);
+    assert_int_equal(json_pull_skip(reading.pull, &reading.error), STATUS_FORMAT);
+    end(&reading);
+    begin(&reading, "[[1,2}]", 7);
+    assert_int_equal(json_pull_skip(reading.pull, &reading.error), STATUS_FORMAT);
+    assert_non_null(strstr(reading.error.text, "closes what is not open"));
+    end(&reading);
+}
+
+/* Whatever byte the window ends at, tokens are the same. */
+static void test_windows(void **state)
+{
+    (void)state;
+    static const char tail[] = "{\"k\\u00e9y\":[12.5,\"a\\\\b\\ud83d\\ude00\",true]}]";
+    static const char wanted[] = "{k(k\xc3\xa9y)[n(12.5)s(a\\b\xf0\x9f\x98\x80)t]}]$";
+    enum { WINDOW = 1 << 16, ROOM = WINDOW + 64 };
+    char *text = malloc(ROOM);
+    assert_non_null(text);
+    for (size_t shift = 0; shift <= sizeof tail; shift++) {
+        struct reading reading;
+        char out[256] = "";
+        size_t front = WINDOW - shift;
+        memset(text, ' ', front);
+        text[0] = '[';
+        memcpy(text + front, tail, sizeof tail - 1);
+        begin(&reading, text, front + sizeof tail - 1);
+        assert_int_equal(tokens(reading.pull, out, sizeof out, &reading.error), 0);
+        assert_string_equal(out + 1, wanted);
+        end(&reading);
+        begin(&reading, text, front + sizeof tail - 1);
+        assert_int_equal(json_pull_skip(reading.pull, &reading.error), 0);
+        end(&reading);
+    }
+    free(text);
+}
+
+static void test_numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int digits;
+        int64_t wanted;
+    } good[] = {
+        {"0", 0, 0},
+        {"-17", 0, -17},
+        {"4955438359188.555", 3, 4955438359188555},
+        {"4955438359188.5554", 3, 4955438359188555},
+        {"4955438359188.5555", 3, 4955438359188556},
+        {"1790857026000000.123", 3, 1790857026000000123},
+        {"1.5e3", 0, 1500},
+        {"1e-400", 3, 0},
+        {"2.5", 0, 3},
+        {"-2.5", 0, -3},
+        {"0.0004", 3, 0},
+        {"0x7f00", 0, 0x7f00},
+        {"00000000000000000000000000000007", 0, 7},
+        {"0.00000000000000000000000000001e30", 0, 10},
+    };
+    static const char *const bad[] = {"",
+                                      "-",
+                                      "x",
+                                      "1x",
+                                      "0x",
+                                      "0x1g",
+                                      "1e",
+                                      "5.",
+                                      "1e30",
+                                      "9223372036854775808",
+                                      "99999999999999999999999"};
+    int64_t value;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        const struct json_token token = {JSON_STRING, good[i].text, 0, false};
+        if (!json_integer_of(&token, good[i].digits, &value) || value != good[i].wanted)
+            fail_msg("%s is read as %lld", good[i].text, (long long)value);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        const struct json_token token = {JSON_STRING, bad[i], 0, false};
+        if (json_integer_of(&token, 0, &value))
+            fail_msg("%s is read as %lld", bad[i], (long long)value);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tokens),       cmocka_unit_test(test_escapes),
+        cmocka_unit_test(test_refused),      cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_passing_over), cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_numbers),
+    };
+    return cmocka_run_group_tests_name("json_pull", tests, NULL, NULL);
+}
