@@ -1,0 +1,273 @@
+/* Kineto traces: small ones written here, made ones against what their maker put in, and the one
+ * recorded example. With arguments, BYTES FILE [MEMORY_EVERY], it writes a large one instead, to
+ * measure the reader with by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/support/kineto_maker.h"
+#include "tests/support/trace_rig.h"
+#include "workloads/formats/report.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+/* Memory event with address, bytes, microseconds; then a comma. */
+#define MEMORY(address, bytes, us)                                                                 \
+    "{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\",\"ts\":" us                 \
+    ",\"args\":{\"Device Type\":1,\"Device Id\":0,\"Addr\":" address ",\"Bytes\":" bytes "}},"
+#define OLD(bytes, us)                                                                             \
+    "{\"ph\":\"i\",\"name\":\"[memory]\",\"ts\":" us                                               \
+    ",\"args\":{\"Device Type\":1,\"Device Id\":0,\"Bytes\":" bytes "}},"
+#define LAST "{\"ph\":\"M\",\"name\":\"process_name\",\"ts\":1}"
+
+static bool guessed(const struct trace_source *source, const char *words)
+{
+    for (unsigned i = 0; i < source->report->guess_count; i++)
+        if (strstr(source->report->guesses[i], words))
+            return true;
+    return false;
+}
+
+/* The events of the trace of a file, without its header lines; the source is the caller's. */
+static char *events_of(struct trace_rig *rig, const char *json, struct trace_source **source)
+{
+    struct error error = {""};
+    if (trace_rig_text(rig, json, source, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    assert_string_equal((*source)->info.format, "kineto");
+    char *text = trace_rig_print(rig, *source);
+    char *at = text;
+    while (*at == '#')
+        at = strchr(at, '\n') + 1;
+    memmove(text, at, strlen(at) + 1);
+    return text;
+}
+
+static void expect(const char *json, const char *events, const char *const *guesses)
+{
+    struct trace_rig rig;
+    struct trace_source *source;
+    trace_rig_open(&rig);
+    char *text = events_of(&rig, json, &source);
+    assert_string_equal(text, events);
+    for (; guesses && *guesses; guesses++)
+        if (!guessed(source, *guesses))
+            fail_msg("no guess says \"%s\"", *guesses);
+    free(text);
+    trace_close(source);
+    trace_rig_close(&rig);
+}
+
+static void refused(const char *json, const char *words)
+{
+    struct trace_rig rig;
+    struct trace_source *source;
+    struct error error = {""};
+    trace_rig_open(&rig);
+    assert_int_not_equal(trace_rig_text(&rig, json, &source, &error), STATUS_OK);
+    if (!strstr(error.text, words))
+        fail_msg("\"%s\" does not say \"%s\"", error.text, words);
+    trace_rig_close(&rig);
+}
+
+static void test_by_address(void **state)
+{
+    (void)state;
+    expect("{\"schemaVersion\":1,\"traceEvents\":[" MEMORY("4096", "512", "1.5")
+               MEMORY("8192", "1024", "2") MEMORY("4096", "-512", "3.001")
+                   MEMORY("4096", "2048", "4") LAST "]}",
+           "t,0\na,0,512\n!,alloc,4096\nt,500\na,1,1024\n!,alloc,8192\nt,1501\nf,0\n"
+           "t,2500\na,2,2048\n!,alloc,4096\n",
+           (const char *[]){"sizes are those of the blocks", "there are no kernels", NULL});
+}
+
+static void test_array_alone_and_sorted(void **state)
+{
+    (void)state;
+    expect("[" MEMORY("1024", "-512", "\"9\"") MEMORY("1024", "512", "\"7.25\"") LAST "]",
+           "t,0\na,0,512\n!,alloc,1024\nt,1750\nf,0\n",
+           (const char *[]){"1 events stand in the file after later ones", NULL});
+}
+
+static void test_live_at_the_start(void **state)
+{
+    (void)state;
+    expect("[" MEMORY("1024", "512", "1") MEMORY("2048", "-4096", "2") LAST "]",
+           "a,0,4096,initial=yes\n!,alloc,2048\nt,0\na,1,512\n!,alloc,1024\nt,1000\nf,0\n", NULL);
+}
+
+static void test_contradictions(void **state)
+{
+    (void)state;
+    struct trace_rig rig;
+    struct trace_source *source;
+    trace_rig_open(&rig);
+    char *text = events_of(&rig,
+                           "[" MEMORY("1024", "512", "1") MEMORY("1024", "-512", "2")
+                               MEMORY("1024", "-512", "3") MEMORY("2048", "512", "4")
+                                   MEMORY("2048", "1024", "5") MEMORY("2048", "-512", "6") LAST "]",
+                           &source);
+    assert_string_equal(text, "t,0\na,0,512\n!,alloc,1024\nt,1000\nf,0\nt,2000\nt,3000\na,1,512\n"
+                              "!,alloc,2048\nt,4000\nf,1\na,2,1024\n!,alloc,2048\nt,5000\nf,2\n");
+    assert_int_equal(source->report->double_frees, 1);
+    assert_int_equal(source->report->unmatched_frees, 0);
+    assert_int_equal(source->report->records, 7);
+    assert_int_equal(source->report->left_out, 1);
+    assert_true(guessed(source, "1 blocks lie where another was never freed"));
+    assert_true(guessed(source, "1 frees name another size"));
+    free(text);
+    trace_close(source);
+    trace_rig_close(&rig);
+}
+
+static void test_by_size(void **state)
+{
+    (void)state;
+    expect("[" OLD("512", "1") OLD("512", "2") OLD("1024", "3") OLD("-512", "4") OLD("-512", "5")
+               OLD("-512", "6") LAST "]",
+           "a,0,512,initial=yes\nt,0\na,1,512\nt,1000\na,2,512\nt,2000\na,3,1024\nt,3000\nf,2\n"
+           "t,4000\nf,1\nt,5000\nf,0\n",
+           (const char *[]){"2 frees name no address", NULL});
+}
+
+static void test_kernels_and_steps(void **state)
+{
+    (void)state;
+    expect(
+        "{\"traceEvents\":[" MEMORY(
+            "1024", "512",
+            "10") "{\"args\":{\"stream\":7,\"device\":0,\"correlation\":5,\"blocks per SM\":inf},"
+                  "\"ts\":30,\"dur\":1.5,\"name\":\"gemm\",\"cat\":\"kernel\",\"ph\":\"X\"},"
+                  "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"ts\":12,"
+                  "\"dur\":2,\"args\":{\"correlation\":5}},"
+                  "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"x\",\"ts\":31,\"dur\":2,"
+                  "\"args\":{\"stream\":20,\"device\":1}},"
+                  "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"y\",\"ts\":32,\"dur\":2,"
+                  "\"args\":{\"stream\":7,\"device\":0}},"
+                  "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#3\",\"ts\":9,"
+                  "\"dur\":51,\"args\":{}},"
+                  "{\"ph\":\"X\",\"cat\":\"gpu_user_annotation\",\"name\":\"ProfilerStep#3\","
+                  "\"ts\":9,"
+                  "\"dur\":51,\"args\":{}}]}",
+        "t,0\na,0,512\n!,alloc,1024\nt,2000\nk,0,1500\nt,21000\nk,1,2000,device=1\n"
+        "t,22000\nk,0,2000\nt,50000\nm,step\n",
+        (const char *[]){"profiler's stream 7", "2 of 3 kernels stand where they began", NULL});
+}
+
+static void test_devices_and_failures(void **state)
+{
+    (void)state;
+    struct trace_rig rig;
+    struct trace_source *source;
+    trace_rig_open(&rig);
+    char *text = events_of(
+        &rig,
+        "{\"deviceProperties\":[{\"id\":0,\"name\":\"a card\",\"totalGlobalMem\":1024},"
+        "{\"id\":1,\"name\":\"another\",\"totalGlobalMem\":9}],\"traceEvents\":["
+        "{\"name\":\"[memory]\",\"ts\":1,\"args\":{\"Device Type\":0,\"Bytes\":64,\"Addr\":1}},"
+        "{\"name\":\"[memory]\",\"ts\":2,\"args\":{\"Device Type\":1,\"Device Id\":1,\"Bytes\":64,"
+        "\"Addr\":\"0x10\",\"Total Allocated\":64}},"
+        "{\"name\":\"[memory]\",\"ts\":2,\"args\":{\"Device Type\":1,\"Addr\":3}},"
+        "{\"name\":\"[OutOfMemory]\",\"ts\":3,\"args\":{\"Device Type\":1,\"Device Id\":1,"
+        "\"Bytes\":4096}}]}",
+        &source);
+    assert_string_equal(text, "t,0\na,0,64,device=1\n!,alloc,16\nt,1000\na,1,4096,device=1\n"
+                              "!,oom\nr,1\n");
+    assert_string_equal(source->info.card, "a card");
+    assert_int_equal(source->info.capacity_bytes, 1024);
+    assert_false(source->info.complete);
+    assert_true(source->report->ends_in_failure);
+    assert_int_equal(source->report->failures, 1);
+    assert_true(guessed(source, "1 memory events of the host"));
+    assert_true(guessed(source, "1 events lack a usable time, size or duration"));
+    assert_true(guessed(source, "equals \"Total Allocated\" at every event"));
+    free(text);
+    trace_close(source);
+    trace_rig_close(&rig);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    refused("{\"traceEvents\":[]}", "no events of GPU memory");
+    refused("[]", "no events of GPU memory");
+    refused("{\"traceEvents\":7}", "is no array");
+    refused("{\"traceEvents\":[" MEMORY("1", "9223372036854775807", "1") LAST "]}", "2^60 bytes");
+    refused("{\"traceEvents\":[" MEMORY("1", "512", "1") "{\"name\":\"[mem", "is cut off");
+    refused("{\"traceEvents\":[" MEMORY("1", "512", "1"), "is cut off");
+    refused("{\"traceEvents\":[" MEMORY("1", "512", "1") LAST "]}{", "goes on after the end");
+}
+
+/* Made files: what was put in is found. */
+static void check_made(const struct kineto_making *making)
+{
+    struct trace_rig rig;
+    struct trace_source *source;
+    struct error error = {""};
+    struct kineto_made made;
+    trace_rig_open(&rig);
+    FILE *file = fopen(rig.path[0], "w");
+    assert_non_null(file);
+    kineto_make(file, making, &made);
+    assert_int_equal(fclose(file), 0);
+    if (trace_open(rig.path[0], &source, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    assert_int_equal(source->info.allocs, made.allocs);
+    assert_int_equal(source->info.frees, made.frees);
+    assert_int_equal(source->info.kernels, made.kernels);
+    assert_int_equal(source->info.steps, made.steps);
+    assert_int_equal(source->info.peak_live_bytes, made.peak_bytes);
+    assert_int_equal(source->report->unmatched_frees, 0);
+    assert_int_equal(source->report->double_frees, 0);
+    assert_true(guessed(source, "equals \"Total Allocated\" at every event"));
+    assert_int_equal(guessed(source, "name no address"), making->without_addresses);
+    assert_int_equal(guessed(source, "sorted by time"), making->shuffled);
+    trace_close(source);
+    trace_rig_close(&rig);
+}
+
+static void test_made(void **state)
+{
+    (void)state;
+    check_made(&(struct kineto_making){.seed = 1, .bytes = 3000000});
+    check_made(
+        &(struct kineto_making){.seed = 2, .bytes = 3000000, .memory_every = 1, .shuffled = true});
+    check_made(&(struct kineto_making){
+        .seed = 3, .bytes = 1000000, .memory_every = 2, .without_addresses = true});
+}
+
+static int write_large(char **arguments)
+{
+    struct kineto_making making = {.seed = 1, .bytes = strtoull(arguments[1], NULL, 10)};
+    struct kineto_made made;
+    if (arguments[3])
+        making.memory_every = (unsigned)strtoul(arguments[3], NULL, 10);
+    FILE *file = fopen(arguments[2], "w");
+    if (!file)
+        return 2;
+    kineto_make(file, &making, &made);
+    return fclose(file) ? 2 : 0;
+}
+
+int main(int count, char **arguments)
+{
+    if (count >= 3)
+        return write_large(arguments);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_by_address),
+        cmocka_unit_test(test_array_alone_and_sorted),
+        cmocka_unit_test(test_live_at_the_start),
+        cmocka_unit_test(test_contradictions),
+        cmocka_unit_test(test_by_size),
+        cmocka_unit_test(test_kernels_and_steps),
+        cmocka_unit_test(test_devices_and_failures),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_made),
+    };
+    return cmocka_run_group_tests_name("kineto", tests, NULL, NULL);
+}
