@@ -43,6 +43,19 @@ check minimalloc_is_replayed quietly "$ALLOCRIG" run -d sim -p best-fit -w "$pro
 printf 'id,lower,upper,size\n0,5,4,1\n' >"$tmp/bad"
 refuses minimalloc_names_the_line 2 "$tmp/bad:2: the buffer ends" convert "$tmp/bad" "$tmp/x.txt"
 
+# -- STAlloc, Umpire
+printf '%s\n' 'Iteration Index : 0' '1 0x7f00 512 0' '0 0x7f00 512 0' 'Iteration Index : end' >"$tmp/log"
+check stalloc quietly "$ALLOCRIG" convert "$tmp/log" "$tmp/s.txt"
+check stalloc_events [ "$(events "$tmp/s.txt" | paste -sd ' ')" = 'a,0,512 !,alloc,32512 f,0 m,step' ]
+{
+    echo '{ "kind":"replay", "uid":1, "timestamp":1, "event": "makeMemoryResource", "payload": { "name": "DEVICE" }, "result": "0x9" }'
+    echo '{ "kind":"replay", "uid":1, "timestamp":2, "event": "allocate", "payload": { "allocator_ref": "0x9", "size": 8 }, "result": { "memory_ptr": "0x10" } }'
+} >"$tmp/log"
+check umpire quietly "$ALLOCRIG" convert "$tmp/log" "$tmp/u.txt"
+check umpire_events [ "$(events "$tmp/u.txt" | paste -sd ' ')" = 't,0 a,0,8,tag=DEVICE !,alloc,16' ]
+echo '{ "kind":"replay", "event": "allocate"' >>"$tmp/log"
+refuses umpire_names_the_line 2 "$tmp/log:3: this is no JSON" convert "$tmp/log" "$tmp/x.txt"
+
 # -- hostile
 echo 'Thread,Time,Action,Pointer,Size,Stream' >"$tmp/long"
 truncate -s 1000000000 "$tmp/long" # takes no room on the disk

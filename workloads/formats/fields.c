@@ -1,9 +1,36 @@
-/* Fields of text rows. */
+/* Lines and fields of text logs. */
 #include "workloads/formats/fields.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "workloads/trace/lines.h"
+
 #define NS_PER_S UINT64_C(1000000000)
+
+enum status fields_lines(struct trace_input *input,
+                         enum status (*take)(void *self, char *line, uint64_t number,
+                                             struct error *error),
+                         void *self, struct error *error)
+{
+    struct trace_lines *lines = malloc(sizeof *lines);
+    if (!lines)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a file");
+    trace_lines_start(lines, input);
+    char *line = NULL;
+    size_t length;
+    enum status status;
+    while (!(status = trace_lines_next(lines, &line, &length, error)) && line) {
+        status = length ? take(self, line, lines->number, error) : STATUS_OK;
+        if (status) {
+            error_prefix(error, status, "%s:%llu", trace_input_path(input),
+                         (unsigned long long)lines->number);
+            break;
+        }
+    }
+    free(lines);
+    return status;
+}
 
 size_t fields_split(char *line, char separator, char **fields, size_t room)
 {

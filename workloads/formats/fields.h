@@ -7,6 +7,14 @@
 #include <stdint.h>
 
 #include "allocators/base/status.h"
+#include "workloads/trace/input.h"
+
+/* Gives each line that is not empty to `take`, which may write into it. Errors of `take` are
+ * told with file and line before them. */
+enum status fields_lines(struct trace_input *input,
+                         enum status (*take)(void *self, char *line, uint64_t number,
+                                             struct error *error),
+                         void *self, struct error *error) STATUS_CHECKED;
 
 /* Cuts `line` at each `separator` in place: up to `room` fields; returns how many there are, also
  * those past the room. */

@@ -21,7 +21,6 @@
 #include "workloads/formats/fields.h"
 #include "workloads/formats/formats.h"
 #include "workloads/formats/rows.h"
-#include "workloads/trace/lines.h"
 #include "workloads/trace/reader.h"
 #include "workloads/trace/trace.h"
 
@@ -164,12 +163,18 @@ static enum status parse_row(struct reading *r, char *line, struct buffer *buffe
     return status ? status : texts_intern(&r->ids, id, strlen(id), &buffer->text, error);
 }
 
-static enum status add_row(struct reading *r, char *line, uint64_t number, struct error *error)
+static enum status take_line(void *self, char *line, uint64_t number, struct error *error)
 {
+    struct reading *r = self;
     struct buffer buffer = {.line = number};
+    if (!r->layout.count)
+        return layout_read(line, &r->layout)
+                   ? STATUS_OK
+                   : error_set(error, STATUS_FORMAT,
+                               "the columns id, lower, upper, size are wanted");
     enum status status = parse_row(r, line, &buffer, error);
     if (status)
-        return error_prefix(error, status, "%s:%" PRIu64, r->path, number);
+        return status;
     if (r->count == r->capacity) {
         size_t capacity = r->capacity ? 2 * r->capacity : 1024;
         struct buffer *buffers = realloc(r->buffers, capacity * sizeof *buffers);
@@ -180,27 +185,6 @@ static enum status add_row(struct reading *r, char *line, uint64_t number, struc
     }
     r->buffers[r->count++] = buffer;
     return STATUS_OK;
-}
-
-static enum status read_all(struct reading *r, struct trace_input *input, struct error *error)
-{
-    struct trace_lines *lines = malloc(sizeof *lines);
-    if (!lines)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a file");
-    trace_lines_start(lines, input);
-    char *line = NULL;
-    size_t length;
-    enum status status = trace_lines_next(lines, &line, &length, error);
-    if (!status && (!line || !layout_read(line, &r->layout)))
-        status = error_set(error, STATUS_FORMAT,
-                           "%s:1: the columns id, lower, upper, size are "
-                           "wanted",
-                           r->path);
-    while (!status && !(status = trace_lines_next(lines, &line, &length, error)) && line)
-        if (length)
-            status = add_row(r, line, lines->number, error);
-    free(lines);
-    return status;
 }
 
 static int compare_moments(const void *left, const void *right)
@@ -313,7 +297,7 @@ static enum status open_minimalloc(struct trace_input *input, bool lenient,
 {
     struct reading r = {.path = trace_input_path(input)};
     (void)lenient;
-    enum status status = read_all(&r, input, error);
+    enum status status = fields_lines(input, take_line, &r, error);
     if (!status && !r.count)
         status = error_set(error, STATUS_FORMAT, "%s: the file holds no buffers", r.path);
     say_guesses(&r);

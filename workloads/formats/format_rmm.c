@@ -11,7 +11,6 @@
  *
  * Source of the format: rapidsai/rmm, logging_resource_adaptor, versions 0.15 to 25. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "allocators/base/size.h"
@@ -19,7 +18,6 @@
 #include "workloads/formats/formats.h"
 #include "workloads/formats/rows.h"
 #include "workloads/trace/id_map.h"
-#include "workloads/trace/lines.h"
 #include "workloads/trace/reader.h"
 
 #define HEADER "Thread,Time,Action,Pointer,Size,Stream"
@@ -35,7 +33,7 @@ enum { THREAD, TIME, ACTION, POINTER, SIZE, STREAM, COLUMNS };
 struct reading {
     struct rows rows;
     struct id_map threads; /* of more than 32 bits: their count */
-    uint64_t day_ns, time_ns;
+    uint64_t time_ns;
     uint64_t headers, thread_streams;
     bool timed; /* a row was read */
 };
@@ -144,33 +142,16 @@ static enum status parse_row(struct reading *r, char *line, struct row *row, str
     return STATUS_OK;
 }
 
-static enum status read_line(struct reading *r, char *line, uint64_t number, struct error *error)
+static enum status take_line(void *self, char *line, uint64_t number, struct error *error)
 {
+    struct reading *r = self;
     struct row row = {.place = number};
     if (strcmp(line, HEADER) == 0) {
         r->headers++;
         return STATUS_OK;
     }
     enum status status = parse_row(r, line, &row, error);
-    if (!status)
-        status = rows_add(&r->rows, &row, error);
-    return status ? error_prefix(error, status, "%s:%" PRIu64, r->rows.path, number) : STATUS_OK;
-}
-
-static enum status read_all(struct reading *r, struct trace_input *input, struct error *error)
-{
-    struct trace_lines *lines = malloc(sizeof *lines);
-    if (!lines)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a file");
-    trace_lines_start(lines, input);
-    char *line = NULL;
-    size_t length;
-    enum status status;
-    while (!(status = trace_lines_next(lines, &line, &length, error)) && line)
-        if (length && (status = read_line(r, line, lines->number, error)))
-            break;
-    free(lines);
-    return status;
+    return status ? status : rows_add(&r->rows, &row, error);
 }
 
 static void say_guesses(struct reading *r)
@@ -199,7 +180,7 @@ static enum status open_rmm(struct trace_input *input, bool lenient, struct trac
     rows_start(&r.rows, trace_input_path(input), ":");
     r.rows.has_times = true;
     trace_name_from_path(r.rows.path, info.name, sizeof info.name);
-    enum status status = read_all(&r, input, error);
+    enum status status = fields_lines(input, take_line, &r, error);
     if (!status && !r.rows.count)
         status = error_set(error, STATUS_FORMAT, "%s: the log holds no rows", r.rows.path);
     say_guesses(&r);
