@@ -16,6 +16,7 @@
 #include "sim/replay/latency.h"
 #include "sim/session.h"
 #include "sim/survey.h"
+#include "sim/witness.h"
 
 #include <string.h>
 
@@ -54,6 +55,10 @@ static void configure(const struct passes *passes, struct session *session, enum
         .measure_time = purpose == CLOCK_CALLS || (purpose == MEASURE && on_card(experiment)),
         .verify = experiment->verify && purpose == MEASURE,
     };
+    if (config->measure_time) {
+        config->latencies = experiment->latencies;
+        config->latencies_argument = experiment->latencies_argument;
+    }
     if (purpose != MEASURE)
         return;
     config->measure = experiment->measure;
@@ -69,23 +74,28 @@ static enum status replay_once(const struct passes *passes, enum purpose purpose
                                struct replay_result *result, uint64_t *took_ns, struct error *error)
 {
     const struct experiment *experiment = passes->experiment;
+    struct witness *witness = purpose == MEASURE ? experiment->witness : NULL;
     struct session session;
     struct replay_config config;
     enum status status =
-        session_open_heard(&session, experiment->policy, experiment->device, experiment->seed,
-                           purpose == MEASURE ? &experiment->listener : NULL, error);
+        session_open_witnessed(&session, experiment->policy, experiment->device, experiment->seed,
+                               purpose == MEASURE ? &experiment->listener : NULL, witness, error);
     if (status != STATUS_OK)
         return status;
     if (purpose == MEASURE && passes->props)
         *passes->props = session.device->props;
     configure(passes, &session, purpose, &config);
+    if (witness)
+        config.source = witness_source(witness, passes->trace);
     status = session_plan(&session, passes->trace, experiment->frees, error);
     if (status == STATUS_OK)
-        status = trace_rewind(passes->trace, error);
+        status = trace_rewind(config.source, error);
     if (status == STATUS_OK) {
         uint64_t begun_ns = purpose == CLOCK_ALL ? latency_clock_ns() : 0;
         status = replay_run(&config, result, error);
         *took_ns = purpose == CLOCK_ALL ? latency_clock_ns() - begun_ns : 0;
+        if (status == STATUS_OK && witness)
+            status = witness_end(witness, error);
         if (status == STATUS_OK && purpose == MEASURE && experiment->finished)
             status = experiment->finished(experiment->finished_argument, session.policy, error);
     }

@@ -10,6 +10,9 @@
 #include "sim/metrics/metrics.h"
 #include "workloads/trace/source.h"
 
+struct latency; /* sim/replay/latency.h */
+struct witness; /* sim/witness.h */
+
 /* When a block that the program lets go is free again.
  * ordered: the policy is told at the let-go; it, or the engine for policies that are not
  * stream-ordered, sees to it that no other stream's use is overtaken. at-once: at the let-go,
@@ -90,6 +93,9 @@ struct replay_config {
     /* On a device with memory: every block is filled with a pattern when it is given, which is
      * checked where it is used and when it is let go. A wrong byte is CORRUPT. */
     bool verify;
+    /* Optional, with measure_time: the histograms, when the run has come to its end. */
+    enum status (*latencies)(void *argument, const struct latency *latency, struct error *error);
+    void *latencies_argument;
 };
 
 struct replay_result {
@@ -133,6 +139,11 @@ struct experiment {
     struct device_listener listener;
     uint64_t *event_now;
     bool verify; /* see replay_config */
+    /* Optional: stands by in the run itself; the experiment ends it before `finished`. */
+    struct witness *witness;
+    /* Optional: the histograms of the pass that read the clock around each call. */
+    enum status (*latencies)(void *argument, const struct latency *latency, struct error *error);
+    void *latencies_argument;
 };
 
 enum status experiment_run(const struct experiment *experiment, struct replay_result *result,

@@ -31,6 +31,14 @@ enum status session_open_heard(struct session *session, const struct spec *polic
                                const struct spec *device, uint64_t seed,
                                const struct device_listener *listener, struct error *error)
 {
+    return session_open_witnessed(session, policy, device, seed, listener, NULL, error);
+}
+
+enum status session_open_witnessed(struct session *session, const struct spec *policy,
+                                   const struct spec *device, uint64_t seed,
+                                   const struct device_listener *listener, struct witness *witness,
+                                   struct error *error)
+{
     memset(session, 0, sizeof *session);
     enum status status = device_open(device, &session->device, error);
     if (status != STATUS_OK)
@@ -38,8 +46,12 @@ enum status session_open_heard(struct session *session, const struct spec *polic
     if (listener)
         session->device->listener = *listener;
     session->context = (struct policy_context){
-        .backing = session->device->backing, .host = &session->host, .seed = seed};
+        .backing = witness ? witness_backing(witness, session->device) : session->device->backing,
+        .host = &session->host,
+        .seed = seed};
     status = registry_create(policy, &session->context, &session->policy, error);
+    if (status == STATUS_OK && witness)
+        status = witness_policy(witness, &session->policy, error);
     if (status != STATUS_OK && session->device->failed)
         status = error_set(error, STATUS_MISSING, "the device cannot be used: %s",
                            session->device->ops->problem(session->device));

@@ -4,6 +4,7 @@
 
 #include "allocators/registry.h"
 #include "sim/replay.h"
+#include "sim/witness.h"
 
 struct session {
     struct device *device;
@@ -22,6 +23,11 @@ enum status session_open_heard(struct session *session, const struct spec *polic
                                const struct spec *device, uint64_t seed,
                                const struct device_listener *listener,
                                struct error *error) STATUS_CHECKED;
+/* The same; `witness` (may be NULL) stands between the device and the policy, and around it. */
+enum status session_open_witnessed(struct session *session, const struct spec *policy,
+                                   const struct spec *device, uint64_t seed,
+                                   const struct device_listener *listener, struct witness *witness,
+                                   struct error *error) STATUS_CHECKED;
 void session_close(struct session *session);
 
 /* Shows an offline policy (POLICY_OFFLINE) every lifetime of the trace, once, before the first

@@ -337,6 +337,8 @@ enum status replay_run(const struct replay_config *config, struct replay_result 
         status = verify_end(&run, error);
     if (status == STATUS_OK)
         status = replay_report(&run, result, error);
+    if (status == STATUS_OK && run.latency && config->latencies)
+        status = config->latencies(config->latencies_argument, run.latency, error);
     end(&run);
     return status;
 }

@@ -1,0 +1,199 @@
+/* The walk gives the blocks in use with their sizes; what was asked for, its tag, and whether the
+ * program has let it go are known from the entries. Headers of the policy's own and holes become
+ * free blocks. */
+#include "bench/report/run_snapshot.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "workloads/formats/snapshot_writer.h"
+
+void run_snapshot_open(struct run_snapshot *self, const char *name)
+{
+    *self = (struct run_snapshot){0};
+    (void)snprintf(self->image.name, sizeof self->image.name, "%s", name);
+}
+
+void run_snapshot_close(struct run_snapshot *self)
+{
+    snapshot_image_close(&self->image);
+    id_map_close(&self->live);
+    free(self->let_go);
+    *self = (struct run_snapshot){0};
+}
+
+static enum status no_memory(struct error *error)
+{
+    return error_set(error, STATUS_HOST_MEMORY, "no host memory for a snapshot");
+}
+
+static bool action_of(enum witness_kind kind, enum snapshot_action *action)
+{
+    switch (kind) {
+    case WITNESS_ALLOC:
+        *action = SNAPSHOT_ALLOC;
+        return true;
+    case WITNESS_FAILED:
+        *action = SNAPSHOT_OOM;
+        return true;
+    case WITNESS_FREE_REQUESTED:
+        *action = SNAPSHOT_FREE_REQUESTED;
+        return true;
+    case WITNESS_FREE_COMPLETED:
+        *action = SNAPSHOT_FREE_COMPLETED;
+        return true;
+    case WITNESS_SEGMENT_ALLOC:
+        *action = SNAPSHOT_SEGMENT_ALLOC;
+        return true;
+    case WITNESS_SEGMENT_FREE:
+        *action = SNAPSHOT_SEGMENT_FREE;
+        return true;
+    case WITNESS_SEGMENT_MAP:
+        *action = SNAPSHOT_SEGMENT_MAP;
+        return true;
+    case WITNESS_SEGMENT_UNMAP:
+        *action = SNAPSHOT_SEGMENT_UNMAP;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Follows the blocks: which request each is of, and whether it is let go. */
+static enum status follow(struct run_snapshot *self, enum snapshot_action action, uint64_t address,
+                          struct error *error)
+{
+    uint64_t entry = self->image.entry_count, request;
+    if (entry >= self->let_go_room) {
+        size_t room = self->let_go_room ? 2 * self->let_go_room : 1024;
+        bool *let_go = realloc(self->let_go, room * sizeof *let_go);
+        if (!let_go)
+            return no_memory(error);
+        self->let_go = let_go;
+        self->let_go_room = room;
+    }
+    self->let_go[entry] = false;
+    if (action == SNAPSHOT_ALLOC)
+        return id_map_put(&self->live, address, entry) ? no_memory(error) : STATUS_OK;
+    if (action == SNAPSHOT_FREE_REQUESTED && id_map_get(&self->live, address, &request))
+        self->let_go[request] = true;
+    if (action == SNAPSHOT_FREE_COMPLETED)
+        id_map_remove(&self->live, address);
+    return STATUS_OK;
+}
+
+enum status run_snapshot_hear(void *argument, const struct witness_event *event,
+                              struct error *error)
+{
+    struct run_snapshot *self = argument;
+    enum snapshot_action action;
+    if (!action_of(event->kind, &action))
+        return STATUS_OK;
+    struct snapshot_entry entry = {
+        .address = action == SNAPSHOT_OOM ? event->free_bytes : event->address,
+        .bytes = event->bytes,
+        .time_us = event->now_ns / 1000,
+        .stream = event->stream,
+        .pool = event->pool,
+        .action = (uint8_t)action,
+    };
+    enum status status = STATUS_OK;
+    if (event->tag)
+        status = snapshot_tag(&self->image, event->tag, &entry.tag, error);
+    if (!status)
+        status = follow(self, action, entry.address, error);
+    return status ? status : snapshot_add_entry(&self->image, &entry, error);
+}
+
+struct walk {
+    struct run_snapshot *self;
+    enum status status;
+    struct error *error;
+};
+
+static bool add_block(void *argument, const struct policy_range *range)
+{
+    struct walk *walk = argument;
+    struct run_snapshot *self = walk->self;
+    uint64_t request;
+    if (range->state != POLICY_RANGE_USED && range->state != POLICY_RANGE_PENDING)
+        return true;
+    struct snapshot_block block = {
+        .address = range->address,
+        .bytes = range->bytes,
+        .requested_bytes = range->requested_bytes,
+        .pool = range->pool,
+        .state = range->state == POLICY_RANGE_USED ? SNAPSHOT_ACTIVE : SNAPSHOT_PENDING,
+    };
+    if (id_map_get(&self->live, range->address, &request)) {
+        const struct snapshot_entry *entry = &self->image.entries[request];
+        block.requested_bytes = entry->bytes;
+        block.tag = entry->tag;
+        if (self->let_go[request])
+            block.state = SNAPSHOT_PENDING;
+    }
+    walk->status = snapshot_add_block(&self->image, &block, walk->error);
+    return walk->status == STATUS_OK;
+}
+
+/* What the user would set, without the variable's name. */
+static void take_settings(struct run_snapshot *self, const struct policy *policy)
+{
+    static const char variable[] = "PYTORCH_CUDA_ALLOC_CONF=";
+    char text[sizeof self->image.conf];
+    if (policy->ops->setting && policy->ops->setting(policy, text, sizeof text) &&
+        strncmp(text, variable, sizeof variable - 1) == 0 && !strstr(text, "backend:native"))
+        (void)snprintf(self->image.conf, sizeof self->image.conf, "%s", text + sizeof variable - 1);
+}
+
+static enum status to_stream(void *argument, const void *bytes, size_t count, struct error *error)
+{
+    (void)error; /* the file finds out when it is finished */
+    (void)fwrite(bytes, 1, count, argument);
+    return STATUS_OK;
+}
+
+/* One that takes its memory from nowhere, and walks over nothing, has one segment over all that it
+ * ever gave, and in it what is live. */
+static enum status house_everything(struct run_snapshot *self, struct error *error)
+{
+    struct snapshot_entry all = {
+        .address = UINT64_MAX, .action = SNAPSHOT_SEGMENT_ALLOC, .before = true};
+    uint64_t end = 0, request;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < self->image.entry_count && !status; i++) {
+        const struct snapshot_entry *entry = &self->image.entries[i];
+        if (entry->action != SNAPSHOT_ALLOC)
+            continue;
+        if (entry->address < all.address)
+            all.address = entry->address;
+        if (entry->address + entry->bytes > end)
+            end = entry->address + entry->bytes;
+        if (!id_map_get(&self->live, entry->address, &request) || request != i)
+            continue;
+        const struct snapshot_block block = {
+            .address = entry->address,
+            .bytes = entry->bytes,
+            .requested_bytes = entry->bytes,
+            .tag = entry->tag,
+            .state = self->let_go[i] ? SNAPSHOT_PENDING : SNAPSHOT_ACTIVE,
+        };
+        status = snapshot_add_block(&self->image, &block, error);
+    }
+    all.bytes = end - all.address;
+    return end && !status ? snapshot_add_entry(&self->image, &all, error) : status;
+}
+
+enum status run_snapshot_write(struct run_snapshot *self, const struct policy *policy, FILE *stream,
+                               struct error *error)
+{
+    struct walk walk = {.self = self, .error = error};
+    take_settings(self, policy);
+    if (policy->ops->capabilities & POLICY_OVERLAPS)
+        walk.status = house_everything(self, error);
+    else
+        policy_walk(policy, add_block, &walk);
+    if (!walk.status)
+        walk.status = snapshot_settle(&self->image, error);
+    return walk.status ? walk.status : snapshot_write(&self->image, to_stream, stream, error);
+}
