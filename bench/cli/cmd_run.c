@@ -3,17 +3,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allocators/base/size.h"
 #include "bench/cli/cli.h"
 #include "bench/suite/probe.h"
 #include "bench/suite/suite_run.h"
 
 enum option_key {
-    KEY_JSON = CLI_KEYS,
-    KEY_CSV,
-    KEY_PLACEMENTS,
-    KEY_SERIES,
-    KEY_STATS,
-    KEY_OUTPUT,
+    KEY_FILE = CLI_KEYS, /* and one more for each enum suite_file */
+    KEY_OUTPUT = KEY_FILE + SUITE_FILE_COUNT,
+    KEY_HDR_OF,
+    KEY_CHROME_MOST,
     KEY_FREES,
     KEY_HOST,
     KEY_METRICS,
@@ -25,7 +24,6 @@ enum option_key {
     KEY_VERIFY,
     KEY_ISOLATE,
     KEY_TIMEOUT,
-    KEY_CALLS,
     KEY_ON_FAIL,
     KEY_REQUIRE_PASS,
 };
@@ -37,12 +35,22 @@ static const struct cli_option options[] = {
     {'d', "device", "DEVICE",
      "sim[:profile=h100,...], cuda[:...]; default: a card if there is one"},
     {CLI_HEADING, NULL, NULL, "Files, each whole or not at all; - is standard output:"},
-    {KEY_JSON, "json", "FILE", "every figure of every run; results/schema.json"},
-    {KEY_CSV, "csv", "FILE", "the same, a row for each run"},
-    {KEY_PLACEMENTS, "placements", "FILE", "of one run: where each block went"},
-    {KEY_SERIES, "series", "FILE", "of one run: the state after each event"},
-    {KEY_STATS, "stats", "FILE", "of one run: the allocator's own statistics, as JSON"},
-    {KEY_CALLS, "calls", "FILE", "of one run: each driver call and what it cost"},
+    {KEY_FILE + SUITE_FILE_json, "json", "FILE", "every figure of every run; results/schema.json"},
+    {KEY_FILE + SUITE_FILE_csv, "csv", "FILE", "the same, a row for each run"},
+    {KEY_FILE + SUITE_FILE_placements, "placements", "FILE", "of one run: where each block went"},
+    {KEY_FILE + SUITE_FILE_series, "series", "FILE", "of one run: the state after each event"},
+    {KEY_FILE + SUITE_FILE_stats, "stats", "FILE",
+     "of one run: the allocator's own statistics, as JSON"},
+    {KEY_FILE + SUITE_FILE_calls, "calls", "FILE", "of one run: each driver call and what it cost"},
+    {KEY_FILE + SUITE_FILE_snapshot, "snapshot", "FILE",
+     "of one run: a PyTorch memory snapshot, for its viewer"},
+    {KEY_FILE + SUITE_FILE_chrome, "chrome", "FILE",
+     "of one run: a timeline for Perfetto and Chrome"},
+    {KEY_CHROME_MOST, "chrome-most", "N", "values and driver calls in it; 0: all; default 100000"},
+    {KEY_FILE + SUITE_FILE_hdr, "hdr", "FILE",
+     "of one run with --time: latencies by percentile, as HdrHistogram writes them"},
+    {KEY_HDR_OF, "hdr-of", "METRIC",
+     "alloc_ns (default), free_ns, alloc_total_ns or free_total_ns"},
     {KEY_OUTPUT, "output", "FOLDER", "results, a summary and the data of the figures"},
     {CLI_HEADING, NULL, NULL, "How:"},
     {KEY_FREES, "frees", "MODE", "ordered (default), at-once or recorded"},
@@ -71,6 +79,7 @@ static const struct cli_page page = {
 struct run_arguments {
     struct suite suite;
     struct suite_files files;
+    uint64_t chrome_most;
     const char *suite_path;
     bool policies_given, workloads_given, devices_given;
 };
@@ -93,12 +102,8 @@ static enum status find_suite(void *argument, int key, const char *value, struct
 static enum status set_file(struct run_arguments *self, int key, const char *path,
                             struct error *error)
 {
-    const char **place = key == KEY_JSON         ? &self->files.json
-                         : key == KEY_CSV        ? &self->files.csv
-                         : key == KEY_PLACEMENTS ? &self->files.placements
-                         : key == KEY_SERIES     ? &self->files.series
-                         : key == KEY_CALLS      ? &self->files.calls
-                                                 : &self->files.stats;
+    const char **place =
+        key == KEY_HDR_OF ? &self->files.hdr_of : &self->files.path[key - KEY_FILE];
     if (*place)
         return error_set(error, STATUS_INVALID, "--%s is given twice", cli_option_name(&page, key));
     *place = path;
@@ -117,6 +122,9 @@ static enum status set_option(void *argument, int key, const char *value, struct
 {
     struct run_arguments *self = argument;
     struct suite *suite = &self->suite;
+    enum status status;
+    if (key >= KEY_FILE && key < KEY_FILE + SUITE_FILE_COUNT)
+        return set_file(self, key, value, error);
     switch (key) {
     case CLI_ARGUMENT:
         return STATUS_OK;
@@ -129,13 +137,12 @@ static enum status set_option(void *argument, int key, const char *value, struct
     case 'd':
         begin_list(&suite->devices, &self->devices_given);
         return text_list_add(&suite->devices, value, error);
-    case KEY_JSON:
-    case KEY_CSV:
-    case KEY_PLACEMENTS:
-    case KEY_SERIES:
-    case KEY_STATS:
-    case KEY_CALLS:
+    case KEY_HDR_OF:
         return set_file(self, key, value, error);
+    case KEY_CHROME_MOST:
+        self->files.chrome_most = &self->chrome_most;
+        status = count_parse(value, &self->chrome_most, error);
+        return status ? error_prefix(error, status, "--chrome-most") : STATUS_OK;
     case KEY_REQUIRE_PASS:
     case KEY_TIME:
     case KEY_ISOLATE:
@@ -150,7 +157,7 @@ static enum status set_option(void *argument, int key, const char *value, struct
 static enum status fill_in(struct run_arguments *self, struct error *error)
 {
     char why[sizeof error->text];
-    self->suite.once = suite_files_of_one_run(&self->files);
+    self->suite.once = suite_files_of_one_run(&self->files) != SUITE_FILE_COUNT;
     if (self->suite.devices.count)
         return STATUS_OK;
     const char *device = probe_default(why, sizeof why);
@@ -173,10 +180,10 @@ static bool same_path(const char *left, const char *right)
 
 static enum status check_files(const struct run_arguments *self, struct error *error)
 {
-    const char *const paths[] = {self->files.json,   self->files.csv,   self->files.placements,
-                                 self->files.series, self->files.stats, self->files.calls,
-                                 self->suite.output};
-    enum { COUNT = sizeof paths / sizeof *paths };
+    enum { COUNT = SUITE_FILE_COUNT + 1 };
+    const char *paths[COUNT];
+    memcpy(paths, self->files.path, sizeof self->files.path);
+    paths[SUITE_FILE_COUNT] = self->suite.output;
     for (size_t i = 0; i < COUNT; i++) {
         if (!paths[i])
             continue;

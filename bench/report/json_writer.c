@@ -37,6 +37,12 @@ static void write_quoted(FILE *stream, const char *text)
     fputc('"', stream);
 }
 
+/* Whether values at a depth share a line. */
+static bool is_lean(const struct json_writer *self, unsigned depth)
+{
+    return self->lean_from && depth > self->lean_from;
+}
+
 static void new_line(struct json_writer *self)
 {
     fprintf(self->stream, "\n%*s", (int)self->depth * 2, "");
@@ -45,9 +51,10 @@ static void new_line(struct json_writer *self)
 /* What stands before every value: the comma, the place, the key. */
 static void begin_value(struct json_writer *self, const char *key)
 {
+    bool lean = is_lean(self, self->depth);
     if (self->filled)
-        fputc(',', self->stream);
-    if (self->depth)
+        fputs(lean ? ", " : ",", self->stream);
+    if (self->depth && !lean)
         new_line(self);
     if (key) {
         write_quoted(self->stream, key);
@@ -66,8 +73,8 @@ static void begin_group(struct json_writer *self, const char *key, char opening)
 
 static void end_group(struct json_writer *self, char closing)
 {
-    self->depth--;
-    if (self->filled)
+    bool lean = is_lean(self, self->depth--);
+    if (self->filled && !lean)
         new_line(self);
     fputc(closing, self->stream);
     self->filled = true;

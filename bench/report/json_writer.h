@@ -11,7 +11,8 @@
 struct json_writer {
     FILE *stream;
     unsigned depth;
-    bool filled; /* something stands already in the innermost object or array */
+    bool filled;        /* something stands already in the innermost object or array */
+    unsigned lean_from; /* from this depth on values share a line; 0: none do */
 };
 
 #define REAL_TEXT_BYTES 32

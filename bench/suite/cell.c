@@ -82,6 +82,9 @@ enum status cell_run(struct cell_worker *worker, const struct plan *plan,
         .finished_argument = cell->finished_argument,
         .listener = cell->listener,
         .event_now = cell->event_now,
+        .witness = cell->witness,
+        .latencies = cell->latencies,
+        .latencies_argument = cell->latencies_argument,
     };
     status = experiment_run(&experiment, &result, &record->device, error);
     spec_close(&device);

@@ -6,10 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/report/calls_csv.h"
 #include "bench/report/context.h"
 #include "bench/report/output_file.h"
-#include "bench/report/policy_figures.h"
 #include "bench/report/repetitions_table.h"
 #include "bench/report/results_csv.h"
 #include "bench/report/results_json.h"
@@ -19,6 +17,7 @@
 #include "bench/suite/matrix.h"
 #include "bench/suite/probe.h"
 #include "bench/suite/result_folder.h"
+#include "bench/suite/run_files.h"
 #include "bench/suite/slowdown.h"
 
 struct suite_work {
@@ -30,61 +29,19 @@ struct suite_work {
     struct thin_series **thin;  /* of the plan's cells; NULL: not wanted of that one */
     struct slowdown_curve curve;
     struct output_set outputs;
-    FILE *json, *csv, *placements, *series, *stats, *calls;
-    uint64_t event_now; /* of the run whose calls are written */
+    FILE *streams[SUITE_FILE_COUNT]; /* NULL: not wanted */
+    struct run_files run_files;
     struct result_folder folder;
 };
-
-static enum status write_placement(void *argument, const struct replay_row *row,
-                                   struct error *error)
-{
-    struct suite_work *self = argument;
-    (void)error;
-    placements_csv_row(self->placements, row);
-    return STATUS_OK;
-}
-
-static enum status write_sample(void *argument, const struct replay_sample *sample,
-                                struct error *error)
-{
-    struct suite_work *self = argument;
-    (void)error;
-    series_csv_row(self->series, sample);
-    return STATUS_OK;
-}
-
-static enum status write_stats(void *argument, const struct policy *policy, struct error *error)
-{
-    struct suite_work *self = argument;
-    (void)error;
-    policy_figures_write(self->stats, policy);
-    return STATUS_OK;
-}
-
-static void write_call(void *argument, enum device_call call, uint64_t bytes, uint64_t ns,
-                       uint64_t waited_ns, bool refused)
-{
-    struct suite_work *self = argument;
-    const struct driver_call row = {self->event_now, call, bytes, ns, waited_ns, refused};
-    calls_csv_row(self->calls, &row);
-}
-
-bool suite_files_of_one_run(const struct suite_files *files)
-{
-    return files->placements || files->series || files->stats || files->calls;
-}
 
 /* Files that hold one run's events must have one run to hold. */
 static enum status want_one_run(const struct suite_work *self, struct error *error)
 {
-    const struct suite_files *files = self->files;
-    const char *what = files->placements ? "--placements"
-                       : files->series   ? "--series"
-                       : files->stats    ? "--stats"
-                       : files->calls    ? "--calls"
-                                         : NULL;
-    if (!what)
+    enum suite_file file = suite_files_of_one_run(self->files);
+    char what[24];
+    if (file == SUITE_FILE_COUNT)
         return STATUS_OK;
+    snprintf(what, sizeof what, "--%s", suite_file_name(file));
     if (self->plan.policy_count > 1 || self->plan.workload_count > 1)
         return error_set(error, STATUS_INVALID,
                          "%s holds one run and this is %zu; name one policy and one workload", what,
@@ -102,58 +59,38 @@ static enum status want_one_run(const struct suite_work *self, struct error *err
     return STATUS_OK;
 }
 
-static enum status open_one(struct suite_work *self, const char *path, FILE **stream,
-                            struct error *error)
-{
-    if (!path)
-        return STATUS_OK;
-    *stream = output_set_open(&self->outputs, path, error);
-    return *stream ? STATUS_OK : STATUS_IO;
-}
-
-static void write_headers(struct suite_work *self)
-{
-    if (self->placements)
-        placements_csv_header(self->placements);
-    if (self->series)
-        series_csv_header(self->series);
-    if (self->calls)
-        calls_csv_header(self->calls);
-}
-
 /* Of a run whose process died, files hold what was flushed by chance, cut off within a line:
  * nothing is better. What went to a pipe or a terminal cannot be taken back. */
 static void forget_cut_off_rows(struct suite_work *self)
 {
-    FILE *const streams[] = {self->placements, self->series, self->stats, self->calls};
     const struct run_record *record = &self->records[0];
     if (record->end != RUN_CRASHED && record->end != RUN_TIMED_OUT)
         return;
-    for (size_t i = 0; i < sizeof streams / sizeof streams[0]; i++)
-        if (streams[i] && fflush(streams[i]) == 0 && ftruncate(fileno(streams[i]), 0) == 0)
-            rewind(streams[i]);
-    write_headers(self);
+    for (unsigned i = 0; i < SUITE_FILE_COUNT; i++) {
+        FILE *stream = suite_file_holds_one_run((enum suite_file)i) ? self->streams[i] : NULL;
+        if (stream && fflush(stream) == 0 && ftruncate(fileno(stream), 0) == 0)
+            rewind(stream);
+    }
+    run_files_headers(self->streams);
 }
 
 static enum status open_files(struct suite_work *self, struct error *error)
 {
-    enum status status = open_one(self, self->files->json, &self->json, error);
-    if (!status)
-        status = open_one(self, self->files->csv, &self->csv, error);
-    if (!status)
-        status = open_one(self, self->files->placements, &self->placements, error);
-    if (!status)
-        status = open_one(self, self->files->series, &self->series, error);
-    if (!status)
-        status = open_one(self, self->files->stats, &self->stats, error);
-    if (!status)
-        status = open_one(self, self->files->calls, &self->calls, error);
-    if (!status && self->suite->output)
+    for (unsigned i = 0; i < SUITE_FILE_COUNT; i++) {
+        if (!self->files->path[i])
+            continue;
+        self->streams[i] = output_set_open(&self->outputs, self->files->path[i], error);
+        if (!self->streams[i])
+            return STATUS_IO;
+    }
+    enum status status = STATUS_OK;
+    if (self->suite->output)
         status = output_folder_check(self->suite->output, error);
-    if (status)
-        return status;
-    write_headers(self);
-    return STATUS_OK;
+    if (!status)
+        status = run_files_open(&self->run_files, self->streams, self->files, &self->plan, error);
+    if (!status)
+        run_files_headers(self->streams);
+    return status;
 }
 
 static enum status no_memory(struct error *error)
@@ -183,22 +120,9 @@ static enum status attach(struct suite_work *self, struct error *error)
     for (size_t i = 0; i < self->plan.cell_count; i++) {
         struct plan_cell *cell = &self->plan.cells[i];
         cell->measure_time = self->suite->time && timed_at_once(self, cell);
-        if (self->placements) {
-            cell->row = write_placement;
-            cell->argument = self;
-        }
-        if (self->stats) {
-            cell->finished = write_stats;
-            cell->finished_argument = self;
-        }
-        if (self->calls) {
-            cell->listener = (struct device_listener){write_call, self};
-            cell->event_now = &self->event_now;
-        }
-        if (self->series) {
-            cell->sample = write_sample;
-            cell->argument = self;
-        } else if (self->suite->output && in_figures(&self->plan, cell) && !cell->row) {
+        if (suite_files_of_one_run(self->files) != SUITE_FILE_COUNT)
+            run_files_attach(&self->run_files, cell);
+        if (!cell->sample && self->suite->output && in_figures(&self->plan, cell) && !cell->row) {
             self->thin[i] = calloc(1, sizeof *self->thin[i]);
             if (!self->thin[i])
                 return no_memory(error);
@@ -230,6 +154,7 @@ static enum status time_cells(struct suite_work *self, struct error *error)
         cells[count].row = NULL;
         cells[count].sample = NULL;
         cells[count].finished = NULL;
+        cells[count].witness = NULL;
         cells[count].listener = (struct device_listener){0};
         cells[count++].event_now = NULL;
     }
@@ -256,7 +181,7 @@ static enum status run_all(struct suite_work *self, struct error *error)
     if (!status)
         status = matrix_run(&self->plan, self->plan.cells, self->plan.cell_count, jobs,
                             self->records, error);
-    if (!status && suite_files_of_one_run(self->files))
+    if (!status && suite_files_of_one_run(self->files) != SUITE_FILE_COUNT)
         forget_cut_off_rows(self);
     if (!status && self->suite->ratio_count)
         status = slowdown_run(&self->plan, self->records, jobs, &self->curve, error);
@@ -339,10 +264,10 @@ static struct result_set result_set(const struct suite_work *self)
 static enum status write_files(struct suite_work *self, struct error *error)
 {
     struct result_set set = result_set(self);
-    if (self->json)
-        results_json_write(self->json, &set);
-    if (self->csv)
-        results_csv_write(self->csv, self->records, self->plan.cell_count);
+    if (self->streams[SUITE_FILE_json])
+        results_json_write(self->streams[SUITE_FILE_json], &set);
+    if (self->streams[SUITE_FILE_csv])
+        results_csv_write(self->streams[SUITE_FILE_csv], self->records, self->plan.cell_count);
     if (!self->suite->output)
         return STATUS_OK;
     /* Not before there is something to put into it: who interrupts a run finds no folder. */
@@ -422,6 +347,7 @@ static void close_work(struct suite_work *self)
     free(self->records);
     slowdown_close(&self->curve);
     result_folder_close(&self->folder);
+    run_files_close(&self->run_files);
     plan_close(&self->plan);
 }
 
@@ -429,11 +355,9 @@ static void close_work(struct suite_work *self)
 static enum status want_one_format(const struct suite_files *files, bool *quiet,
                                    struct error *error)
 {
-    const char *const paths[] = {files->json,   files->csv,   files->placements,
-                                 files->series, files->stats, files->calls};
     unsigned count = 0;
-    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
-        count += paths[i] && strcmp(paths[i], "-") == 0;
+    for (unsigned i = 0; i < SUITE_FILE_COUNT; i++)
+        count += files->path[i] && strcmp(files->path[i], "-") == 0;
     *quiet = count > 0;
     if (count > 1)
         return error_set(error, STATUS_INVALID,

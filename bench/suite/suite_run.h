@@ -7,16 +7,7 @@
 
 #include "bench/suite/environment.h"
 #include "bench/suite/suite.h"
-
-/* Where results go besides the table; NULL: not wanted, "-": standard output, and no table
- * then. Placements, series, driver calls and the policy's statistics need a suite of exactly one
- * run. */
-struct suite_files {
-    const char *json, *csv, *placements, *series, *stats, *calls;
-};
-
-/* True where one of them holds one run. */
-bool suite_files_of_one_run(const struct suite_files *files);
+#include "bench/suite/suite_files.h"
 
 /* The table goes to `stream`. NEGATIVE where a run did not finish and the suite requires it;
  * the files are written then too. Other failures leave no file. */

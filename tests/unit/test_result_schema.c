@@ -217,7 +217,7 @@ static json_t *make_result(void)
     assert_int_equal(text_list_add(&suite.devices, "sim", &error), STATUS_OK);
     suite.ratios[suite.ratio_count++] = 2;
     environment_capture(&environment, 0, NULL, suite.seed);
-    const struct suite_files files = {.json = path};
+    const struct suite_files files = {.path[SUITE_FILE_json] = path};
     if (suite_run(&suite, &files, &environment, table, &error))
         fail_msg("%s", error.text);
     suite_close(&suite);

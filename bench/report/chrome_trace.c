@@ -1,0 +1,285 @@
+/* Times are the device's clock as the host sees it, in microseconds. Where nothing moves that
+ * clock, as between two requests without a driver call, an event of the trace takes a nanosecond,
+ * so that all of them can be told apart and keep their order.
+ *
+ * What is too much is thinned: of so many counter values that follow each other the greatest of
+ * each counter stands for all of them, so no peak is lost; of driver calls the longest stay. How
+ * many there were is said. */
+#include "bench/report/chrome_trace.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/report/json_writer.h"
+
+enum { PROCESS = 1, TRACK_CALLS = 1, TRACK_MARKS = 2 };
+
+void chrome_trace_open(struct chrome_trace *self, const char *policy, const char *workload,
+                       uint64_t most)
+{
+    *self = (struct chrome_trace){.most = most};
+    (void)snprintf(self->policy, sizeof self->policy, "%s", policy);
+    (void)snprintf(self->workload, sizeof self->workload, "%s", workload);
+}
+
+void chrome_trace_close(struct chrome_trace *self)
+{
+    free(self->points);
+    free(self->slices);
+    free(self->instants);
+    texts_close(&self->labels);
+    *self = (struct chrome_trace){0};
+}
+
+static enum status no_memory(struct error *error)
+{
+    return error_set(error, STATUS_HOST_MEMORY, "no host memory for a timeline");
+}
+
+static void *grow(void *items, size_t count, size_t *room, size_t bytes)
+{
+    if (count < *room)
+        return items;
+    size_t wanted = *room ? 2 * *room : 256;
+    void *grown = realloc(items, wanted * bytes);
+    if (grown)
+        *room = wanted;
+    return grown;
+}
+
+static enum status add_point(struct chrome_trace *self, const struct witness_event *event,
+                             struct error *error)
+{
+    const struct chrome_point point = {
+        .at_ns = self->at_ns,
+        .bytes = {event->totals->live_bytes, event->totals->granted_bytes,
+                  event->totals->reserved_bytes, event->physical_bytes},
+    };
+    if (self->point_count) {
+        struct chrome_point *last = &self->points[self->point_count - 1];
+        if (memcmp(last->bytes, point.bytes, sizeof point.bytes) == 0)
+            return STATUS_OK;
+        if (last->at_ns == point.at_ns) {
+            *last = point;
+            return STATUS_OK;
+        }
+    }
+    void *points = grow(self->points, self->point_count, &self->point_room, sizeof point);
+    if (!points)
+        return no_memory(error);
+    self->points = points;
+    self->points[self->point_count++] = point;
+    return STATUS_OK;
+}
+
+static enum status add_slice(struct chrome_trace *self, const struct witness_event *event,
+                             struct error *error)
+{
+    const struct chrome_slice slice = {
+        .at_ns = self->at_ns,
+        .length_ns = event->now_ns - event->begun_ns,
+        .address = event->address,
+        .bytes = event->bytes,
+        .call = event->call,
+        .refused = event->refused,
+    };
+    void *slices = grow(self->slices, self->slice_count, &self->slice_room, sizeof slice);
+    if (!slices)
+        return no_memory(error);
+    self->slices = slices;
+    self->slices[self->slice_count++] = slice;
+    self->at_ns += slice.length_ns;
+    return STATUS_OK;
+}
+
+static enum status add_instant(struct chrome_trace *self, const struct witness_event *event,
+                               struct error *error)
+{
+    const char *name = event->kind == WITNESS_MARK ? event->tag : "request failed";
+    char step[40];
+    if (event->kind == WITNESS_MARK && strcmp(name, "step") == 0) {
+        (void)snprintf(step, sizeof step, "step %" PRIu64, ++self->steps);
+        name = step;
+    }
+    struct chrome_instant instant = {.at_ns = self->at_ns,
+                                     .bytes = event->kind == WITNESS_MARK ? 0 : event->bytes};
+    enum status status = texts_intern(&self->labels, name, strlen(name), &instant.label, error);
+    if (status)
+        return status;
+    void *instants = grow(self->instants, self->instant_count, &self->instant_room, sizeof instant);
+    if (!instants)
+        return no_memory(error);
+    self->instants = instants;
+    self->instants[self->instant_count++] = instant;
+    return STATUS_OK;
+}
+
+enum status chrome_trace_hear(void *argument, const struct witness_event *event,
+                              struct error *error)
+{
+    struct chrome_trace *self = argument;
+    uint64_t seen_ns = event->kind == WITNESS_CALL ? event->begun_ns : event->now_ns;
+    self->at_ns += event->event != self->event;
+    self->event = event->event;
+    if (self->at_ns < seen_ns)
+        self->at_ns = seen_ns;
+    enum status status = STATUS_OK;
+    if (event->kind == WITNESS_CALL)
+        status = add_slice(self, event, error);
+    else if (event->kind == WITNESS_MARK || event->kind == WITNESS_FAILED)
+        status = add_instant(self, event, error);
+    return status ? status : add_point(self, event, error);
+}
+
+/* One event, and what all of them have. */
+static void begin(struct json_writer *json, const char *phase, const char *name, unsigned track)
+{
+    json_begin_object(json, NULL);
+    json_put_text(json, "ph", phase);
+    json_put_text(json, "name", name);
+    json_put_integer(json, "pid", PROCESS);
+    json_put_integer(json, "tid", track);
+}
+
+static void put_time(struct json_writer *json, const char *key, uint64_t ns)
+{
+    json_put_real(json, key, (double)ns / 1000);
+}
+
+static void write_name(struct json_writer *json, const char *what, unsigned track, const char *name)
+{
+    begin(json, "M", what, track);
+    json_begin_object(json, "args");
+    json_put_text(json, "name", name);
+    json_end_object(json);
+    json_end_object(json);
+}
+
+static void write_points(const struct chrome_trace *self, struct json_writer *json)
+{
+    static const char *const names[CHROME_COUNTERS] = {"live", "granted", "reserved", "physical"};
+    uint64_t written[CHROME_COUNTERS];
+    size_t most = self->most ? (size_t)(self->most / CHROME_COUNTERS) : self->point_count;
+    size_t each = most ? (self->point_count + most - 1) / most : self->point_count;
+    memset(written, 0xff, sizeof written);
+    for (size_t first = 0; first < self->point_count; first += each) {
+        struct chrome_point point = self->points[first];
+        for (size_t i = first + 1; i < self->point_count && i < first + each; i++)
+            for (unsigned counter = 0; counter < CHROME_COUNTERS; counter++)
+                if (point.bytes[counter] < self->points[i].bytes[counter])
+                    point.bytes[counter] = self->points[i].bytes[counter];
+        for (unsigned counter = 0; counter < CHROME_COUNTERS; counter++) {
+            if (point.bytes[counter] == written[counter])
+                continue;
+            written[counter] = point.bytes[counter];
+            begin(json, "C", names[counter], 0);
+            put_time(json, "ts", point.at_ns);
+            json_begin_object(json, "args");
+            json_put_integer(json, "bytes", point.bytes[counter]);
+            json_end_object(json);
+            json_end_object(json);
+        }
+    }
+}
+
+static int by_length(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a < b) - (a > b);
+}
+
+/* The least length that is written, and how many of just that length; false: no host memory. */
+static bool choose(const struct chrome_trace *self, uint64_t *least_ns, size_t *at_least)
+{
+    size_t count = self->slice_count;
+    *least_ns = 0;
+    *at_least = count;
+    if (!self->most || count <= self->most)
+        return true;
+    uint64_t *lengths = malloc(count * sizeof *lengths);
+    if (!lengths)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        lengths[i] = self->slices[i].length_ns;
+    qsort(lengths, count, sizeof *lengths, by_length);
+    *least_ns = lengths[self->most - 1];
+    *at_least = 0;
+    for (size_t i = 0; i < self->most; i++)
+        *at_least += lengths[i] == *least_ns;
+    free(lengths);
+    return true;
+}
+
+static enum status write_slices(const struct chrome_trace *self, struct json_writer *json,
+                                struct error *error)
+{
+    uint64_t least_ns;
+    size_t left;
+    if (!choose(self, &least_ns, &left))
+        return no_memory(error);
+    for (size_t i = 0; i < self->slice_count; i++) {
+        const struct chrome_slice *slice = &self->slices[i];
+        if (slice->length_ns < least_ns || (slice->length_ns == least_ns && !left))
+            continue;
+        left -= slice->length_ns == least_ns;
+        begin(json, "X", slice->call, TRACK_CALLS);
+        json_put_text(json, "cat", "driver");
+        put_time(json, "ts", slice->at_ns);
+        put_time(json, "dur", slice->length_ns);
+        json_begin_object(json, "args");
+        if (slice->address) {
+            char address[24];
+            (void)snprintf(address, sizeof address, "0x%" PRIx64, slice->address);
+            json_put_text(json, "address", address);
+        }
+        if (slice->bytes)
+            json_put_integer(json, "bytes", slice->bytes);
+        if (slice->refused)
+            json_put_bool(json, "refused", true);
+        json_end_object(json);
+        json_end_object(json);
+    }
+    return STATUS_OK;
+}
+
+static void write_instants(const struct chrome_trace *self, struct json_writer *json)
+{
+    for (size_t i = 0; i < self->instant_count; i++) {
+        const struct chrome_instant *instant = &self->instants[i];
+        begin(json, "i", self->labels.items[instant->label], TRACK_MARKS);
+        put_time(json, "ts", instant->at_ns);
+        json_put_text(json, "s", "t");
+        if (instant->bytes) {
+            json_begin_object(json, "args");
+            json_put_integer(json, "bytes", instant->bytes);
+            json_end_object(json);
+        }
+        json_end_object(json);
+    }
+}
+
+enum status chrome_trace_write(const struct chrome_trace *self, FILE *stream, struct error *error)
+{
+    struct json_writer json = {.stream = stream, .lean_from = 2};
+    char process[sizeof self->policy + sizeof self->workload + 8];
+    (void)snprintf(process, sizeof process, "%s on %s", self->policy, self->workload);
+    json_begin_object(&json, NULL);
+    json_put_text(&json, "displayTimeUnit", "ns");
+    json_begin_object(&json, "otherData");
+    json_put_text(&json, "policy", self->policy);
+    json_put_text(&json, "workload", self->workload);
+    json_put_integer(&json, "states", self->point_count);
+    json_put_integer(&json, "driver_calls", self->slice_count);
+    json_end_object(&json);
+    json_begin_array(&json, "traceEvents");
+    write_name(&json, "process_name", 0, process);
+    write_name(&json, "thread_name", TRACK_CALLS, "driver calls");
+    write_name(&json, "thread_name", TRACK_MARKS, "marks");
+    write_points(self, &json);
+    enum status status = write_slices(self, &json, error);
+    write_instants(self, &json);
+    json_end_array(&json);
+    json_end_object(&json);
+    return status;
+}

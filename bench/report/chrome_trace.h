@@ -1,0 +1,53 @@
+/* One run as a trace that Chrome's about:tracing and Perfetto's viewer open: bytes over time as
+ * counters, calls to the driver as slices, marks of the program and failed requests as instants. */
+#ifndef BENCH_REPORT_CHROME_TRACE_H
+#define BENCH_REPORT_CHROME_TRACE_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "sim/witness.h"
+#include "workloads/trace/texts.h"
+
+#define CHROME_COUNTERS 4 /* live, granted, reserved, physical */
+
+struct chrome_point {
+    uint64_t at_ns;
+    uint64_t bytes[CHROME_COUNTERS];
+};
+
+struct chrome_slice {
+    uint64_t at_ns, length_ns, address, bytes;
+    const char *call; /* of the witness, which names calls by literals */
+    bool refused;
+};
+
+struct chrome_instant {
+    uint64_t at_ns, bytes; /* bytes: of a request that failed; 0: a mark */
+    uint32_t label;
+};
+
+struct chrome_trace {
+    char policy[128], workload[128];
+    uint64_t most; /* points, and slices; 0: all */
+    struct chrome_point *points;
+    struct chrome_slice *slices;
+    struct chrome_instant *instants;
+    size_t point_count, point_room, slice_count, slice_room, instant_count, instant_room;
+    struct texts labels;
+    uint64_t at_ns, event, steps;
+};
+
+/* `most`: of counter values and of driver calls that are written, 0 for all of them. */
+void chrome_trace_open(struct chrome_trace *self, const char *policy, const char *workload,
+                       uint64_t most);
+void chrome_trace_close(struct chrome_trace *self);
+
+/* A witness_hear; its argument is the trace. */
+enum status chrome_trace_hear(void *self, const struct witness_event *event, struct error *error);
+
+/* Errors of the stream show in the stream. HOST_MEMORY. */
+enum status chrome_trace_write(const struct chrome_trace *self, FILE *stream,
+                               struct error *error) STATUS_CHECKED;
+
+#endif

@@ -1,0 +1,36 @@
+/* The files that hold one run: what a cell of the plan needs so that they are filled in as the
+ * run goes, or when it has come to its end. */
+#ifndef BENCH_SUITE_RUN_FILES_H
+#define BENCH_SUITE_RUN_FILES_H
+
+#include <stdio.h>
+
+#include "bench/report/chrome_trace.h"
+#include "bench/report/run_snapshot.h"
+#include "bench/suite/plan.h"
+#include "bench/suite/suite_files.h"
+
+struct run_files {
+    FILE *const *streams; /* by enum suite_file; NULL: not wanted */
+    const char *hdr_of;
+    uint64_t event_now; /* of the run whose calls are written */
+    struct run_snapshot snapshot;
+    struct chrome_trace chrome;
+    struct witness *witness; /* NULL: nobody needs one */
+};
+
+/* INVALID for a histogram that there is not. `streams` stays the caller's. HOST_MEMORY. */
+enum status run_files_open(struct run_files *self, FILE *const *streams,
+                           const struct suite_files *files, const struct plan *plan,
+                           struct error *error) STATUS_CHECKED;
+void run_files_close(struct run_files *self);
+
+/* Has the cell fill them in; and the cell of the pass that reads the clock, where that is one of
+ * its own. */
+void run_files_attach(struct run_files *self, struct plan_cell *cell);
+void run_files_attach_timed(struct run_files *self, struct plan_cell *cell);
+
+/* The first lines of those that have any. */
+void run_files_headers(FILE *const *streams);
+
+#endif
