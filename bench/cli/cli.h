@@ -22,8 +22,8 @@ struct cli_command {
 /* Ends with a NULL name. */
 extern const struct cli_command cli_commands[];
 
-cli_run cmd_calibrate, cmd_capacity, cmd_convert, cmd_explain, cmd_fidelity, cmd_gen, cmd_inspect,
-    cmd_list, cmd_model, cmd_run;
+cli_run cmd_bound, cmd_calibrate, cmd_capacity, cmd_convert, cmd_explain, cmd_fidelity, cmd_gen,
+    cmd_inspect, cmd_list, cmd_model, cmd_run;
 
 struct cli_option {
     int key;           /* a letter for the short form, or from 256 up; 0 ends a table */

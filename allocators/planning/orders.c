@@ -1,0 +1,176 @@
+/* Orders of placement.
+ *
+ * Each order is at most two keys; sorts are stable, so the keys are applied from the last to the
+ * first: as given, by birth, second key, first key. Keys are numbers of which the lowest comes
+ * first; "largest first" is the complement. Products are taken in floating point, whose bits
+ * order like the numbers where these are positive.
+ *
+ * Source: largest first is what TensorFlow Lite, TVM and XLA do; area, lifetime and crowd follow
+ * the static orders of MiniMalloc (Moffitt, 2023). */
+#include "allocators/planning/orders.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "allocators/planning/keyed.h"
+
+/* More work than this, in pairs of blocks, is too much for an order beyond the first. */
+#define PAIRS_MOST UINT64_C(600000000)
+
+const char *packing_order_name(enum packing_order order)
+{
+    static const char *const names[] = {
+#define X(name, help) #name,
+        PACKING_ORDERS(X)
+#undef X
+    };
+    return names[order];
+}
+
+const char *packing_order_help(enum packing_order order)
+{
+    static const char *const helps[] = {
+#define X(name, help) help,
+        PACKING_ORDERS(X)
+#undef X
+    };
+    return helps[order];
+}
+
+/* A key that puts the largest product first. */
+static uint64_t by_product(double a, double b)
+{
+    double product = a * b;
+    uint64_t bits;
+    memcpy(&bits, &product, sizeof bits);
+    return ~bits;
+}
+
+static uint64_t first_key(const struct packing *self, enum packing_order order, uint32_t block,
+                          const uint64_t *crowd_bytes)
+{
+    uint64_t bytes = self->blocks[block].bytes;
+    uint32_t slots = self->end[block] - self->first[block];
+    switch (order) {
+    case PACKING_ORDER_size:
+        return ~bytes;
+    case PACKING_ORDER_area:
+        return by_product((double)bytes, slots);
+    case PACKING_ORDER_lifetime:
+        return ~(uint64_t)slots;
+    case PACKING_ORDER_birth:
+        return self->blocks[block].born;
+    case PACKING_ORDER_death:
+        return ~self->blocks[block].dies;
+    case PACKING_ORDER_class:
+        return (uint64_t)__builtin_clzll(bytes);
+    case PACKING_ORDER_crowd:
+        return ~crowd_bytes[block];
+    default: /* weight */
+        return by_product((double)bytes * (double)bytes, slots);
+    }
+}
+
+static uint64_t second_key(const struct packing *self, enum packing_order order, uint32_t block)
+{
+    return order == PACKING_ORDER_class ? ~(uint64_t)(self->end[block] - self->first[block])
+                                        : ~self->blocks[block].bytes;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* For each block the most bytes that are live at once in its life, by a tree of maxima. */
+static uint64_t *crowds(const struct packing *self, size_t rooms)
+{
+    size_t leaves = (size_t)self->slots + 1;
+    uint64_t *tree = host_alloc(self->host, 2 * leaves * sizeof *tree);
+    uint64_t *out = host_alloc(self->host, rooms * sizeof *out);
+    if (tree && out) {
+        memcpy(tree + leaves, self->slot_bytes, self->slots * sizeof *tree);
+        for (size_t i = leaves - 1; i > 0; i--)
+            tree[i] = larger(tree[2 * i], tree[2 * i + 1]);
+        for (uint32_t block = 0; block < self->count; block++) {
+            size_t low = self->first[block] + leaves, high = self->end[block] + leaves;
+            for (; low < high; low /= 2, high /= 2) {
+                if (low & 1)
+                    out[block] = larger(out[block], tree[low++]);
+                if (high & 1)
+                    out[block] = larger(out[block], tree[--high]);
+            }
+        }
+    }
+    bool made = tree && out;
+    host_free(self->host, tree, 2 * leaves * sizeof *tree);
+    if (made)
+        return out;
+    host_free(self->host, out, rooms * sizeof *out);
+    return NULL;
+}
+
+/* Fills `out` with the blocks in that order. */
+static enum status make_order(const struct packing *self, enum packing_order order, uint32_t *out)
+{
+    size_t rooms = (size_t)self->count + 1, bytes = rooms * sizeof(struct keyed);
+    struct keyed *keys = host_alloc(self->host, bytes), *spare = host_alloc(self->host, bytes);
+    uint64_t *crowd_bytes = crowds(self, rooms);
+    bool made = keys && spare && crowd_bytes;
+    if (made) {
+        struct keyed *sorted = keys;
+        for (uint32_t i = 0; i < self->count; i++)
+            keys[i] = (struct keyed){second_key(self, order, self->by_birth[i]), self->by_birth[i]};
+        sorted = keyed_sort(keys, spare, self->count);
+        for (uint32_t i = 0; i < self->count; i++)
+            sorted[i].key = first_key(self, order, (uint32_t)sorted[i].value, crowd_bytes);
+        sorted = keyed_sort(sorted, sorted == keys ? spare : keys, self->count);
+        for (uint32_t i = 0; i < self->count; i++)
+            out[i] = (uint32_t)sorted[i].value;
+    }
+    host_free(self->host, keys, bytes);
+    host_free(self->host, spare, bytes);
+    host_free(self->host, crowd_bytes, rooms * sizeof *crowd_bytes);
+    return made ? STATUS_OK : STATUS_HOST_MEMORY;
+}
+
+enum status packing_place_by(const struct packing *self, enum packing_order order,
+                             uint64_t most_bytes, uint64_t *offsets, uint64_t *top_bytes)
+{
+    size_t bytes = ((size_t)self->count + 1) * sizeof(uint32_t);
+    uint32_t *sorted = host_alloc(self->host, bytes);
+    if (!sorted)
+        return STATUS_HOST_MEMORY;
+    enum status status = make_order(self, order, sorted);
+    if (!status)
+        status = packing_place(self, sorted, most_bytes, offsets, top_bytes);
+    host_free(self->host, sorted, bytes);
+    return status;
+}
+
+enum status packing_best_order(const struct packing *self, uint64_t *offsets,
+                               struct packing_best *best)
+{
+    size_t bytes = ((size_t)self->count + 1) * sizeof *offsets;
+    uint64_t *tried = host_alloc(self->host, bytes);
+    enum status status = tried ? STATUS_OK : STATUS_HOST_MEMORY;
+    uint64_t pairs = 0;
+    *best = (struct packing_best){.top_bytes = PACKING_NOWHERE};
+    for (enum packing_order order = 0; order < PACKING_ORDER_COUNT; order++)
+        best->tops_bytes[order] = PACKING_NOWHERE;
+    for (enum packing_order order = 0; order < PACKING_ORDER_COUNT && !status; order++) {
+        if (order > 0 && pairs > PAIRS_MOST)
+            break;
+        status = packing_place_by(self, order, PACKING_NOWHERE, tried, &best->tops_bytes[order]);
+        pairs += self->pairs;
+        if (status || best->tops_bytes[order] >= best->top_bytes)
+            continue;
+        best->order = order;
+        best->top_bytes = best->tops_bytes[order];
+        memcpy(offsets, tried, (size_t)self->count * sizeof *offsets);
+    }
+    host_free(self->host, tried, bytes);
+    if (!status && best->top_bytes == PACKING_NOWHERE)
+        return STATUS_INVALID; /* above PACKING_LIMIT in every order */
+    return status;
+}

@@ -1,0 +1,300 @@
+/* `bound`: how little memory a workload could do with. Bounds that no policy beats, plans by
+ * those who see the whole workload first, and a checker for plans. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "bench/cli/cli.h"
+#include "bench/report/json_writer.h"
+#include "bench/report/output_file.h"
+#include "bench/report/table.h"
+#include "sim/bounds/bounds.h"
+#include "sim/bounds/check.h"
+#include "sim/device.h"
+#include "workloads/workload.h"
+
+enum option_key { KEY_PLAN = CLI_KEYS, KEY_CHECK, KEY_CAPACITY, KEY_GRANULE, KEY_FREES, KEY_JSON };
+
+static const struct cli_option options[] = {
+    {CLI_HEADING, NULL, NULL, "Options:"},
+    {'w', "workload", "WORKLOAD", "the same as WORKLOAD alone"},
+    {KEY_GRANULE, "granule", "BYTES", "sizes and offsets are multiples of it; default: 1"},
+    {KEY_FREES, "frees", "MODE", "blocks live to the let-go (at-once, default), or as recorded"},
+    {KEY_PLAN, "plan", "FILE", "the lowest plan found: id,lower,upper,size,offset"},
+    {KEY_JSON, "json", "FILE", "the answers as JSON; - is standard output"},
+    {CLI_HEADING, NULL, NULL, "Checking a plan:"},
+    {KEY_CHECK, "check", "FILE", "says what is wrong with a plan; exit status 1 if something is"},
+    {KEY_CAPACITY, "capacity", "BYTES", "no block of the plan may end beyond it"},
+    {0},
+};
+
+static const struct cli_page page = {
+    .arguments = "WORKLOAD [options]\n--check FILE WORKLOAD [--capacity BYTES] [--granule BYTES]",
+    .text =
+        "Bounds on the memory that a workload needs: its live peak, which no policy beats, and\n"
+        "the same in pages; then one arena without a bound, first as the textbook fits fill\n"
+        "it, then by plans that know every lifetime beforehand.",
+    .options = options,
+};
+
+struct bound_arguments {
+    const char *workload, *plan, *check, *json;
+    uint64_t capacity_bytes, granule_bytes;
+    enum replay_frees frees;
+};
+
+static enum status take_size(const char *name, const char *value, uint64_t *bytes,
+                             struct error *error)
+{
+    enum status status = size_parse(value, bytes, error);
+    return status ? error_prefix(error, status, "--%s", name) : STATUS_OK;
+}
+
+static enum status take_frees(const char *value, enum replay_frees *frees, struct error *error)
+{
+    static const enum replay_frees modes[] = {REPLAY_AT_ONCE, REPLAY_RECORDED};
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
+        if (strcmp(value, replay_frees_name(modes[i])) == 0) {
+            *frees = modes[i];
+            return STATUS_OK;
+        }
+    return error_set(error, STATUS_INVALID, "--frees: \"%.40s\" is neither at-once nor recorded",
+                     value);
+}
+
+static enum status take_text(const char **place, const char *value, struct error *error)
+{
+    if (*place)
+        return error_set(error, STATUS_INVALID, "\"%s\" and \"%s\": bound takes one of a kind",
+                         *place, value);
+    *place = value;
+    return STATUS_OK;
+}
+
+static enum status take(void *argument, int key, const char *value, struct error *error)
+{
+    struct bound_arguments *self = argument;
+    switch (key) {
+    case KEY_PLAN:
+        return take_text(&self->plan, value, error);
+    case KEY_CHECK:
+        return take_text(&self->check, value, error);
+    case KEY_JSON:
+        return take_text(&self->json, value, error);
+    case KEY_FREES:
+        return take_frees(value, &self->frees, error);
+    case KEY_CAPACITY:
+        return take_size("capacity", value, &self->capacity_bytes, error);
+    case KEY_GRANULE: {
+        enum status status = take_size("granule", value, &self->granule_bytes, error);
+        if (!status && (!size_is_power_of_two(self->granule_bytes) || self->granule_bytes > GIB))
+            status = error_set(error, STATUS_INVALID,
+                               "--granule: %s is no power of two up to 1 GiB", value);
+        return status;
+    }
+    default:
+        return take_text(&self->workload, value, error);
+    }
+}
+
+static void add_row(struct table *table, const struct bounds *bounds, const char *name,
+                    uint64_t bytes, const char *note)
+{
+    table_cell(table, "%s", name);
+    if (bytes == PACKING_NOWHERE)
+        table_cell(table, "-");
+    else
+        table_cell(table, "%" PRIu64, bytes);
+    if (bytes == PACKING_NOWHERE || bounds->live_peak_bytes == 0)
+        table_cell(table, "-");
+    else
+        table_cell(table, "%.4f", (double)bytes / (double)bounds->live_peak_bytes);
+    table_cell(table, "%s", note);
+}
+
+static void add_rows(struct table *table, const struct bounds *bounds)
+{
+    char note[64];
+    snprintf(note, sizeof note, "first at event %" PRIu64, bounds->live_peak_event);
+    add_row(table, bounds, "live peak", bounds->live_peak_bytes, note);
+    snprintf(note, sizeof note, "%" PRIu64 " of 2 MiB", bounds->pages_bytes / BOUND_PAGE_BYTES);
+    add_row(table, bounds, "in pages", bounds->pages_bytes, note);
+    if (bounds->least_bytes != bounds->live_peak_bytes)
+        add_row(table, bounds, "in granules", bounds->least_bytes, "no plan is lower");
+    add_row(table, bounds, "best fit", bounds->best_fit_bytes, "as they come");
+    add_row(table, bounds, "first fit", bounds->first_fit_bytes, "as they come");
+    for (enum packing_order order = 0; order < PACKING_ORDER_COUNT; order++) {
+        snprintf(note, sizeof note, "by %s", packing_order_name(order));
+        add_row(table, bounds, note, bounds->orders.tops_bytes[order], packing_order_help(order));
+    }
+    snprintf(note, sizeof note, "by %s", packing_order_name(bounds->orders.order));
+    add_row(table, bounds, "best order", bounds->orders.top_bytes, note);
+}
+
+static enum status print_table(const struct bound_blocks *blocks, const struct bounds *bounds,
+                               const char *name, struct error *error)
+{
+    static const struct table_column columns[] = {{"bound or plan", "", true, 0},
+                                                  {"top", "bytes", false, 0},
+                                                  {"top", "/ live", false, 0},
+                                                  {"how", "", true, 0}};
+    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    if (!table)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+    char live[32];
+    table_heading(table, "%s: %zu blocks, live peak %s", name, blocks->count,
+                  size_print(bounds->live_peak_bytes, live, sizeof live));
+    add_rows(table, bounds);
+    enum status status = table_print(table, stdout, TABLE_TEXT, error);
+    table_close(table);
+    return status;
+}
+
+static void put_bytes(struct json_writer *json, const char *key, uint64_t bytes)
+{
+    if (bytes == PACKING_NOWHERE)
+        json_put_null(json, key);
+    else
+        json_put_integer(json, key, bytes);
+}
+
+static void write_json(FILE *stream, const struct bound_blocks *blocks, const struct bounds *bounds,
+                       const struct bound_arguments *self)
+{
+    struct json_writer json = {.stream = stream};
+    json_begin_object(&json, NULL);
+    json_put_text(&json, "schema", "allocrig.bound/1");
+    json_put_text(&json, "workload", self->workload);
+    json_put_text(&json, "frees", replay_frees_name(self->frees));
+    json_put_integer(&json, "granule_bytes", blocks->granule_bytes);
+    json_put_integer(&json, "blocks", blocks->count);
+    json_put_integer(&json, "live_peak_bytes", bounds->live_peak_bytes);
+    json_put_integer(&json, "live_peak_event", bounds->live_peak_event);
+    json_put_integer(&json, "live_peak_pages_bytes", bounds->pages_bytes);
+    json_put_integer(&json, "least_bytes", bounds->least_bytes);
+    json_put_integer(&json, "best_fit_bytes", bounds->best_fit_bytes);
+    json_put_integer(&json, "first_fit_bytes", bounds->first_fit_bytes);
+    json_begin_object(&json, "orders");
+    for (enum packing_order order = 0; order < PACKING_ORDER_COUNT; order++)
+        put_bytes(&json, packing_order_name(order), bounds->orders.tops_bytes[order]);
+    json_end_object(&json);
+    json_put_text(&json, "best_order", packing_order_name(bounds->orders.order));
+    json_put_integer(&json, "best_order_bytes", bounds->orders.top_bytes);
+    json_put_integer(&json, "top_bytes", bounds->top_bytes);
+    json_end_object(&json);
+}
+
+static enum status report(const struct bound_arguments *self, const struct bound_blocks *blocks,
+                          const struct bounds *bounds, struct output_set *files, FILE *plan,
+                          FILE *json, const char *name, struct error *error)
+{
+    enum status status = STATUS_OK;
+    if (!self->json || strcmp(self->json, "-") != 0)
+        status = print_table(blocks, bounds, name, error);
+    if (status)
+        return status;
+    if (plan)
+        plan_file_write(plan, blocks, bounds->offsets);
+    if (json)
+        write_json(json, blocks, bounds, self);
+    return output_set_commit(files, error);
+}
+
+static enum status find(const struct bound_arguments *self, const struct bound_blocks *blocks,
+                        const char *name, struct error *error)
+{
+    struct output_set files = {0};
+    struct bounds bounds;
+    FILE *plan = self->plan ? output_set_open(&files, self->plan, error) : NULL;
+    FILE *json =
+        self->json && (plan || !self->plan) ? output_set_open(&files, self->json, error) : NULL;
+    enum status status = (self->plan && !plan) || (self->json && !json) ? STATUS_IO : STATUS_OK;
+    if (!status)
+        status = bounds_find(blocks, &bounds, error);
+    if (!status) {
+        status = report(self, blocks, &bounds, &files, plan, json, name, error);
+        bounds_close(&bounds);
+    }
+    output_set_abandon(&files);
+    return status;
+}
+
+static enum status check(const struct bound_arguments *self, const struct bound_blocks *blocks,
+                         const char *name, struct error *error)
+{
+    struct plan_file plan;
+    struct bound_verdict verdict = {0};
+    enum status status = plan_file_read(&plan, self->check, error);
+    if (status)
+        return status;
+    status = bound_check(blocks, &plan, self->capacity_bytes, &verdict, error);
+    plan_file_close(&plan);
+    if (status)
+        return status;
+    if (!verdict.faults) {
+        printf("%s: the plan is right: %zu blocks of %s, top %" PRIu64 " bytes, live peak %" PRIu64
+               "\n",
+               self->check, blocks->count, name, verdict.top_bytes, blocks->live_peak_bytes);
+        return STATUS_OK;
+    }
+    for (uint64_t i = 0; i < verdict.faults && i < BOUND_FAULTS_MOST; i++)
+        printf("%s: %s\n", self->check, verdict.texts[i]);
+    if (verdict.faults > BOUND_FAULTS_MOST)
+        printf("%s: and %" PRIu64 " more\n", self->check, verdict.faults - BOUND_FAULTS_MOST);
+    return error_set(error, STATUS_NEGATIVE, "%s: the plan is wrong: %" PRIu64 " fault%s",
+                     self->check, verdict.faults, verdict.faults == 1 ? "" : "s");
+}
+
+/* What a probe may reach: the recorded card's bytes, else those of the default device. */
+static enum status find_card(const struct trace_info *info, uint64_t *card_bytes,
+                             struct error *error)
+{
+    struct device *device;
+    *card_bytes = info->capacity_bytes;
+    if (*card_bytes)
+        return STATUS_OK;
+    enum status status = device_open_text("sim", &device, error);
+    if (status)
+        return status;
+    *card_bytes = device->props.capacity_bytes;
+    device_close(device);
+    return STATUS_OK;
+}
+
+static enum status answer(const struct bound_arguments *self, struct error *error)
+{
+    struct trace_source *source;
+    struct bound_blocks blocks;
+    enum status status = workload_open(self->workload, &source, error);
+    if (status)
+        return status;
+    struct bound_options wanted = {.frees = self->frees, .granule_bytes = self->granule_bytes};
+    status = find_card(&source->info, &wanted.card_bytes, error);
+    if (!status)
+        status = bound_blocks_open(&blocks, source, &wanted, error);
+    if (!status) {
+        status = self->check ? check(self, &blocks, source->info.name, error)
+                             : find(self, &blocks, source->info.name, error);
+        bound_blocks_close(&blocks);
+    }
+    trace_close(source);
+    return status;
+}
+
+enum status cmd_bound(int argc, char **argv, struct error *error)
+{
+    struct bound_arguments self = {.frees = REPLAY_AT_ONCE};
+    bool help = false;
+    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    if (status || help)
+        return status;
+    if (!self.workload)
+        return error_set(error, STATUS_INVALID,
+                         "bound: no workload is named; write bound WORKLOAD");
+    if (self.check && (self.plan || self.json))
+        return error_set(error, STATUS_INVALID, "bound: --check makes neither --plan nor --json");
+    if (self.capacity_bytes && !self.check)
+        return error_set(error, STATUS_INVALID, "bound: --capacity is for --check");
+    return answer(&self, error);
+}

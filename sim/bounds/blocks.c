@@ -1,0 +1,209 @@
+/* A trace's requests as blocks with lifetimes.
+ *
+ * Requests of zero bytes and of pinned host memory are left out: no policy sees them. A block's
+ * life is counted in events, which keeps the order of all that happens; the length of a life
+ * plays no part in what overlaps what. */
+#include "sim/bounds/blocks.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+
+#define NOBODY UINT64_MAX
+
+struct reading {
+    struct bound_blocks *out;
+    struct trace_source *source;
+    const struct bound_options *options;
+    uint64_t *by_slot; /* which block has the slot; NOBODY */
+    size_t slots;
+    uint64_t live_bytes;
+    bool to_completion;
+};
+
+static enum status no_memory(size_t blocks, struct error *error)
+{
+    return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu blocks", blocks);
+}
+
+static enum status reach(struct reading *r, uint32_t slot, struct error *error)
+{
+    if (slot < r->slots)
+        return STATUS_OK;
+    size_t slots = r->slots ? r->slots : 64;
+    while (slots <= slot)
+        slots *= 2;
+    uint64_t *by_slot = realloc(r->by_slot, slots * sizeof *by_slot);
+    if (!by_slot)
+        return no_memory(slots, error);
+    for (size_t i = r->slots; i < slots; i++)
+        by_slot[i] = NOBODY;
+    r->by_slot = by_slot;
+    r->slots = slots;
+    return STATUS_OK;
+}
+
+static enum status make_room(struct bound_blocks *out, struct error *error)
+{
+    if (out->count < out->room)
+        return STATUS_OK;
+    size_t room = out->room ? out->room * 2 : 1024;
+    struct packing_block *blocks = realloc(out->blocks, room * sizeof *blocks);
+    if (!blocks)
+        return no_memory(room, error);
+    out->blocks = blocks;
+    struct bound_request *requests = realloc(out->requests, room * sizeof *requests);
+    if (!requests)
+        return no_memory(room, error);
+    out->requests = requests;
+    out->room = room;
+    return STATUS_OK;
+}
+
+/* Reads `KEY=NUMBER` among "x=1,KEY=5". */
+static bool find_number(const char *rest, const char *key, int64_t *number)
+{
+    size_t length = strlen(key);
+    for (const char *at = rest; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        char *end;
+        if (strncmp(at, key, length) != 0 || at[length] != '=')
+            continue;
+        *number = strtoll(at + length + 1, &end, 10);
+        return end != at + length + 1 && (*end == ',' || *end == '\0');
+    }
+    return false;
+}
+
+static bool is_wanted(const struct reading *r, const struct trace_event *event,
+                      const struct trace_attributes *keys)
+{
+    if (event->value == 0 || (keys && keys->space == TRACE_SPACE_PINNED))
+        return false;
+    return event->kind == TRACE_ALLOC || (r->live_bytes <= r->options->card_bytes &&
+                                          event->value <= r->options->card_bytes - r->live_bytes);
+}
+
+static enum status add(struct reading *r, const struct trace_event *event, uint64_t number,
+                       struct error *error)
+{
+    struct bound_blocks *out = r->out;
+    const struct trace_attributes *keys =
+        event->attributes ? trace_attributes_of(r->source, event->attributes) : NULL;
+    r->by_slot[event->slot] = NOBODY;
+    if (!is_wanted(r, event, keys))
+        return STATUS_OK;
+    enum status status = make_room(out, error);
+    if (status)
+        return status;
+    struct bound_request *request = &out->requests[out->count];
+    *request = (struct bound_request){.id = event->id, .bytes = event->value};
+    request->foreign = keys && find_number(keys->rest, "lower", &request->lower) &&
+                       find_number(keys->rest, "upper", &request->upper);
+    request->tag = request->foreign ? keys->tag : NULL;
+    out->blocks[out->count] = (struct packing_block){
+        .bytes = size_round_up(event->value, out->granule_bytes),
+        .born = number,
+        .dies = NOBODY,
+        .alignment = keys && keys->align > out->granule_bytes ? keys->align : out->granule_bytes,
+    };
+    r->live_bytes += event->value;
+    if (r->live_bytes > out->live_peak_bytes) {
+        out->live_peak_bytes = r->live_bytes;
+        out->live_peak_event = number;
+    }
+    r->by_slot[event->slot] = out->count++;
+    return STATUS_OK;
+}
+
+static enum status take(struct reading *r, const struct trace_event *event, uint64_t number,
+                        struct error *error)
+{
+    if (!trace_kind_has_block(event->kind))
+        return STATUS_OK;
+    enum status status = reach(r, event->slot, error);
+    if (status || event->kind == TRACE_USE)
+        return status;
+    if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE)
+        return add(r, event, number, error);
+    uint64_t block = r->by_slot[event->slot];
+    if (block != NOBODY && (event->kind == TRACE_FREE || !r->to_completion)) {
+        r->out->blocks[block].dies = number;
+        r->live_bytes -= r->out->requests[block].bytes;
+        r->by_slot[event->slot] = NOBODY;
+    }
+    return STATUS_OK;
+}
+
+static enum status read_all(struct reading *r, uint64_t *events, struct error *error)
+{
+    enum status status = trace_rewind(r->source, error);
+    while (status == STATUS_OK) {
+        const struct trace_event *span;
+        size_t count;
+        status = trace_next(r->source, &span, &count, error);
+        if (status || !count)
+            break;
+        for (size_t i = 0; i < count && !status; i++)
+            status = take(r, &span[i], (*events)++, error);
+    }
+    return status;
+}
+
+static void end_lives(struct bound_blocks *out, uint64_t events)
+{
+    for (size_t i = 0; i < out->count; i++) {
+        if (out->blocks[i].dies == NOBODY)
+            out->blocks[i].dies = events;
+        if (out->requests[i].foreign)
+            continue;
+        out->requests[i].lower = (int64_t)out->blocks[i].born;
+        out->requests[i].upper = (int64_t)out->blocks[i].dies;
+    }
+}
+
+enum status bound_blocks_open(struct bound_blocks *self, struct trace_source *source,
+                              const struct bound_options *options, struct error *error)
+{
+    struct reading r = {.out = self, .source = source, .options = options};
+    uint64_t events = 0;
+    if (source->ops->served)
+        return error_set(error, STATUS_INVALID,
+                         "what %s asks for depends on the policy; write it to a file first with "
+                         "gen -p POLICY -o FILE",
+                         source->info.name);
+    *self = (struct bound_blocks){
+        .granule_bytes = options->granule_bytes ? options->granule_bytes : 1,
+    };
+    r.to_completion = options->frees == REPLAY_RECORDED && source->info.has_split_frees;
+    enum status status = read_all(&r, &events, error);
+    free(r.by_slot);
+    end_lives(self, events);
+    if (!status)
+        status = packing_open(&self->packing, &self->host, self->blocks, self->count, error);
+    if (status) {
+        error_prefix(error, status, "%s", source->info.name);
+        free(self->blocks);
+        free(self->requests);
+    }
+    return status;
+}
+
+void bound_blocks_close(struct bound_blocks *self)
+{
+    packing_close(&self->packing);
+    free(self->blocks);
+    free(self->requests);
+    *self = (struct bound_blocks){.count = 0};
+}
+
+const char *bound_request_name(const struct bound_request *request, char *text, size_t text_bytes)
+{
+    if (request->tag)
+        snprintf(text, text_bytes, "%s", request->tag);
+    else
+        snprintf(text, text_bytes, "%" PRIu64, request->id);
+    return text;
+}

@@ -1,0 +1,37 @@
+/* Bounds and plans of a trace, from the surest to the best: see bounds.h. */
+#include "sim/bounds/bounds.h"
+
+#include <stdlib.h>
+
+#include "allocators/base/size.h"
+
+enum status bounds_find(const struct bound_blocks *blocks, struct bounds *out, struct error *error)
+{
+    *out = (struct bounds){
+        .live_peak_bytes = blocks->live_peak_bytes,
+        .live_peak_event = blocks->live_peak_event,
+        .pages_bytes = size_round_up(blocks->live_peak_bytes, BOUND_PAGE_BYTES),
+        .least_bytes = blocks->packing.peak_bytes,
+        .offsets = calloc(blocks->count + 1, sizeof *out->offsets),
+    };
+    if (!out->offsets)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a plan");
+    enum status status = bound_online(blocks, "best-fit:granule=1", &out->best_fit_bytes, error);
+    if (!status)
+        status = bound_online(blocks, "first-fit:granule=1", &out->first_fit_bytes, error);
+    if (!status) {
+        status = packing_best_order(&blocks->packing, out->offsets, &out->orders);
+        if (status)
+            error_set(error, status, "no plan was found: %s", status_meaning(status));
+        out->top_bytes = out->orders.top_bytes;
+    }
+    if (status)
+        bounds_close(out);
+    return status;
+}
+
+void bounds_close(struct bounds *self)
+{
+    free(self->offsets);
+    self->offsets = NULL;
+}

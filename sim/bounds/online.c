@@ -1,0 +1,90 @@
+/* The blocks of a trace served as they come, by a policy in one arena without a bound. Not a
+ * bound: what the textbook reaches without foresight, to hold plans against. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "sim/bounds/bounds.h"
+#include "sim/session.h"
+
+#define DEVICE "sim:profile=bump"
+
+struct moment { /* 2 * event + 1 for a birth: ends come first */
+    uint64_t when;
+    size_t block;
+};
+
+static int compare(const void *left, const void *right)
+{
+    const struct moment *a = left, *b = right;
+    if (a->when != b->when)
+        return a->when < b->when ? -1 : 1;
+    return (a->block > b->block) - (a->block < b->block);
+}
+
+static enum status serve(const struct bound_blocks *blocks, const struct moment *moments,
+                         struct policy_block *placed, struct policy *policy, uint64_t *extent_bytes,
+                         struct error *error)
+{
+    *extent_bytes = 0;
+    for (size_t i = 0; i < 2 * blocks->count; i++) {
+        const struct packing_block *block = &blocks->blocks[moments[i].block];
+        struct policy_block *place = &placed[moments[i].block];
+        enum status status;
+        if (moments[i].when & 1) {
+            const struct policy_request request = {.bytes = block->bytes,
+                                                   .alignment = block->alignment};
+            status = policy_alloc(policy, &request, place);
+            if (!status && place->address + place->granted_bytes > *extent_bytes)
+                *extent_bytes = place->address + place->granted_bytes;
+        } else {
+            status = policy_free(policy, place, 0);
+        }
+        if (status)
+            return error_set(error, status, "block %" PRIu64 ": %s in an arena without a bound",
+                             blocks->requests[moments[i].block].id, status_meaning(status));
+    }
+    return STATUS_OK;
+}
+
+static enum status serve_all(const struct bound_blocks *blocks, struct policy *policy,
+                             uint64_t *extent_bytes, struct error *error)
+{
+    struct moment *moments = malloc((2 * blocks->count + 1) * sizeof *moments);
+    struct policy_block *placed = malloc((blocks->count + 1) * sizeof *placed);
+    enum status status = STATUS_OK;
+    if (!moments || !placed) {
+        status =
+            error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu blocks", blocks->count);
+    } else {
+        for (size_t i = 0; i < blocks->count; i++) {
+            moments[2 * i] = (struct moment){2 * blocks->blocks[i].born + 1, i};
+            moments[2 * i + 1] = (struct moment){2 * blocks->blocks[i].dies, i};
+        }
+        qsort(moments, 2 * blocks->count, sizeof *moments, compare);
+        status = serve(blocks, moments, placed, policy, extent_bytes, error);
+    }
+    free(moments);
+    free(placed);
+    return status;
+}
+
+enum status bound_online(const struct bound_blocks *blocks, const char *policy,
+                         uint64_t *extent_bytes, struct error *error)
+{
+    struct spec policy_spec, device_spec;
+    struct session session;
+    enum status status = spec_parse(policy, &policy_spec, error);
+    if (status)
+        return status;
+    status = spec_parse(DEVICE, &device_spec, error);
+    if (!status) {
+        status = session_open(&session, &policy_spec, &device_spec, 0, error);
+        if (!status) {
+            status = serve_all(blocks, session.policy, extent_bytes, error);
+            session_close(&session);
+        }
+        spec_close(&device_spec);
+    }
+    spec_close(&policy_spec);
+    return status;
+}

@@ -1,0 +1,101 @@
+#!/bin/bash
+# `bound`: bounds and plans of small workloads whose answers are known, and the checker.
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+tmp=$TEST_TMP
+
+# answer KEY: of the bounds in $tmp/bound.json
+answer() {
+    sed -n "s/.*\"$1\": \\([0-9a-z\"]*\\),*\$/\\1/p" "$tmp/bound.json"
+}
+# Two long-lived blocks, a hole between them that the third one does not fit when it comes.
+cat >"$tmp/three.txt" <<'END'
+# allocrig-trace 1
+a,0,100
+a,1,300
+f,0
+a,2,200
+f,1
+f,2
+END
+run bound "$tmp/three.txt" --json "$tmp/bound.json" --plan "$tmp/plan.csv"
+check table_has_the_peak grep -qE '^live peak +500 +1\.0000 +first at event 3$' "$out"
+check table_has_the_best grep -qE '^best order +500 +1\.0000 +by size$' "$out"
+check peak [ "$(answer live_peak_bytes)" = 500 ]
+check pages [ "$(answer live_peak_pages_bytes)" = 2097152 ]
+check online_wastes_the_hole [ "$(answer best_fit_bytes)" = 600 ]
+check plan_does_not [ "$(answer top_bytes)" = 500 ]
+check plan_is_minimallocs [ "$(head -n 1 "$tmp/plan.csv")" = id,lower,upper,size,offset ]
+check plan_rows [ "$(wc -l <"$tmp/plan.csv")" = 4 ]
+run bound --check "$tmp/plan.csv" "$tmp/three.txt" --capacity 500
+check plan_is_right grep -q 'the plan is right: 3 blocks of three, top 500 bytes' "$out"
+
+# wrong NAME SED TEXT: the plan changed so is refused with that sentence
+wrong() {
+    sed -e "$2" "$tmp/plan.csv" >"$tmp/wrong.csv"
+    run bound --check "$tmp/wrong.csv" "$tmp/three.txt" --capacity 500
+    check "wrong_$1" [ "$status" = 1 ]
+    check "wrong_$1_is_told" grep -qE "$3" "$out"
+    check "wrong_$1_in_a_line" [ "$(wc -l <"$err")" = 1 ]
+}
+check known_plan grep -qx 2,3,5,200,300 "$tmp/plan.csv"
+wrong overlap 's/^2,3,5,200,300/2,3,5,200,299/' 'blocks 1 \(line 3, 0 to 300\) and 2 \(line 4, 299 to 499\) overlap'
+wrong negative 's/^2,3,5,200,300/2,3,5,200,-8/' 'line 4: block 2 has the negative offset -8'
+wrong missing '/^2,/d' 'block 2 is missing from the plan'
+wrong beyond 's/^2,3,5,200,300/2,3,5,200,301/' 'line 4: block 2 ends at 501, beyond the capacity 500'
+wrong unknown 's/^2,/7,/' 'line 4: the trace has no block 7'
+wrong size 's/^2,3,5,200/2,3,5,100/' 'line 4: block 2 has 100 bytes in the plan, 200 in the trace'
+wrong life 's/^2,3,5/2,3,4/' 'line 4: block 2 lives from 3 to 4 in the plan, from 3 to 5 in the trace'
+wrong twice 's/^1,\(.*\)/1,\1\n1,\1/' 'line 4: block 1 has a place already, in line 3'
+sed 's/^a,2,200/a,2,200,align=256/' "$tmp/three.txt" >"$tmp/aligned.txt"
+run bound --check "$tmp/plan.csv" "$tmp/aligned.txt"
+check wrong_alignment [ "$status" = 1 ]
+check wrong_alignment_is_told grep -q 'block 2 is misaligned: offset 300 is no multiple of 256' "$out"
+run bound "$tmp/aligned.txt" --plan "$tmp/aligned.csv"
+run bound --check "$tmp/aligned.csv" "$tmp/aligned.txt"
+check aligned_plan [ "$status" = 0 ]
+run bound "$tmp/three.txt" --granule 512 --plan "$tmp/granules.csv" --json "$tmp/bound.json"
+check granules_bound [ "$(answer least_bytes)" = 1024 ]
+check granules_keep_the_peak [ "$(answer live_peak_bytes)" = 500 ]
+run bound --check "$tmp/granules.csv" "$tmp/three.txt" --granule 512
+check granules_plan [ "$status" = 0 ]
+
+# What another program called its buffers is kept.
+cat >"$tmp/foreign.txt" <<'END'
+# allocrig-trace 1
+a,0,100,tag=left,lower=-5,upper=12
+a,1,300,lower=0,upper=9
+f,1
+f,0
+END
+run bound "$tmp/foreign.txt" --plan "$tmp/foreign.csv"
+check foreign_names [ "$(tr '\n' ' ' <"$tmp/foreign.csv")" = "id,lower,upper,size,offset left,-5,12,100,300 1,0,9,300,0 " ]
+run bound --check "$tmp/foreign.csv" "$tmp/foreign.txt"
+check foreign_plan [ "$status" = 0 ]
+
+run bound workloads/data/tape_small.default.csv.gz --plan "$tmp/tape.csv" --json "$tmp/bound.json"
+peak=$(answer live_peak_bytes)
+"$ALLOCRIG" run -p first-fit -w workloads/data/tape_small.default.csv.gz --json "$tmp/run.json" >/dev/null
+check recorded_peak_is_the_runs grep -q "\"peak_live_bytes\": $peak,*\$" "$tmp/run.json"
+run bound --check "$tmp/tape.csv" workloads/data/tape_small.default.csv.gz
+check recorded_plan [ "$status" = 0 ]
+run bound order_flip
+check generators_are_taken [ "$status" = 0 ]
+
+printf 'id,lower,upper,size\n1,2,3,4\n' >"$tmp/short.csv"
+refuses no_offset 2 'short.csv:1: no column "offset"' bound --check "$tmp/short.csv" "$tmp/three.txt"
+printf 'id,lower,upper,size,offset\n1,2,3,x,5\n' >"$tmp/letters.csv"
+refuses letters 2 'letters.csv:2: size "x" is no whole number' bound --check "$tmp/letters.csv" "$tmp/three.txt"
+printf 'id,lower,upper,size,offset\n1,2,3\n' >"$tmp/fields.csv"
+refuses fields 2 'fields.csv:2: 3 fields, wanted 5' bound --check "$tmp/fields.csv" "$tmp/three.txt"
+: >"$tmp/empty.csv"
+refuses empty 2 'empty.csv: the file is empty' bound --check "$tmp/empty.csv" "$tmp/three.txt"
+refuses no_workload 2 'no workload is named' bound
+refuses two_workloads 2 'one of a kind' bound order_flip order_flip
+refuses adaptive 2 'depends on the policy' bound robson
+refuses granule 2 'no power of two' bound order_flip --granule 100
+refuses frees 2 'neither at-once nor recorded' bound order_flip --frees ordered
+refuses capacity_alone 2 'is for --check' bound order_flip --capacity 5
+refuses plan_nowhere 2 "$tmp/no/p.csv: cannot be written" bound order_flip --plan "$tmp/no/p.csv"
+finish

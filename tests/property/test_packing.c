@@ -1,0 +1,161 @@
+/* Offline placement against brute force: peaks counted moment by moment, plans looked at pair by
+ * pair, the lowest gap found by trying every offset. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/planning/orders.h"
+#include "tests/support/planning_rig.h"
+
+#define BLOCKS 40
+#define ROUNDS 400
+
+static bool is_free(const struct packing_block *blocks, const uint64_t *offsets, const bool *placed,
+                    size_t block, uint64_t offset)
+{
+    for (size_t i = 0; i < BLOCKS; i++)
+        if (placed[i] && blocks[i].born < blocks[block].dies &&
+            blocks[block].born < blocks[i].dies && offset < offsets[i] + blocks[i].bytes &&
+            offsets[i] < offset + blocks[block].bytes)
+            return false;
+    return true;
+}
+
+/* The same by trying offsets from 0 upward. */
+static void place_slowly(const struct packing_block *blocks, const uint32_t *order,
+                         uint64_t *offsets)
+{
+    bool placed[BLOCKS] = {false};
+    for (size_t i = 0; i < BLOCKS; i++) {
+        uint64_t offset = 0, step = blocks[order[i]].alignment ? blocks[order[i]].alignment : 1;
+        while (!is_free(blocks, offsets, placed, order[i], offset))
+            offset += step;
+        offsets[order[i]] = offset;
+        placed[order[i]] = true;
+    }
+}
+
+static void places_at_the_lowest_gap(void **state)
+{
+    (void)state;
+    struct rng rng;
+    rng_seed(&rng, 1);
+    for (int round = 0; round < ROUNDS; round++) {
+        struct packing_block blocks[BLOCKS];
+        uint32_t order[BLOCKS];
+        uint64_t offsets[BLOCKS], slow[BLOCKS], top_bytes;
+        struct host host = {0};
+        struct packing packing;
+        planning_rig_draw(&rng, blocks, BLOCKS, 20, 1 + rng_below(&rng, 60));
+        for (uint32_t i = 0; i < BLOCKS; i++) {
+            uint32_t at = (uint32_t)rng_below(&rng, i + 1);
+            order[i] = order[at];
+            order[at] = i;
+            blocks[i].alignment = round % 2 ? UINT64_C(1) << rng_below(&rng, 4) : 0;
+        }
+        assert_int_equal(packing_open(&packing, &host, blocks, BLOCKS, NULL), STATUS_OK);
+        assert_int_equal(packing.peak_bytes, planning_rig_peak(blocks, BLOCKS));
+        assert_int_equal(packing_place(&packing, order, PACKING_NOWHERE, offsets, &top_bytes),
+                         STATUS_OK);
+        place_slowly(blocks, order, slow);
+        assert_memory_equal(offsets, slow, sizeof offsets);
+        assert_true(planning_rig_is_plan(blocks, BLOCKS, offsets, top_bytes));
+        assert_int_equal(packing_place(&packing, order, top_bytes - 1, slow, &top_bytes),
+                         STATUS_OK);
+        assert_int_equal(top_bytes, PACKING_NOWHERE);
+        packing_close(&packing);
+        assert_int_equal(host.now_bytes, 0);
+    }
+}
+
+static void the_best_order_is_the_lowest(void **state)
+{
+    (void)state;
+    struct rng rng;
+    rng_seed(&rng, 2);
+    unsigned different = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct packing_block blocks[BLOCKS];
+        uint64_t offsets[BLOCKS], one[BLOCKS], top_bytes;
+        struct host host = {0};
+        struct packing packing;
+        struct packing_best best;
+        planning_rig_draw(&rng, blocks, BLOCKS, 1000, 60);
+        assert_int_equal(packing_open(&packing, &host, blocks, BLOCKS, NULL), STATUS_OK);
+        assert_int_equal(packing_best_order(&packing, offsets, &best), STATUS_OK);
+        assert_true(planning_rig_is_plan(blocks, BLOCKS, offsets, best.top_bytes));
+        assert_true(best.top_bytes >= packing.peak_bytes);
+        for (enum packing_order order = 0; order < PACKING_ORDER_COUNT; order++) {
+            assert_int_equal(packing_place_by(&packing, order, PACKING_NOWHERE, one, &top_bytes),
+                             STATUS_OK);
+            assert_int_equal(top_bytes, best.tops_bytes[order]);
+            assert_true(best.top_bytes < top_bytes ||
+                        (best.top_bytes == top_bytes && best.order <= order));
+        }
+        different += best.order != PACKING_ORDER_size;
+        packing_close(&packing);
+        assert_int_equal(host.now_bytes, 0);
+    }
+    assert_true(different > ROUNDS / 10);
+}
+
+static void no_host_memory_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    struct rng rng;
+    struct packing_block blocks[BLOCKS];
+    uint64_t offsets[BLOCKS];
+    rng_seed(&rng, 3);
+    planning_rig_draw(&rng, blocks, BLOCKS, 1000, 60);
+    bool done = false;
+    for (uint64_t fail_at = 1; !done; fail_at++) {
+        struct host host = {.fail_at = fail_at};
+        struct packing packing;
+        struct packing_best best;
+        enum status status = packing_open(&packing, &host, blocks, BLOCKS, NULL);
+        if (!status) {
+            status = packing_best_order(&packing, offsets, &best);
+            packing_close(&packing);
+        }
+        done = status == STATUS_OK;
+        assert_true(done || status == STATUS_HOST_MEMORY);
+        assert_int_equal(host.now_bytes, 0);
+    }
+}
+
+static void refuses_what_is_no_block(void **state)
+{
+    (void)state;
+    static const struct packing_block bad[] = {
+        {.bytes = 0, .born = 0, .dies = 1},
+        {.bytes = 1, .born = 1, .dies = 1},
+        {.bytes = 1, .born = 0, .dies = 1, .alignment = 3},
+        {.bytes = PACKING_LIMIT, .born = 0, .dies = 1},
+    };
+    const struct packing_block many[] = {{.bytes = PACKING_LIMIT - 1, .born = 0, .dies = 2},
+                                         {.bytes = 1, .born = 1, .dies = 2}};
+    struct host host = {0};
+    struct packing packing;
+    struct error error;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_int_equal(packing_open(&packing, &host, &bad[i], 1, &error), STATUS_INVALID);
+    assert_int_equal(packing_open(&packing, &host, many, 2, &error), STATUS_INVALID);
+    assert_non_null(strstr(error.text, "2^62"));
+    assert_int_equal(packing_open(&packing, &host, many, 0, &error), STATUS_OK);
+    assert_int_equal(packing.peak_bytes, 0);
+    packing_close(&packing);
+    assert_int_equal(host.now_bytes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(places_at_the_lowest_gap),
+        cmocka_unit_test(the_best_order_is_the_lowest),
+        cmocka_unit_test(no_host_memory_leaves_nothing_behind),
+        cmocka_unit_test(refuses_what_is_no_block),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,71 @@
+#include "tests/support/planning_rig.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+struct packing_block *planning_rig_read(const char *path, size_t *count)
+{
+    char line[256];
+    FILE *file = fopen(path, "r");
+    struct packing_block *blocks = calloc(PLANNING_RIG_MOST, sizeof *blocks);
+    assert_non_null(file);
+    assert_non_null(blocks);
+    assert_non_null(fgets(line, sizeof line, file));
+    assert_string_equal(line, "id,lower,upper,size\n");
+    *count = 0;
+    while (fgets(line, sizeof line, file)) {
+        struct packing_block *block = &blocks[(*count)++];
+        assert_true(*count <= PLANNING_RIG_MOST);
+        assert_int_equal(sscanf(line, "%*u,%" SCNu64 ",%" SCNu64 ",%" SCNu64, &block->born,
+                                &block->dies, &block->bytes),
+                         3);
+    }
+    fclose(file);
+    return blocks;
+}
+
+void planning_rig_draw(struct rng *rng, struct packing_block *blocks, size_t count,
+                       uint64_t bytes_most, uint64_t moments)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t a = rng_below(rng, moments), b = rng_below(rng, moments);
+        blocks[i] = (struct packing_block){.bytes = 1 + rng_below(rng, bytes_most),
+                                           .born = a < b ? a : b,
+                                           .dies = (a < b ? b : a) + 1};
+    }
+}
+
+uint64_t planning_rig_peak(const struct packing_block *blocks, size_t count)
+{
+    uint64_t peak_bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t live_bytes = 0;
+        for (size_t j = 0; j < count; j++)
+            if (blocks[j].born <= blocks[i].born && blocks[i].born < blocks[j].dies)
+                live_bytes += blocks[j].bytes;
+        peak_bytes = live_bytes > peak_bytes ? live_bytes : peak_bytes;
+    }
+    return peak_bytes;
+}
+
+bool planning_rig_is_plan(const struct packing_block *blocks, size_t count, const uint64_t *offsets,
+                          uint64_t top_bytes)
+{
+    uint64_t top = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t end = offsets[i] + blocks[i].bytes;
+        top = end > top ? end : top;
+        if (blocks[i].alignment > 1 && offsets[i] % blocks[i].alignment)
+            return false;
+        for (size_t j = 0; j < i; j++)
+            if (blocks[i].born < blocks[j].dies && blocks[j].born < blocks[i].dies &&
+                offsets[i] < offsets[j] + blocks[j].bytes && offsets[j] < end)
+                return false;
+    }
+    return top == top_bytes;
+}

@@ -1,0 +1,25 @@
+/* Offline problems for tests: from MiniMalloc's CSV, or drawn. */
+#ifndef TESTS_SUPPORT_PLANNING_RIG_H
+#define TESTS_SUPPORT_PLANNING_RIG_H
+
+#include "allocators/base/rng.h"
+#include "allocators/planning/packing.h"
+
+#define PLANNING_RIG_MOST 20000
+
+/* Reads id,lower,upper,size; a failure stops the test. The caller frees the blocks. */
+struct packing_block *planning_rig_read(const char *path, size_t *count);
+
+/* `count` blocks of 1 to `bytes_most` bytes that live in [0, moments). */
+void planning_rig_draw(struct rng *rng, struct packing_block *blocks, size_t count,
+                       uint64_t bytes_most, uint64_t moments);
+
+/* The most live bytes, counted moment by moment. */
+uint64_t planning_rig_peak(const struct packing_block *blocks, size_t count);
+
+/* Whether no two blocks that live at the same time overlap and all end at or below `top_bytes`,
+ * one of them at it: every pair is looked at. */
+bool planning_rig_is_plan(const struct packing_block *blocks, size_t count, const uint64_t *offsets,
+                          uint64_t top_bytes);
+
+#endif
