@@ -54,6 +54,8 @@
     X(stream_query, cuStreamQuery, 2000, REQUIRED)                                                 \
     X(stream_synchronize, cuStreamSynchronize, 2000, REQUIRED)                                     \
     X(stream_wait_event, cuStreamWaitEvent, 3020, REQUIRED)                                        \
+    X(stream_is_capturing, cuStreamIsCapturing, 10000, OPTIONAL)                                   \
+    X(thread_exchange_capture_mode, cuThreadExchangeStreamCaptureMode, 10010, OPTIONAL)            \
     X(event_create, cuEventCreate, 2000, REQUIRED)                                                 \
     X(event_destroy, cuEventDestroy, 4000, REQUIRED)                                               \
     X(event_record, cuEventRecord, 2000, REQUIRED)                                                 \

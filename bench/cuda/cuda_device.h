@@ -11,6 +11,9 @@ struct cuda_options {
     uint64_t capacity_bytes; /* 0: all that the card has free */
     const char *record_addresses, *record_ranges;
     int matmul; /* enum kernels_matmul */
+    /* Inside another program: memory alone, on streams that are the program's, and of the card
+     * whatever the driver gives. There are no kernels, and no times. */
+    bool embedded;
 };
 
 /* What the kind's hooks call in a build that has cuda.h. Statuses: MISSING where there is no
@@ -22,5 +25,9 @@ bool cuda_device_available(char *text, size_t text_bytes);
 /* The thread that opened a device may use it at once; another one says this first. One thread at a
  * time. */
 void cuda_device_enter(struct device *device);
+
+/* For an embedded device: the ordinal stands for a stream of the program, a CUstream, which may be
+ * the default one, NULL. False: no host memory, or too many. */
+bool cuda_device_adopt_stream(struct device *device, uint32_t ordinal, void *stream);
 
 #endif

@@ -151,9 +151,10 @@ static enum status matmul_open(struct cuda_device *self, const struct cuda_optio
 }
 
 /* The page, and the ledger: what the card has left, or the capacity that was asked for. */
-static enum status memory_open(struct cuda_device *self, uint64_t capacity_bytes,
+static enum status memory_open(struct cuda_device *self, const struct cuda_options *options,
                                struct error *error)
 {
+    uint64_t capacity_bytes = options->capacity_bytes;
     const struct cuda_api *api = &self->api;
     struct device_props *props = &self->base.props;
     struct sim_ledger *ledger = &self->ledger;
@@ -170,7 +171,8 @@ static enum status memory_open(struct cuda_device *self, uint64_t capacity_bytes
     self->held_at_open_bytes = total_bytes - free_bytes;
     self->capacity_given = capacity_bytes != 0;
     self->page_bytes = ledger->unit_bytes = page_bytes;
-    uint64_t left_bytes = size_round_down(free_bytes, page_bytes);
+    /* Inside a program others come and go for long: the driver alone knows what is left. */
+    uint64_t left_bytes = size_round_down(options->embedded ? total_bytes : free_bytes, page_bytes);
     props->capacity_bytes = self->capacity_given ? capacity_bytes : left_bytes;
     if (self->capacity_given) /* it stands for a smaller card */
         props->total_bytes = capacity_bytes;
@@ -227,18 +229,22 @@ static enum status parts_open(struct cuda_device *self, const struct cuda_option
         status = cuda_record_open(&self->record_segments, options->record_addresses, error);
     if (status == STATUS_OK)
         status = cuda_record_open(&self->record_ranges, options->record_ranges, error);
-    int64_t before_bytes = status == STATUS_OK ? cuda_others_look(options->ordinal) : -1;
+    bool looks = status == STATUS_OK && !options->embedded;
+    int64_t before_bytes = looks ? cuda_others_look(options->ordinal) : -1;
     if (status == STATUS_OK)
         status = context_open(self, error);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && !options->embedded)
         status = kernels_open(&self->api, self->card, &self->kernels, error);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && !options->embedded)
         status = matmul_open(self, options, error);
-    if (status == STATUS_OK && (!cuda_streams_open(self) || !cuda_marks_open(self)))
+    if (status == STATUS_OK && !cuda_streams_open(self))
+        status = open_failed(self, error);
+    self->streams.embedded = options->embedded;
+    if (status == STATUS_OK && !options->embedded && !cuda_marks_open(self))
         status = open_failed(self, error);
     if (status == STATUS_OK)
-        status = memory_open(self, options->capacity_bytes, error);
-    if (status == STATUS_OK)
+        status = memory_open(self, options, error);
+    if (status == STATUS_OK && looks)
         others_open(self, before_bytes, cuda_others_look(options->ordinal));
     /* Whatever the driver says while a device is set up, there is none. */
     return status == STATUS_REFUSED || (status == STATUS_INVALID && self->context) ? STATUS_MISSING

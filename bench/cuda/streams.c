@@ -96,7 +96,7 @@ void cuda_streams_close(struct cuda_device *device)
     for (uint32_t i = 0; i < self->count; i++) {
         struct cuda_stream *stream = &self->streams[i];
         stream_learn(self, stream, UINT64_MAX);
-        if (stream->handle)
+        if (stream->handle && !stream->adopted)
             (void)device->api.stream_destroy(stream->handle);
         free(stream->fences);
         free(stream->after);
@@ -125,11 +125,10 @@ static bool widen(void **array, uint32_t *have, uint32_t count, size_t size)
     return true;
 }
 
-struct cuda_stream *cuda_stream(struct cuda_device *device, uint32_t ordinal)
+/* A place for the stream, whether it is made or not; NULL: the device has failed. */
+static struct cuda_stream *stream_place(struct cuda_device *device, uint32_t ordinal)
 {
     struct cuda_streams *self = &device->streams;
-    if (ordinal < self->count && self->streams[ordinal].handle)
-        return &self->streams[ordinal];
     if (device->base.failed)
         return NULL;
     if (ordinal >= CUDA_STREAMS_MOST) {
@@ -147,12 +146,43 @@ struct cuda_stream *cuda_stream(struct cuda_device *device, uint32_t ordinal)
         device->out_of_host_memory = true;
         return NULL;
     }
-    struct cuda_stream *stream = &self->streams[ordinal];
+    return &self->streams[ordinal];
+}
+
+struct cuda_stream *cuda_stream(struct cuda_device *device, uint32_t ordinal)
+{
+    struct cuda_streams *self = &device->streams;
+    if (ordinal < self->count && (self->streams[ordinal].handle || self->streams[ordinal].adopted))
+        return &self->streams[ordinal];
+    struct cuda_stream *stream = stream_place(device, ordinal);
+    if (!stream)
+        return NULL;
     CUresult result = device->api.stream_create(&stream->handle, CU_STREAM_NON_BLOCKING);
     if (cuda_worked(device, result, "cuStreamCreate"))
         return stream;
     stream->handle = NULL;
     return NULL;
+}
+
+bool cuda_device_adopt_stream(struct device *device, uint32_t ordinal, void *handle)
+{
+    struct cuda_stream *stream = stream_place(cuda_of(device), ordinal);
+    if (!stream)
+        return false;
+    stream->handle = handle;
+    stream->adopted = true;
+    return true;
+}
+
+/* Whether a stream of the program is being captured. Where the driver cannot say so, as of the
+ * default stream while another is captured, nothing may be queued on it either. */
+static bool is_captured(const struct cuda_device *device, const struct cuda_stream *stream)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (!stream->adopted || !device->api.stream_is_capturing)
+        return false;
+    CUresult result = device->api.stream_is_capturing(stream->handle, &status);
+    return result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 /* ---- fences --------------------------------------------------------------------------------- */
@@ -202,26 +232,43 @@ static struct cuda_fence *fence_for(struct cuda_stream *stream, uint64_t sequenc
     return low < stream->fence_first + stream->fence_count ? &stream->fences[low] : NULL;
 }
 
-uint64_t cuda_stream_fence(struct cuda_device *device, uint32_t ordinal)
+/* Records an event behind all that is queued, which stands for the stream's latest point. */
+static void fence_record(struct cuda_device *device, struct cuda_stream *stream)
 {
-    struct cuda_stream *stream = cuda_stream(device, ordinal);
-    if (!stream || device->base.failed)
-        return 0;
-    uint64_t sequence = stream->sequence;
-    if (sequence <= stream->known || fence_for(stream, sequence))
-        return sequence;
     while (stream->fence_count >= FENCES_MANY &&
            event_done(device, stream->fences[stream->fence_first].event))
         stream_learn(&device->streams, stream, stream->fences[stream->fence_first].sequence);
     CUevent event = fences_room(stream) ? cuda_events_take(device, &device->streams.events) : NULL;
     if (!event) {
         device->out_of_host_memory = device->out_of_host_memory || !device->base.failed;
-        return sequence;
+        return;
     }
     stream->fences[stream->fence_first + stream->fence_count++] =
-        (struct cuda_fence){.sequence = sequence, .event = event};
+        (struct cuda_fence){.sequence = stream->sequence, .event = event};
     (void)cuda_worked(device, device->api.event_record(event, stream->handle), "cuEventRecord");
+}
+
+uint64_t cuda_stream_fence(struct cuda_device *device, uint32_t ordinal)
+{
+    struct cuda_stream *stream = cuda_stream(device, ordinal);
+    if (!stream || device->base.failed)
+        return 0;
+    uint64_t sequence = stream->adopted ? ++stream->sequence : stream->sequence;
+    if (sequence > stream->known && !fence_for(stream, sequence) && !is_captured(device, stream))
+        fence_record(device, stream);
     return sequence;
+}
+
+/* The fence at or behind a point. One that could not be recorded while its stream was captured is
+ * recorded now. NULL: there is none. */
+static const struct cuda_fence *fence_find(struct cuda_device *device, struct cuda_stream *stream,
+                                           uint64_t sequence)
+{
+    const struct cuda_fence *fence = fence_for(stream, sequence);
+    if (fence || !stream->adopted || is_captured(device, stream))
+        return fence;
+    fence_record(device, stream);
+    return fence_for(stream, sequence);
 }
 
 bool cuda_stream_done(struct cuda_device *device, uint32_t ordinal, uint64_t sequence)
@@ -230,7 +277,7 @@ bool cuda_stream_done(struct cuda_device *device, uint32_t ordinal, uint64_t seq
     if (ordinal >= self->count || sequence <= self->streams[ordinal].known || device->base.failed)
         return true;
     struct cuda_stream *stream = &self->streams[ordinal];
-    const struct cuda_fence *fence = fence_for(stream, sequence);
+    const struct cuda_fence *fence = fence_find(device, stream, sequence);
     if (!fence)
         return false; /* none was recorded there: only a synchronisation tells */
     if (!event_done(device, fence->event))
@@ -245,7 +292,7 @@ void cuda_stream_await(struct cuda_device *device, uint32_t ordinal, uint64_t se
     if (ordinal >= self->count || sequence <= self->streams[ordinal].known || device->base.failed)
         return;
     struct cuda_stream *stream = &self->streams[ordinal];
-    const struct cuda_fence *fence = fence_for(stream, sequence);
+    const struct cuda_fence *fence = fence_find(device, stream, sequence);
     if (!fence) {
         (void)cuda_stream_sync(device, ordinal);
         return;
@@ -265,7 +312,11 @@ void cuda_stream_order(struct cuda_device *device, uint32_t earlier, uint64_t se
         return;
     if (earlier < stream->after_count && sequence <= stream->after[earlier])
         return;
-    const struct cuda_fence *fence = fence_for(&self->streams[earlier], sequence);
+    const struct cuda_fence *fence = fence_find(device, &self->streams[earlier], sequence);
+    if (is_captured(device, stream)) {
+        cuda_stream_await(device, earlier, sequence);
+        return;
+    }
     void *after = stream->after;
     if (!fence || !widen(&after, &stream->after_count, earlier + 1, sizeof *stream->after)) {
         (void)cuda_stream_sync(device, earlier);
@@ -279,6 +330,24 @@ void cuda_stream_order(struct cuda_device *device, uint32_t earlier, uint64_t se
     stream->sequence++; /* the wait is work: what comes after it needs a fence of its own */
 }
 
+/* The program's streams one by one: where one of them is captured the context cannot be waited for,
+ * and that one runs nothing. */
+static uint64_t adopted_sync(struct cuda_device *device, uint32_t first, uint32_t end)
+{
+    struct cuda_streams *self = &device->streams;
+    uint64_t begun_ns = latency_clock_ns();
+    for (uint32_t i = first; i < end; i++) {
+        struct cuda_stream *stream = &self->streams[i];
+        if (is_captured(device, stream))
+            continue;
+        CUresult result = device->api.stream_synchronize(stream->handle);
+        if (!cuda_worked(device, result, "cuStreamSynchronize"))
+            break;
+        stream_learn(self, stream, stream->sequence);
+    }
+    return latency_clock_ns() - begun_ns;
+}
+
 uint64_t cuda_stream_sync(struct cuda_device *device, uint32_t ordinal)
 {
     struct cuda_streams *self = &device->streams;
@@ -286,6 +355,8 @@ uint64_t cuda_stream_sync(struct cuda_device *device, uint32_t ordinal)
     uint32_t first = all ? 0 : ordinal, end = all ? self->count : ordinal + 1;
     if (end > self->count || device->base.failed)
         return 0;
+    if (self->embedded)
+        return adopted_sync(device, first, end);
     for (uint32_t i = first; i < end; i++)
         pending = pending || self->streams[i].sequence > self->streams[i].known;
     if (!pending)

@@ -9,7 +9,11 @@
  *    poll that said yes: whoever asks about what comes before it is answered without the driver.
  *    Fences that are known to be done give their events back.
  * 4. `after` holds, for each other stream, the sequence that all later work of this one waits
- *    for, so that no wait is queued twice. */
+ *    for, so that no wait is queued twice.
+ * 5. Streams of a program (embedded) are given, not made. What is queued on them is not known here, so
+ *    each fence is a point of its own, and a synchronisation is asked for whenever it is wanted. While
+ *    such a stream is captured into a graph no event is recorded on it or waited for by it: a fence
+ *    gets its event at the first poll after, and the host waits where the stream would have. */
 #ifndef BENCH_CUDA_STREAMS_H
 #define BENCH_CUDA_STREAMS_H
 
@@ -30,7 +34,8 @@ struct cuda_fence {
 };
 
 struct cuda_stream {
-    CUstream handle; /* NULL: not named yet */
+    CUstream handle; /* NULL: not named yet, or the program's default stream */
+    bool adopted;    /* the program's */
     uint64_t sequence, known;
     double owed_ns;  /* of timed kernels, to the next one */
     uint64_t marked; /* up to which a mark has an event */
@@ -51,6 +56,7 @@ struct cuda_event_store {
 struct cuda_streams {
     struct cuda_stream *streams;
     uint32_t count;
+    bool embedded;                  /* all of them are the program's */
     struct cuda_event_store events; /* without timing, for fences */
     struct ranges program_events;   /* of the trace: start is the number */
     size_t program_events_bound;

@@ -16,7 +16,8 @@ void cuda_used(struct device *device, uint64_t address, uint64_t bytes, uint32_t
     struct cuda_device *self = cuda_of(device);
     const struct cuda_streams *streams = &self->streams;
     if (self->trusts_policy || ordinal >= streams->count ||
-        streams->streams[ordinal].sequence <= streams->streams[ordinal].known)
+        (!streams->embedded &&
+         streams->streams[ordinal].sequence <= streams->streams[ordinal].known))
         return;
     uint64_t sequence = cuda_stream_fence(self, ordinal);
     book_use(&self->book, address, bytes,

@@ -76,6 +76,7 @@ struct stand_in_pool {
 
 struct stand_in_stream {
     uint64_t tail_ns;
+    bool captured; /* set by a test: nothing may be queued on it or waited for then */
 };
 
 struct stand_in_event {

@@ -63,8 +63,28 @@ CUresult CUDAAPI cuStreamQuery(CUstream stream)
 CUresult CUDAAPI cuStreamSynchronize(CUstream stream)
 {
     STAND_IN_CALL(stream_synchronize);
+    if (stream_of(stream)->captured)
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     wait_until(stream_of(stream)->tail_ns);
     stand_in_pools_settle();
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
+{
+    STAND_IN_CALL(stream_is_capturing);
+    *status = stream_of(stream)->captured ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                                          : CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+    static _Thread_local CUstreamCaptureMode mode_now = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    STAND_IN_CALL(thread_exchange_capture_mode);
+    CUstreamCaptureMode before = mode_now;
+    mode_now = *mode;
+    *mode = before;
     return CUDA_SUCCESS;
 }
 
@@ -72,6 +92,8 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flag
 {
     (void)flags;
     STAND_IN_CALL(stream_wait_event);
+    if (stream_of(stream)->captured)
+        return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     struct stand_in_stream *waiting = stream_of(stream);
     if (event_of(event)->recorded && event_of(event)->time_ns > waiting->tail_ns)
         waiting->tail_ns = event_of(event)->time_ns;
@@ -99,6 +121,8 @@ CUresult CUDAAPI cuEventDestroy(CUevent event)
 CUresult CUDAAPI cuEventRecord(CUevent event, CUstream stream)
 {
     STAND_IN_CALL(event_record);
+    if (stream_of(stream)->captured)
+        return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     uint64_t now_ns = stand_in_now_ns(), tail_ns = stream_of(stream)->tail_ns;
     event_of(event)->recorded = true;
     event_of(event)->time_ns = tail_ns > now_ns ? tail_ns : now_ns;
