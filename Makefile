@@ -152,6 +152,26 @@ $(B)/%.o: %.cc $(B)/flags
 # The kernels of device cuda: machine code for the first architecture of each family that the
 # toolkit knows (it runs on the family's later ones), and PTX, which the driver compiles for the
 # others. One image for all variants: it depends on nothing but its sources.
+# Policies inside PyTorch and CuPy: what the plug-in needs of all this once more, position-independent,
+# and without the kernels. -Bsymbolic: what it calls is its own, whatever else is in the process.
+PLUGIN     := $(if $(filter 1,$(HAVE_CUDA)),$(B)/liballocrig_torch.so)
+PLUGIN_SRC := $(wildcard bench/plugin/*.c) $(filter-out allocators/skeleton/%,$(filter allocators/%,$(LIB_SRC))) \
+              $(wildcard bench/cuda/*.c) bench/host/address_map.c bench/suite/nvml.c sim/device.c sim/replay/latency.c \
+              $(addprefix sim/sim_device/,book.c hazards.c ledger.c ranges.c small_pages.c)
+PLUGIN_FLAGS = $(ALL_CFLAGS) -UHAVE_NVCC -DHAVE_NVCC=0 -fPIC -fno-semantic-interposition -fexceptions
+
+$(B)/pic/%.o: %.c $(B)/flags
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(PLUGIN_FLAGS) -MMD -MP -c $< -o $@
+
+$(B)/liballocrig_torch.so: $(addprefix $(B)/pic/,$(PLUGIN_SRC:.c=.o))
+	$(Q)$(CC) $(PLUGIN_FLAGS) -shared -Wl,-Bsymbolic $(if $(filter -fsanitize=%,$(PLUGIN_FLAGS)),,-Wl,-z,defs) \
+	    -o $@ $^ -lm -ldl -lpthread
+
+## plugin: policies inside PyTorch and CuPy: .build/<variant>/liballocrig_torch.so (needs cuda.h)
+plugin: $(PLUGIN)
+	@[ '$(HAVE_CUDA)' = 1 ] || echo 'skipped: the plug-in, since cuda.h is not found'
+
 KERNELS_IMAGE := .build/kernels.fatbin
 KERNELS_OBJ   := $(if $(filter 1,$(HAVE_NVCC)),$(B)/bench/cuda/kernels_image.o)
 KERNELS_SRC   := $(addprefix bench/cuda/,kernels.cu kernels.cuh kernels_shared.h pattern.h)
@@ -183,7 +203,7 @@ $(B)/allocrig: $(call obj,$(CLI_SRC)) $(LIB)
 	$(Q)$(CC) $(ALL_CFLAGS) -rdynamic -o $@ $(filter %.o,$^) -Wl,--whole-archive $(LIB) -Wl,--no-whole-archive $(LIBS)
 
 ## tests: build the test programs without running them
-tests: $(if $(filter 1,$(HAVE_CMOCKA)),$(TESTS)) $(FUZZERS) $(STAND_IN) $(ON_HOST)
+tests: $(if $(filter 1,$(HAVE_CMOCKA)),$(TESTS)) $(FUZZERS) $(STAND_IN) $(ON_HOST) $(PLUGIN)
 	@[ '$(HAVE_CMOCKA)' = 1 ] || echo 'skipped: unit, property and golden tests, since cmocka is not installed ("make deps")'
 
 # A stand-in for the CUDA driver, for the tests of its device where no card is. Beside it a cuBLAS
@@ -343,7 +363,7 @@ help:
 	@sed -n 's/^## \(    .*\)/\t\1/p; s/^## \([a-z-]*\): /\1\t/p' Makefile | awk -F '\t' '{sub(/^ */, "", $$2); printf "  %-13s %s\n", $$1, $$2}'
 
 FORCE:
-.PHONY: all program tests fuzzers gpu-tests test test-gpu check lint san tsan fuzz format bench figures micro instructions harness deps install clean help FORCE
+.PHONY: all program plugin tests fuzzers gpu-tests test test-gpu check lint san tsan fuzz format bench figures micro instructions harness deps install clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -1,0 +1,6 @@
+/* The kinds of devices that the plug-in has: the card. */
+#include <stddef.h>
+
+#include "bench/cuda/cuda_device.h"
+
+const struct device_kind *const device_kinds[] = {&cuda_device_kind, NULL};

@@ -1,0 +1,199 @@
+/* The functions that the frameworks call: each finds its card and passes on. */
+#include "bench/plugin/plugin.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/plugin/complain.h"
+#include "bench/plugin/process.h"
+
+#define BYTES_LIMIT ((size_t)1 << 60)
+
+static uint64_t number_of(const void *address)
+{
+    return (uint64_t)(uintptr_t)address;
+}
+
+/* NULL with a sentence in `error`, "" where nothing was asked for. */
+static void *request(size_t bytes, int device, void *stream, struct error *error)
+{
+    error->text[0] = '\0';
+    if (!bytes)
+        return NULL;
+    if (bytes >= BYTES_LIMIT) {
+        (void)error_set(error, STATUS_INVALID, "allocrig: a request of %zu bytes, which is no size",
+                        bytes);
+        return NULL;
+    }
+    struct card *card = process_card(device, error);
+    uint64_t address = 0;
+    if (!card || card_alloc(card, bytes, stream, &address, error) != STATUS_OK)
+        return NULL;
+    return (void *)(uintptr_t)address; /* NOLINT: a device address */
+}
+
+/* Bad frees come in thousands where they come at all: the first one is said. */
+static void say_once(const struct error *error)
+{
+    static bool said;
+    if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
+        fprintf(stderr, "%s\n", error->text);
+}
+
+static void let_go(void *address, int device, void *stream)
+{
+    struct error error;
+    if (!address || !process_is_up())
+        return;
+    struct card *card = process_card(device, &error);
+    if (!card || card_free(card, number_of(address), stream, &error) != STATUS_OK)
+        say_once(&error);
+}
+
+/* ---- PyTorch -------------------------------------------------------------------------------- */
+
+void *allocrig_malloc(ssize_t size, int device, void *stream)
+{
+    struct error error;
+    void *address = request((size_t)size, device, stream, &error);
+    if (!address && error.text[0])
+        complain_to_torch(error.text);
+    return address;
+}
+
+void allocrig_free(void *address, ssize_t size, int device, void *stream)
+{
+    (void)size;
+    let_go(address, device, stream);
+}
+
+/* The card is not said: it is the one that has the block. */
+static struct card *card_of(uint64_t address)
+{
+    unsigned from = 0;
+    for (struct card *card; (card = process_next_card(&from)) != NULL;)
+        if (card_has(card, address))
+            return card;
+    return NULL;
+}
+
+void allocrig_record_stream(void *address, void *stream)
+{
+    struct error error;
+    if (!address || !process_is_up())
+        return;
+    struct card *card = card_of(number_of(address));
+    if (card && card_use(card, number_of(address), stream, &error) != STATUS_OK)
+        say_once(&error);
+}
+
+void allocrig_empty_cache(void)
+{
+    unsigned from = 0;
+    if (!process_is_up())
+        return;
+    for (struct card *card; (card = process_next_card(&from)) != NULL;)
+        card_trim(card);
+}
+
+void allocrig_memory_fraction(double fraction, int device)
+{
+    process_limit(device, fraction);
+}
+
+void *allocrig_base_alloc(void *address, size_t *bytes)
+{
+    unsigned from = 0;
+    uint64_t start, segment_bytes;
+    if (!process_is_up())
+        return address;
+    for (struct card *card; (card = process_next_card(&from)) != NULL;)
+        if (card_segment(card, number_of(address), &start, &segment_bytes)) {
+            if (bytes)
+                *bytes = segment_bytes;
+            return (void *)(uintptr_t)start; /* NOLINT: a device address */
+        }
+    return address;
+}
+
+static struct card *pool_card(int device)
+{
+    struct error error;
+    struct card *card = process_is_up() ? process_card(device, &error) : NULL;
+    if (!card && process_is_up())
+        say_once(&error);
+    return card;
+}
+
+void allocrig_begin_pool(int device, struct allocrig_pool_id id, void *filter)
+{
+    struct card *card = pool_card(device);
+    (void)filter;
+    if (card)
+        card_pool_begin(card, (struct card_pool_id){id.first, id.second});
+}
+
+void allocrig_end_pool(int device, struct allocrig_pool_id id)
+{
+    struct card *card = pool_card(device);
+    if (card)
+        card_pool_end(card, (struct card_pool_id){id.first, id.second});
+}
+
+void allocrig_release_pool(int device, struct allocrig_pool_id id)
+{
+    struct card *card = pool_card(device);
+    if (card)
+        card_pool_release(card, (struct card_pool_id){id.first, id.second});
+}
+
+/* ---- CuPy ----------------------------------------------------------------------------------- */
+
+void *allocrig_cupy_malloc(void *stream, size_t size, int device)
+{
+    struct error error;
+    void *address = request(size, device, stream, &error);
+    if (!address && error.text[0])
+        complain_to_python(error.text);
+    return address;
+}
+
+void allocrig_cupy_free(void *stream, void *address, int device)
+{
+    let_go(address, device, stream);
+}
+
+/* ---- anybody -------------------------------------------------------------------------------- */
+
+uint64_t allocrig_figure(int device, const char *name)
+{
+    static const struct {
+        const char *name;
+        size_t offset;
+    } rows[] = {
+#define X(field, text) {#field, offsetof(struct card_figures, field)},
+        CARD_FIGURES(X)
+#undef X
+    };
+    struct card_figures figures;
+    struct card *card = process_card_there(device);
+    if (!card)
+        return UINT64_MAX;
+    card_figures(card, &figures);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return *(const uint64_t *)(const void *)((const char *)&figures + rows[i].offset);
+    return UINT64_MAX;
+}
+
+void allocrig_reset_peaks(int device)
+{
+    struct card *card = process_card_there(device);
+    if (card)
+        card_reset_peaks(card);
+}
+
+void allocrig_mark(const char *label)
+{
+    process_mark(label);
+}
