@@ -25,7 +25,7 @@ awk -F, 'FNR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
 
 echo '| recording | step recorded, ms | replayed | | kernels recorded, ms | replayed | |'
 echo '| --- | ---: | ---: | ---: | ---: | ---: | ---: |'
-for trace in $(cut -d' ' -f1 "$tmp/rows" | sort -u); do
+cut -d' ' -f1 "$tmp/rows" | sort -u | while read -r trace; do
     zcat "$trace" | awk -F, -v steps="$tmp/steps" -v kernels="$tmp/kernels" '
         BEGIN { printf "" >steps; printf "" >kernels }
         NR == 2 { at = $5 }

@@ -108,7 +108,7 @@ run run -p torch -w "$trace" -d cuda:capacity=1GiB
 check others_that_hold_the_card_are_the_cause grep -q 'DNF @ 0: tenant' "$out"
 # Who holds it, only the management library tells.
 if "${CC:-cc}" -std=c11 -shared -fPIC -o "$TEST_TMP/libnvidia-ml.so.1" tests/cli/nvml_stand_in.c; then
-    LD_LIBRARY_PATH=$TEST_TMP:$LD_LIBRARY_PATH run run -p torch -w "$trace" -d cuda
+    LD_LIBRARY_PATH=$TEST_TMP:$stand_in run run -p torch -w "$trace" -d cuda
     check others_are_the_cause_without_a_capacity_too grep -q 'DNF @ 0: tenant' "$out"
 fi
 export STAND_IN_OTHERS=$((85017493504 - (499 << 20)))

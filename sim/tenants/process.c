@@ -1,0 +1,188 @@
+/* A process's settings: the machine's half, which cards it sees, and what the frameworks share. */
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "sim/tenants/process_parts.h"
+
+const char *process_exception_name(enum process_exception exception)
+{
+    static const char *const names[] = {
+        [PROCESS_NO_EXCEPTION] = "",
+        [PROCESS_RUNTIME_ERROR] = "RuntimeError",
+        [PROCESS_VALUE_ERROR] = "ValueError",
+        [PROCESS_INVALID_ARGUMENT] = "InvalidArgumentError",
+    };
+    return names[exception];
+}
+
+static bool is_variable(const struct process_line *line)
+{
+    return isupper((unsigned char)line->key[0]);
+}
+
+const char *process_variable(const struct process_reading *self, const char *name)
+{
+    for (size_t i = self->line_count; i-- > 0;) /* the last one holds, as in a shell */
+        if (!strcmp(self->lines[i].key, name))
+            return self->lines[i].value;
+    return NULL;
+}
+
+void process_warn(struct process_reading *self, const char *format, ...)
+{
+    struct process *process = self->process;
+    if (process->warning_count == PROCESS_WARNINGS)
+        return;
+    va_list list;
+    va_start(list, format);
+    vsnprintf(process->warnings[process->warning_count++], sizeof process->warnings[0], format,
+              list);
+    va_end(list);
+}
+
+enum status process_raise(struct process_reading *self, const struct process_line *line,
+                          enum process_exception exception, const char *format, ...)
+{
+    char text[512];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    self->process->exception = exception;
+    self->process->line = line ? line->line : 0;
+    return error_set(self->error, STATUS_NEGATIVE, "%s: %s", process_exception_name(exception),
+                     text);
+}
+
+enum status process_bad_line(struct process_reading *self, const struct process_line *line,
+                             const char *what)
+{
+    self->process->line = line->line;
+    return error_set(self->error, STATUS_INVALID, "line %u: \"%s = %s\": %s", line->line, line->key,
+                     line->value, what);
+}
+
+enum status process_add_pool(struct process_reading *self, uint32_t visible_card,
+                             struct process_pool **pool)
+{
+    struct process *process = self->process;
+    if (process->pool_count == PROCESS_POOLS)
+        return error_set(self->error, STATUS_INVALID,
+                         "a process of more than %d pools; take fewer logical devices",
+                         PROCESS_POOLS);
+    *pool = &process->pools[process->pool_count++];
+    **pool = (struct process_pool){
+        .card = self->visible[visible_card],
+        .limit_bytes = UINT64_MAX,
+    };
+    return STATUS_OK;
+}
+
+bool process_read_cards(const struct process_reading *self, const char **text, size_t *first,
+                        size_t *last)
+{
+    char *end;
+    if (!strncmp(*text, "all", 3) && (!(*text)[3] || (*text)[3] == ' ')) {
+        *first = 0;
+        *last = self->visible_count - 1;
+        *text += 3;
+    } else {
+        if (!isdigit((unsigned char)**text))
+            return false;
+        *first = *last = (size_t)strtoull(*text, &end, 10);
+        if (*end && *end != ' ')
+            return false;
+        *text = end;
+    }
+    *text += strspn(*text, " ");
+    return true;
+}
+
+bool process_read_number(const char *text, double *number)
+{
+    char *end;
+    if (!*text || isspace((unsigned char)*text))
+        return false;
+    *number = strtod(text, &end);
+    return !*end;
+}
+
+bool process_read_bool(const char *text, bool *value)
+{
+    *value = !strcmp(text, "true") || !strcmp(text, "True") || !strcmp(text, "1");
+    return *value || !strcmp(text, "false") || !strcmp(text, "False") || !strcmp(text, "0");
+}
+
+/* CUDA_VISIBLE_DEVICES: a list of the machine's numbers; what follows the first that is none is
+ * not seen. Absent: all. */
+static enum status see_cards(struct process_reading *self)
+{
+    const char *list = process_variable(self, "CUDA_VISIBLE_DEVICES");
+    if (!list) {
+        for (size_t i = 0; i < self->card_count; i++)
+            self->visible[self->visible_count++] = (uint32_t)i;
+        return STATUS_OK;
+    }
+    while (*list && self->visible_count < PROCESS_CARDS) {
+        char *end;
+        unsigned long long card = strtoull(list, &end, 10);
+        if (!isdigit((unsigned char)*list) || card >= self->card_count || (*end && *end != ','))
+            break;
+        for (size_t i = 0; i < self->visible_count; i++)
+            if (self->visible[i] == card)
+                return error_set(self->error, STATUS_INVALID,
+                                 "CUDA_VISIBLE_DEVICES names card %llu twice; the driver then "
+                                 "shows the process no card at all",
+                                 card);
+        self->visible[self->visible_count++] = (uint32_t)card;
+        list = *end ? end + 1 : end;
+    }
+    if (!self->visible_count)
+        return error_set(self->error, STATUS_INVALID,
+                         "CUDA_VISIBLE_DEVICES=%s leaves the process no card of the %zu that the "
+                         "machine has",
+                         process_variable(self, "CUDA_VISIBLE_DEVICES"), self->card_count);
+    return STATUS_OK;
+}
+
+enum status process_configure(const struct process_card *cards, size_t card_count,
+                              const struct process_line *lines, size_t line_count,
+                              struct process *process, struct error *error)
+{
+    static const struct {
+        const char *name;
+        enum status (*run)(struct process_reading *self);
+    } frameworks[] = {
+        {"tensorflow", process_tensorflow}, {"jax", process_jax}, {"torch", process_torch}};
+    struct process_reading self = {
+        .cards = cards,
+        .card_count = card_count,
+        .lines = lines,
+        .line_count = line_count,
+        .process = process,
+        .error = error,
+    };
+    memset(process, 0, sizeof *process);
+    if (!card_count || card_count > PROCESS_CARDS)
+        return error_set(error, STATUS_INVALID, "a machine has 1 to %d cards", PROCESS_CARDS);
+    size_t at = 0;
+    while (at < line_count && is_variable(&lines[at]))
+        at++;
+    if (at == line_count || strcmp(lines[at].key, "framework") != 0)
+        return error_set(error, STATUS_INVALID,
+                         "the first line of a process is framework = tensorflow, jax or torch");
+    enum status status = see_cards(&self);
+    if (status)
+        return status;
+    for (size_t i = 0; i < sizeof frameworks / sizeof *frameworks; i++)
+        if (!strcmp(lines[at].value, frameworks[i].name)) {
+            status = frameworks[i].run(&self);
+            process->pool_count = status ? 0 : process->pool_count;
+            return status;
+        }
+    return process_bad_line(&self, &lines[at], "there are tensorflow, jax and torch");
+}

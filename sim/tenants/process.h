@@ -1,0 +1,82 @@
+/* The settings of one process in its framework's terms, and what comes of them: which pools it
+ * has on which cards, with which policy and limit.
+ *
+ * A process is told as the lines that its program runs, in order, since order decides: growth set
+ * after the first operation is an error. Each is checked as the framework checks it, and refused
+ * with the framework's exception. Sources: tensorflow/python/eager/context.py and
+ * common_runtime/gpu/gpu_device.cc (2.x), jaxlib's pjrt client, torch/cuda/memory.py (2.11).
+ *
+ * Keys of upper case are the process's environment and may stand anywhere. Others:
+ *   all         framework = tensorflow | jax | torch    (first)
+ *   tensorflow  set_visible_devices = 0 1 | none
+ *               set_memory_growth = CARD|all true|false
+ *               set_logical_devices = CARD MIB MIB..     (one pool each; - : no limit given)
+ *               per_process_gpu_memory_fraction, allow_growth, num_virtual_devices_per_gpu,
+ *               gpu_system_memory_size_in_mb            (of GPUOptions)
+ *               initialize = yes                         (the first operation)
+ *   torch       set_per_process_memory_fraction = CARD|all FRACTION
+ * Cards are numbered as the process sees them after CUDA_VISIBLE_DEVICES. */
+#ifndef SIM_TENANTS_PROCESS_H
+#define SIM_TENANTS_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "allocators/base/status.h"
+
+#define PROCESS_CARDS    16
+#define PROCESS_POOLS    64
+#define PROCESS_WARNINGS 8
+
+struct process_card {
+    uint64_t total_bytes;
+    uint64_t free_bytes;         /* when the process comes to it */
+    unsigned compute_capability; /* the major number */
+};
+
+struct process_line {
+    const char *key, *value;
+    unsigned line; /* of the file, for errors */
+};
+
+/* The exception that the framework raises. */
+enum process_exception {
+    PROCESS_NO_EXCEPTION,
+    PROCESS_RUNTIME_ERROR,
+    PROCESS_VALUE_ERROR,
+    PROCESS_INVALID_ARGUMENT,
+};
+
+struct process_pool {
+    uint32_t card;        /* of the machine, from 0 */
+    uint64_t limit_bytes; /* UINT64_MAX: none */
+    bool grows;
+    char policy[640]; /* a policy spec */
+};
+
+struct process {
+    struct process_pool pools[PROCESS_POOLS];
+    size_t pool_count;
+    bool retries; /* a request that fails is tried again for retry_ms */
+    uint64_t retry_ms;
+    enum process_exception exception;     /* where process_configure gave NEGATIVE */
+    unsigned line;                        /* of it */
+    char warnings[PROCESS_WARNINGS][192]; /* what the framework logs and goes on */
+    size_t warning_count;
+};
+
+/* Runs the lines on a machine of `card_count` cards. OK: the pools are there. NEGATIVE: the
+ * framework refuses, `exception` and `line` say how and where and `error` why. INVALID: a line is
+ * none that is known. */
+enum status process_configure(const struct process_card *cards, size_t card_count,
+                              const struct process_line *lines, size_t line_count,
+                              struct process *process, struct error *error) STATUS_CHECKED;
+
+/* "ValueError"; "" for none. */
+const char *process_exception_name(enum process_exception exception);
+
+/* What TensorFlow leaves to the system of `available_bytes` on a card of that capability. */
+uint64_t process_system_bytes(uint64_t available_bytes, unsigned compute_capability);
+
+#endif

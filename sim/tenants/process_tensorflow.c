@@ -1,0 +1,353 @@
+/* TensorFlow's settings, as context.py checks the calls and gpu_device.cc what comes of them.
+ *
+ * 1. Calls change what is set, in order. After the first operation a value may only be set to
+ *    what it is: set_memory_growth and set_logical_devices then raise RuntimeError.
+ * 2. At the first operation, or at the end of the lines, the devices are made: all visible cards
+ *    have the same growth, else ValueError; growth counts only where no card has logical devices.
+ * 3. A card without logical devices is one pool of the default limit; with them one pool each.
+ * 4. The default limit is what is free less what the system is left, or a fraction of the card's
+ *    total; TF_DEVICE_MIN_SYS_MEMORY_IN_MB, then gpu_system_memory_size_in_mb, replace either.
+ * 5. TF_FORCE_GPU_ALLOW_GROWTH replaces growth, where it is "true" or "false".
+ * 6. TF_GPU_ALLOCATOR chooses another allocator than best fit. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "sim/tenants/process_parts.h"
+
+#define LOGICAL_MOST 16
+#define NO_LIMIT     UINT64_MAX /* of a logical device: none given */
+#define RETRY_MS     10000
+
+enum growth { GROWTH_UNSET, GROWTH_OFF, GROWTH_ON };
+
+struct card_settings {
+    bool visible;
+    enum growth growth;
+    size_t logical_count; /* 0: not configured */
+    uint64_t logical_mib[LOGICAL_MOST];
+};
+
+struct tensorflow {
+    struct process_reading *reading;
+    struct card_settings cards[PROCESS_CARDS];
+    const struct process_line *line;           /* in hand */
+    const struct process_line *initialized_by; /* NULL: not yet */
+    bool allow_growth;
+    double fraction;
+    uint64_t equal_parts, system_mib;
+};
+
+uint64_t process_system_bytes(uint64_t available_bytes, unsigned compute_capability)
+{
+    if (available_bytes < 2 * GIB)
+        return 225 * MIB;
+    if (compute_capability <= 6)
+        return 500 * MIB;
+    if (compute_capability == 7)
+        return 1050 * MIB;
+    return (compute_capability == 8 ? 1536 : 1800) * MIB;
+}
+
+/* ---- calls -------------------------------------------------------------------------------- */
+
+static enum status unrecognized(struct tensorflow *self, size_t card)
+{
+    return process_raise(self->reading, self->line, PROCESS_VALUE_ERROR,
+                         "Unrecognized device: there is no GPU %zu; %zu visible", card,
+                         self->reading->visible_count);
+}
+
+static enum status set_growth(struct tensorflow *self, const char *value)
+{
+    size_t first, last;
+    bool on;
+    if (!process_read_cards(self->reading, &value, &first, &last) || !process_read_bool(value, &on))
+        return process_bad_line(self->reading, self->line,
+                                "write a card or all, then true or false");
+    for (size_t i = first; i <= last; i++) {
+        if (i >= self->reading->visible_count)
+            return unrecognized(self, i);
+        struct card_settings *card = &self->cards[i];
+        enum growth growth = on ? GROWTH_ON : GROWTH_OFF;
+        if (card->logical_count)
+            return process_raise(self->reading, self->line, PROCESS_VALUE_ERROR,
+                                 "Cannot set memory growth on device when virtual devices "
+                                 "configured (GPU %zu)",
+                                 i);
+        if (card->growth == growth)
+            continue;
+        if (self->initialized_by)
+            return process_raise(self->reading, self->line, PROCESS_RUNTIME_ERROR,
+                                 "Physical devices cannot be modified after being initialized");
+        card->growth = growth;
+    }
+    return STATUS_OK;
+}
+
+static enum status set_logical(struct tensorflow *self, const char *value)
+{
+    struct card_settings settings = {0};
+    size_t first, last;
+    if (!process_read_cards(self->reading, &value, &first, &last) || !*value)
+        return process_bad_line(self->reading, self->line,
+                                "write a card or all, then the MiB of each logical device");
+    while (*value) {
+        char *end;
+        if (settings.logical_count == LOGICAL_MOST)
+            return process_bad_line(self->reading, self->line, "at most 16 logical devices a card");
+        uint64_t mib = strtoull(value, &end, 10);
+        if (!strncmp(value, "-", 1) && (!value[1] || value[1] == ' '))
+            return process_raise(self->reading, self->line, PROCESS_VALUE_ERROR,
+                                 "Setting memory limit is required for GPU virtual devices");
+        if (*value < '0' || *value > '9' || (*end && *end != ' ') || !mib || mib >= (1u << 30))
+            return process_bad_line(self->reading, self->line, "a limit is a number of MiB");
+        settings.logical_mib[settings.logical_count++] = mib;
+        value = end + strspn(end, " ");
+    }
+    for (size_t i = first; i <= last; i++) {
+        if (i >= self->reading->visible_count)
+            return unrecognized(self, i);
+        struct card_settings *card = &self->cards[i];
+        if (card->logical_count == settings.logical_count &&
+            !memcmp(card->logical_mib, settings.logical_mib, sizeof settings.logical_mib))
+            continue;
+        if (self->initialized_by)
+            return process_raise(self->reading, self->line, PROCESS_RUNTIME_ERROR,
+                                 "Virtual devices cannot be modified after being initialized");
+        card->logical_count = settings.logical_count;
+        memcpy(card->logical_mib, settings.logical_mib, sizeof settings.logical_mib);
+    }
+    return STATUS_OK;
+}
+
+static enum status set_visible(struct tensorflow *self, const char *value)
+{
+    bool visible[PROCESS_CARDS] = {false};
+    bool same = true;
+    if (strcmp(value, "none") != 0)
+        while (*value) {
+            size_t first, last;
+            if (!process_read_cards(self->reading, &value, &first, &last))
+                return process_bad_line(self->reading, self->line, "write cards, all or none");
+            for (size_t i = first; i <= last; i++) {
+                if (i >= self->reading->visible_count)
+                    return unrecognized(self, i);
+                visible[i] = true;
+            }
+        }
+    for (size_t i = 0; i < self->reading->visible_count; i++)
+        same = same && visible[i] == self->cards[i].visible;
+    if (same)
+        return STATUS_OK;
+    if (self->initialized_by)
+        return process_raise(self->reading, self->line, PROCESS_RUNTIME_ERROR,
+                             "Visible devices cannot be modified after being initialized");
+    for (size_t i = 0; i < self->reading->visible_count; i++)
+        self->cards[i].visible = visible[i];
+    return STATUS_OK;
+}
+
+/* ---- what comes of them ------------------------------------------------------------------- */
+
+/* The limit of a card of which nothing is divided. */
+static enum status default_limit(struct tensorflow *self, size_t index, uint64_t *limit_bytes)
+{
+    struct process_reading *reading = self->reading;
+    const struct process_card *card = &reading->cards[reading->visible[index]];
+    const char *variable = process_variable(reading, "TF_DEVICE_MIN_SYS_MEMORY_IN_MB");
+    uint64_t left_mib = self->system_mib;
+    if (self->fraction > 1 && card->compute_capability < 6)
+        return process_raise(reading, NULL, PROCESS_INVALID_ARGUMENT,
+                             "unified memory (a per_process_gpu_memory_fraction above 1) needs "
+                             "compute capability 6.0");
+    if (self->fraction > 0) {
+        double bytes = self->fraction * (double)card->total_bytes;
+        *limit_bytes = bytes < 0x1p62 ? (uint64_t)bytes : UINT64_C(1) << 62;
+    } else {
+        uint64_t system_bytes = process_system_bytes(card->free_bytes, card->compute_capability);
+        *limit_bytes = card->free_bytes - (system_bytes < card->free_bytes ? system_bytes : 0);
+    }
+    if (variable && count_parse(variable, &left_mib, NULL) != STATUS_OK) {
+        process_warn(reading, "TF_DEVICE_MIN_SYS_MEMORY_IN_MB=%s is no number and is ignored",
+                     variable);
+        left_mib = self->system_mib;
+    }
+    if (left_mib && (left_mib >= (UINT64_C(1) << 40) || left_mib * MIB > card->free_bytes))
+        process_warn(reading,
+                     "%" PRIu64
+                     " MiB for the system are more than GPU %zu has free and are ignored",
+                     left_mib, index);
+    else if (left_mib)
+        *limit_bytes = card->free_bytes - left_mib * MIB;
+    return STATUS_OK;
+}
+
+/* The spec of a pool. */
+static void choose_policy(struct tensorflow *self, struct process_pool *pool, bool grows)
+{
+    const char *allocator = process_variable(self->reading, "TF_GPU_ALLOCATOR");
+    const char *collects = process_variable(self->reading, "TF_ENABLE_GPU_GARBAGE_COLLECTION");
+    bool collecting = !collects || strcmp(collects, "false") != 0;
+    pool->grows = grows;
+    if (allocator && !strcmp(allocator, "cuda_malloc_async")) {
+        /* The limit is how much the driver's pool keeps, no cap. */
+        snprintf(pool->policy, sizeof pool->policy, "async:release_threshold=%" PRIu64,
+                 pool->limit_bytes);
+        return;
+    }
+    if (allocator && !strcmp(allocator, "cuda_malloc")) {
+        snprintf(pool->policy, sizeof pool->policy, "direct");
+        return;
+    }
+    if (allocator && *allocator && strcmp(allocator, "memory_guard") != 0)
+        process_warn(self->reading, "TF_GPU_ALLOCATOR=%s is not known and is ignored", allocator);
+    snprintf(pool->policy, sizeof pool->policy, "%s:framework=tf,limit=%" PRIu64 "%s",
+             grows ? "growth" : "greedy", pool->limit_bytes,
+             collecting ? "" : ",garbage_collection=false");
+}
+
+static enum status add_pool(struct tensorflow *self, size_t card, uint64_t limit_bytes, bool grows)
+{
+    struct process_pool *pool;
+    enum status status = process_add_pool(self->reading, (uint32_t)card, &pool);
+    if (status)
+        return status;
+    pool->limit_bytes = limit_bytes;
+    choose_policy(self, pool, grows);
+    return STATUS_OK;
+}
+
+static enum status make_pools(struct tensorflow *self, size_t card, bool grows)
+{
+    const struct card_settings *settings = &self->cards[card];
+    enum status status = STATUS_OK;
+    uint64_t limit_bytes = 0;
+    for (size_t i = 0; i < settings->logical_count && !status; i++)
+        status = add_pool(self, card, settings->logical_mib[i] * MIB, grows);
+    if (settings->logical_count || status)
+        return status;
+    status = default_limit(self, card, &limit_bytes);
+    uint64_t parts = self->equal_parts ? self->equal_parts : 1;
+    for (uint64_t i = 0; i < parts && !status; i++)
+        status = add_pool(self, card, limit_bytes / parts, grows);
+    return status;
+}
+
+/* GPUOptions of the visible cards, checked; whether pools grow. */
+static enum status check_options(struct tensorflow *self, bool *grows)
+{
+    enum growth growth = GROWTH_UNSET;
+    bool logical = false, differs = false, any = false;
+    for (size_t i = 0; i < self->reading->visible_count; i++)
+        logical |= self->cards[i].logical_count > 0;
+    for (size_t i = 0; i < self->reading->visible_count; i++) {
+        if (!self->cards[i].visible)
+            continue;
+        differs |= any && growth != self->cards[i].growth;
+        growth = self->cards[i].growth;
+        any = true;
+    }
+    if (!logical && differs)
+        return process_raise(self->reading, self->initialized_by, PROCESS_VALUE_ERROR,
+                             "Memory growth cannot differ between GPU devices");
+    if (logical && self->fraction > 0)
+        return process_raise(self->reading, self->initialized_by, PROCESS_INVALID_ARGUMENT,
+                             "per_process_gpu_memory_fraction cannot be set together with virtual "
+                             "devices");
+    if (logical && self->equal_parts)
+        return process_raise(self->reading, self->initialized_by, PROCESS_INVALID_ARGUMENT,
+                             "num_virtual_devices_per_gpu cannot be set together with virtual "
+                             "devices");
+    if (logical && growth == GROWTH_ON)
+        process_warn(self->reading, "memory growth is dropped, since there are logical devices");
+    *grows = self->allow_growth || (!logical && growth == GROWTH_ON);
+    const char *forced = process_variable(self->reading, "TF_FORCE_GPU_ALLOW_GROWTH");
+    if (forced && (!strcmp(forced, "true") || !strcmp(forced, "false")))
+        *grows = !strcmp(forced, "true");
+    else if (forced)
+        process_warn(self->reading,
+                     "TF_FORCE_GPU_ALLOW_GROWTH=%s is neither \"true\" nor \"false\" and is "
+                     "ignored",
+                     forced);
+    return STATUS_OK;
+}
+
+static enum status initialize(struct tensorflow *self)
+{
+    bool grows = false;
+    enum status status = check_options(self, &grows);
+    for (size_t i = 0; i < self->reading->visible_count && !status; i++)
+        if (self->cards[i].visible)
+            status = make_pools(self, i, grows);
+    return status;
+}
+
+/* ---- lines -------------------------------------------------------------------------------- */
+
+static enum status set_option(struct tensorflow *self)
+{
+    const char *key = self->line->key, *value = self->line->value;
+    if (!strcmp(key, "per_process_gpu_memory_fraction")) {
+        if (!process_read_number(value, &self->fraction) || !(self->fraction >= 0))
+            return process_bad_line(self->reading, self->line, "a fraction is a number from 0");
+        return STATUS_OK;
+    }
+    if (!strcmp(key, "allow_growth"))
+        return process_read_bool(value, &self->allow_growth)
+                   ? STATUS_OK
+                   : process_bad_line(self->reading, self->line, "true or false");
+    bool parts = !strcmp(key, "num_virtual_devices_per_gpu");
+    if (!parts && strcmp(key, "gpu_system_memory_size_in_mb") != 0)
+        return process_bad_line(
+            self->reading, self->line,
+            "no such setting of TensorFlow; there are set_visible_devices, "
+            "set_memory_growth, set_logical_devices, initialize and GPUOptions");
+    uint64_t *place = parts ? &self->equal_parts : &self->system_mib;
+    if (count_parse(value, place, NULL) != STATUS_OK || (parts && *place > LOGICAL_MOST))
+        return process_bad_line(self->reading, self->line,
+                                parts ? "a number from 0 to 16" : "a number of MiB");
+    return STATUS_OK;
+}
+
+static enum status take_line(struct tensorflow *self)
+{
+    const char *key = self->line->key, *value = self->line->value;
+    if (!strcmp(key, "set_memory_growth"))
+        return set_growth(self, value);
+    if (!strcmp(key, "set_logical_devices"))
+        return set_logical(self, value);
+    if (!strcmp(key, "set_visible_devices"))
+        return set_visible(self, value);
+    if (!strcmp(key, "initialize")) {
+        if (self->initialized_by)
+            return STATUS_OK;
+        self->initialized_by = self->line;
+        return initialize(self);
+    }
+    if (self->initialized_by)
+        return process_bad_line(self->reading, self->line,
+                                "GPUOptions go before initialize: they are read once");
+    return set_option(self);
+}
+
+enum status process_tensorflow(struct process_reading *reading)
+{
+    struct tensorflow self = {.reading = reading};
+    enum status status = STATUS_OK;
+    reading->process->retries = true;
+    reading->process->retry_ms = RETRY_MS;
+    for (size_t i = 0; i < reading->visible_count; i++)
+        self.cards[i].visible = true;
+    for (size_t i = 0; i < reading->line_count && !status; i++) {
+        const char *key = reading->lines[i].key;
+        self.line = &reading->lines[i];
+        if (strcmp(key, "framework") != 0 && (*key < 'A' || *key > 'Z'))
+            status = take_line(&self);
+    }
+    if (!status && !self.initialized_by)
+        status = initialize(&self);
+    return status;
+}
