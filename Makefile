@@ -55,6 +55,9 @@ CUDA_INCLUDE   := $(firstword $(wildcard $(addsuffix /cuda.h,$(CUDA_HOME:%=%/inc
 CUDA_FLAGS     := $(if $(CUDA_INCLUDE),-isystem $(patsubst %/,%,$(dir $(CUDA_INCLUDE))))
 HAVE_CUDA      := $(if $(CUDA_INCLUDE),1,$(call header,cuda.h))
 NVCC           := $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
+CUPTI_INCLUDE  := $(firstword $(wildcard $(addsuffix /cupti.h,$(CUDA_HOME:%=%/include) $(CUDA_HOME:%=%/extras/CUPTI/include) \
+                    $(addprefix /usr/local/cuda/,include targets/x86_64-linux/include targets/sbsa-linux/include extras/CUPTI/include))))
+HAVE_CUPTI     := $(if $(CUPTI_INCLUDE),$(HAVE_CUDA),0)
 HAVE_NVCC      := $(if $(NVCC),$(HAVE_CUDA),0)
 
 LIBS := $(if $(filter 1,$(HAVE_JANSSON)),$(call archive,jansson)) \
@@ -76,7 +79,7 @@ CXX_FLAGS  := -std=c++17 -Wall -Wextra -Wshadow $(CFLAGS_$(VARIANT)) -I.
 # ---- what there is to build ---------------------------------------------------------------------
 
 LIB_SRC   := $(shell find allocators workloads sim bench -name '*.c' -not -path 'bench/cli/*' \
-               -not -path 'bench/micro/*' -not -path 'bench/plugin/*' -not -path '*/skeleton/*' | sort)
+               -not -path 'bench/micro/*' -not -path 'bench/plugin/*' -not -path 'workloads/record/injection/*' -not -path '*/skeleton/*' | sort)
 # Without cuda.h only the name of the device is there.
 ifneq ($(HAVE_CUDA),1)
 LIB_SRC   := $(filter-out $(filter-out bench/cuda/kind.c,$(wildcard bench/cuda/*.c)),$(LIB_SRC))
@@ -93,8 +96,12 @@ LIB       := $(B)/liballocrig.a
 TESTS     := $(patsubst tests/%.c,$(B)/tests/%,$(TEST_SRC))
 GPU_TESTS := $(if $(filter 1,$(HAVE_CUDA)),$(patsubst tests/%.c,$(B)/tests/%,$(GPU_SRC)))
 FUZZERS   := $(patsubst tests/%.c,$(B)/tests/%,$(FUZZ_SRC))
+RECORDER     := $(if $(filter 1,$(HAVE_CUPTI)),$(B)/liballocrig_record.so)
+RECORDER_SRC := $(wildcard workloads/record/injection/*.c)
 STAND_IN_SRC := $(wildcard tests/support/cuda_stand_in/*.c)
-STAND_IN  := $(if $(filter 1,$(HAVE_CUDA)),$(addprefix $(B)/tests/cuda_stand_in/,libcuda.so.1 libcublas.so.13))
+STAND_IN  := $(if $(filter 1,$(HAVE_CUDA)),$(addprefix $(B)/tests/cuda_stand_in/,libcuda.so.1 libcublas.so.13)) \
+             $(if $(filter 1,$(HAVE_CUPTI)),$(B)/tests/cuda_stand_in/libcupti.so.13 $(B)/tests/record_program)
+CUPTI_FLAGS  := $(if $(CUPTI_INCLUDE),-isystem $(patsubst %/,%,$(dir $(CUPTI_INCLUDE))))
 ON_HOST   := $(if $(filter 1,$(HAVE_NVCC)),$(GPU_TESTS) $(B)/tests/kernels_on_host/libcuda.so.1)
 
 # Recursive calls come after `deps`, so that what it installed is seen. -j unless the user gave one.
@@ -102,10 +109,10 @@ SUB = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
 
 ## all: build the program and leave the link ./allocrig (CC=gcc or clang; V=1 shows commands;
 ##     VARIANT=release, debug, san, tsan, each in a folder of its own)
-all: $(B)/allocrig
+all: $(B)/allocrig $(RECORDER)
 	@ln -sfn $(B)/allocrig allocrig
 
-program: $(B)/allocrig
+program: $(B)/allocrig $(RECORDER)
 
 $(B)/flags: FORCE
 	@mkdir -p $(B); text='$(CC) $(shell $(CC) -dumpfullversion -dumpversion 2>/dev/null) $(ALL_CFLAGS) $(LIBS)'; \
@@ -148,6 +155,14 @@ $(B)/%.o: %.c $(B)/flags
 $(B)/%.o: %.cc $(B)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(CXX_FLAGS) -MMD -MP -c $< -o $@
+
+# What `record` puts into the recorded program: the driver and libcupti are found there. Of all that
+# it is made of, only the name that the driver looks for is seen from outside. With a sanitizer it
+# can be put only into programs built with it.
+$(B)/liballocrig_record.so: $(RECORDER_SRC) $(wildcard workloads/record/injection/*.h) \
+        workloads/record/spool.h $(B)/flags
+	$(Q)$(CC) $(ALL_CFLAGS) $(CUPTI_FLAGS) \
+	    -fPIC -fvisibility=hidden -shared -Wl,-soname,liballocrig_record.so -o $@ $(RECORDER_SRC) -ldl -lpthread
 
 # The kernels of device cuda: machine code for the first architecture of each family that the
 # toolkit knows (it runs on the family's later ones), and PTX, which the driver compiles for the
@@ -211,7 +226,18 @@ tests: $(if $(filter 1,$(HAVE_CMOCKA)),$(TESTS)) $(FUZZERS) $(STAND_IN) $(ON_HOS
 $(B)/tests/cuda_stand_in/libcuda.so.1: $(STAND_IN_SRC) $(wildcard tests/support/cuda_stand_in/*.h) \
         bench/cuda/api.h bench/cuda/kernels_shared.h $(B)/flags
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -shared -Wl,-soname,libcuda.so.1 -o $@ $(STAND_IN_SRC)
+	$(Q)$(CC) $(ALL_CFLAGS) -DHAVE_CUPTI=$(HAVE_CUPTI) $(CUPTI_FLAGS) -fPIC -shared -Wl,-soname,libcuda.so.1 \
+	    -o $@ $(STAND_IN_SRC) -ldl -lpthread
+
+# And one for CUPTI above it, and a program that uses the driver, for the recorder.
+$(B)/tests/cuda_stand_in/libcupti.so.13: tests/support/cupti_stand_in/cupti.c \
+        tests/support/cuda_stand_in/stand_in.h $(B)/flags
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $(CUPTI_FLAGS) -fPIC -shared -Wl,-soname,libcupti.so.13 -o $@ $< -ldl -lpthread
+
+$(B)/tests/record_program: tests/support/record_program/program.c $(B)/flags
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $< -ldl -lpthread
 
 $(B)/tests/cuda_stand_in/libcublas.so.13:
 	@mkdir -p $(@D)
@@ -350,6 +376,7 @@ POLICY_HEADERS = allocators/policy.h allocators/backing.h allocators/options.h a
 ## install: copy the program and the headers for writing policies to PREFIX (/usr/local)
 install: program
 	install -D -m 755 $(B)/allocrig $(DESTDIR)$(PREFIX)/bin/allocrig
+	$(if $(RECORDER),install -D -m 755 $(RECORDER) $(DESTDIR)$(PREFIX)/lib/liballocrig_record.so)
 	@for h in $(POLICY_HEADERS); do \
 	    install -D -m 644 $$h $(DESTDIR)$(PREFIX)/include/allocrig/$$h || exit 1; done
 	@echo 'a policy in a shared object is built with: cc -shared -fPIC -I$(PREFIX)/include/allocrig mine.c -o mine.so'

@@ -24,6 +24,15 @@ extern const struct cli_command cli_commands[];
 
 cli_run cmd_bound, cmd_calibrate, cmd_capacity, cmd_convert, cmd_explain, cmd_fidelity, cmd_gen,
     cmd_inspect, cmd_list, cmd_model, cmd_run;
+cli_run cmd_record;
+
+/* What a command returns to leave the program with a status of its own: that of a program it ran.
+ * The error's sentence says why. */
+#define CLI_EXIT 0x100
+static inline enum status cli_exit(int code)
+{
+    return code ? (enum status)(CLI_EXIT + code) : STATUS_OK;
+}
 
 struct cli_option {
     int key;           /* a letter for the short form, or from 256 up; 0 ends a table */

@@ -16,6 +16,7 @@ const struct cli_command cli_commands[] = {
     {"gen", "make a trace by rule", cmd_gen},
     {"convert", "translate and filter a trace", cmd_convert},
     {"inspect", "describe a trace", cmd_inspect},
+    {"record", "run a program and write what it asks of the GPU driver", cmd_record},
     {"calibrate", "measure what this card's driver calls cost, into a profile", cmd_calibrate},
     {"model", "hold the simulated device against runs on a card", cmd_model},
     {"list", "the policies, workloads, devices, metrics and formats there are", cmd_list},
@@ -89,5 +90,5 @@ int main(int argc, char **argv)
         status = error_set(&error, STATUS_IO, "standard output cannot be written");
     if (status)
         fprintf(stderr, "allocrig: %s\n", error.text[0] ? error.text : status_meaning(status));
-    return status_exit(status);
+    return (int)status > CLI_EXIT ? (int)status - CLI_EXIT : status_exit(status);
 }

@@ -118,10 +118,16 @@ CUresult CUDAAPI cuGetProcAddress(const char *name, void **pointer, int version,
         if (version > driver_version || version < functions[i].version)
             break;
         *why = CU_GET_PROC_ADDRESS_SUCCESS;
-        memcpy(pointer, &functions[i].function, sizeof *pointer);
+        void (*watched)(void) = stand_in_watched(name);
+        memcpy(pointer, watched ? &watched : &functions[i].function, sizeof *pointer);
         return CUDA_SUCCESS;
     }
-    return CUDA_ERROR_NOT_FOUND;
+    void (*watched)(void) = stand_in_watched(name);
+    if (!watched || *why != CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND || lacks(name))
+        return CUDA_ERROR_NOT_FOUND;
+    *why = CU_GET_PROC_ADDRESS_SUCCESS;
+    memcpy(pointer, &watched, sizeof *pointer);
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuInit(unsigned flags)
@@ -130,6 +136,8 @@ CUresult CUDAAPI cuInit(unsigned flags)
     CUresult result = stand_in_enter(STAND_IN_init, false);
     if (result == CUDA_SUCCESS && !setting("STAND_IN_CARDS", 1))
         return CUDA_ERROR_NO_DEVICE;
+    if (result == CUDA_SUCCESS)
+        stand_in_inject();
     return result;
 }
 

@@ -12,6 +12,8 @@
  *   STAND_IN_REPORT      a file, with the process's number behind its name, for what the process
  *                        holds, what was left when a context was given back, and for calls
  *
+ *   CUDA_INJECTION64_PATH  a library whose InitializeInjection is called, as by the driver
+ *
  * Memory: addresses are the lowest free ones, so they are used again; from 2 MiB on in whole pages,
  * below that several share a page. A context takes CONTEXT_BYTES. Kernels that work on a range
  * fault where it is not wholly accessible, and like a card's context, all fails from then on. */
@@ -123,6 +125,25 @@ void stand_in_drop(void *record);
 void stand_in_memory_end(void);
 /* The host has synchronised: pools give back what is above their thresholds. */
 void stand_in_pools_settle(void);
+
+/* ---- watched calls: watched.c --------------------------------------------------------------- */
+
+/* Called before and after a call by the one who watches; the stand-in of CUPTI does. */
+struct stand_in_call {
+    bool runtime, ended;
+    unsigned number; /* CUPTI's */
+    const char *name;
+    const void *arguments;
+    CUresult result;
+    uint64_t kept;
+    uint32_t correlation;
+};
+typedef void stand_in_watcher(struct stand_in_call *call);
+
+/* The function of that name that tells the watcher, behind a lock; NULL: it has none. */
+void (*stand_in_watched(const char *name))(void);
+/* Loads CUDA_INJECTION64_PATH, as the driver does when it is used first. */
+void stand_in_inject(void);
 
 #define STAND_IN_CALL(field)                                                                       \
     do {                                                                                           \

@@ -13,7 +13,8 @@
 static struct stand_in_stream *stream_of(CUstream stream)
 {
     static struct stand_in_stream null_stream;
-    return stream ? (struct stand_in_stream *)(void *)stream : &null_stream;
+    bool by_default = !stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+    return by_default ? &null_stream : (struct stand_in_stream *)(void *)stream;
 }
 
 static struct stand_in_event *event_of(CUevent event)

@@ -1,0 +1,219 @@
+/* `record`: runs a program and writes what it asked of the GPU driver as a trace. Its report goes
+ * to standard error, since standard output is the program's. */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/cli/cli.h"
+#include "bench/cli/record_program.h"
+#include "bench/cli/trace_output.h"
+#include "workloads/record/recording.h"
+
+enum option_key { KEY_KERNELS = CLI_KEYS, KEY_FROM, KEY_FORMAT };
+
+static const struct cli_option options[] = {
+    {CLI_HEADING, NULL, NULL, "Options:"},
+    {'o', "output", "FILE", "the trace to write: .txt or .trace, .bin, each also with .zst"},
+    {KEY_KERNELS, "kernels", NULL, "kernels too, with the time that each took"},
+    {KEY_FROM, "from", "FOLDER", "no program: what an earlier recording left in FOLDER"},
+    {KEY_FORMAT, "format", "FORMAT", "text or binary, whatever the ending"},
+    {0},
+};
+
+static const struct cli_page page = {
+    .arguments = "-o FILE [--kernels] -- COMMAND [ARGUMENT..]\n-o FILE --from FOLDER",
+    .text = "Runs COMMAND, any program that uses CUDA, and writes what it and the processes it\n"
+            "starts asked of the driver: plain, stream-ordered and virtual memory, pinned host\n"
+            "memory, events and waits. Ends with COMMAND's own exit status; a program that fails\n"
+            "or is killed leaves its trace, too.",
+    .options = options,
+};
+
+struct record_arguments {
+    const char *path, *format, *from;
+    bool kernels;
+    char **command;
+};
+
+static enum status take(void *argument, int key, const char *value, struct error *error)
+{
+    struct record_arguments *self = argument;
+    if (key == KEY_KERNELS) {
+        self->kernels = true;
+        return STATUS_OK;
+    }
+    if (key == CLI_ARGUMENT)
+        return error_set(error, STATUS_INVALID, "\"%s\": write -- before the command to record",
+                         value);
+    const char **place = key == 'o' ? &self->path : key == KEY_FORMAT ? &self->format : &self->from;
+    if (*place)
+        return error_set(error, STATUS_INVALID,
+                         "\"%s\" and \"%s\": record writes one trace; give one of them", *place,
+                         value);
+    *place = value;
+    return STATUS_OK;
+}
+
+/* What comes before "--" is the recorder's, all behind it the command. */
+static enum status read_arguments(int argc, char **argv, struct record_arguments *self, bool *help,
+                                  struct error *error)
+{
+    int own = 1;
+    while (own < argc && strcmp(argv[own], "--") != 0)
+        own++;
+    if (own + 1 < argc)
+        self->command = argv + own + 1;
+    enum status status = cli_parse(&page, own, argv, take, self, help, error);
+    if (status || *help)
+        return status;
+    if (!self->path)
+        return error_set(error, STATUS_INVALID,
+                         "record: no file is named to write the trace to; write record -o FILE -- "
+                         "COMMAND");
+    if (!self->command == !self->from)
+        return error_set(error, STATUS_INVALID,
+                         self->command ? "record: --from reads what is there and runs no command; "
+                                         "leave one of them out"
+                                       : "record: no command is given; write record -o FILE -- "
+                                         "COMMAND");
+    return STATUS_OK;
+}
+
+/* ---- report --------------------------------------------------------------------------------- */
+
+static void tell(uint64_t count, const char *what)
+{
+    if (count)
+        fprintf(stderr, "  %" PRIu64 " %s\n", count, what);
+}
+
+static void report(const char *path, const struct recording_counts *counts,
+                   const struct spools *spools)
+{
+    fprintf(stderr, "wrote %s: %" PRIu64 " allocations, %" PRIu64 " frees", path, counts->allocs,
+            counts->frees);
+    if (counts->cost_samples)
+        fprintf(stderr, ", mean overhead %.0f ns",
+                (double)counts->cost_total_ns / (double)counts->cost_samples);
+    fprintf(stderr, "\n");
+    tell(counts->processes > 1 ? counts->processes : 0, "processes, each a tenant");
+    tell(counts->pinned, "of the allocations are pinned memory of the host (space=pinned)");
+    tell(counts->managed, "are managed memory (tag=managed), which moves between host and card");
+    tell(counts->mappings, "are mappings of virtual memory (tag=mapped)");
+    tell(counts->kernels, "kernels");
+    tell(counts->untimed_kernels, "of them without a time (0): the program ended before it came");
+    tell(counts->unplaced_kernels, "kernels of launches that were not seen: left out");
+    tell(counts->failed_allocs, "allocations failed");
+    tell(counts->failed_frees, "frees failed");
+    tell(counts->unknown_frees, "frees of addresses that were not in use");
+    tell(counts->reused, "blocks that went with their context: freed where they are seen gone");
+    tell(counts->dropped_waits, "waits for events never recorded, or too many events: left out");
+    tell(counts->lost, "records found no room on the disk: they are missing");
+    if (spools->unrecorded)
+        fprintf(stderr, "  %" PRIu32 " processes were not recorded: %s\n", spools->unrecorded,
+                spools->why);
+}
+
+/* ---- spools into a trace -------------------------------------------------------------------- */
+
+static enum status write_trace(const char *folder, const struct record_arguments *self,
+                               const struct trace_write_options *format, bool died,
+                               struct error *error)
+{
+    struct spools spools;
+    struct recording_counts counts;
+    struct trace_source *source = NULL;
+    enum status status = spools_open(folder, &spools, error);
+    if (!status && !spools.file_count)
+        status = spools.unrecorded
+                     ? error_set(error, STATUS_MISSING, "nothing was recorded: %s", spools.why)
+                     : error_set(error, STATUS_MISSING,
+                                 "nothing was recorded: the program asked the CUDA driver for "
+                                 "nothing that is recorded");
+    const char *name = self->command ? self->command[0] : "recording";
+    const char *slash = strrchr(name, '/');
+    if (!status)
+        status = recording_make(&spools, slash ? slash + 1 : name, died, &source, &counts, error);
+    if (!status)
+        status = trace_write(source, self->path, format, error);
+    if (!status)
+        report(self->path, &counts, &spools);
+    trace_close(source);
+    spools_close(&spools);
+    return status;
+}
+
+/* A folder beside the output, so that it has the room that the trace needs. */
+static enum status make_folder(const char *path, char *folder, size_t room, struct error *error)
+{
+    char given[PATH_MAX];
+    int used = snprintf(given, sizeof given, "%s.spool-XXXXXX", path);
+    if (used < 0 || (size_t)used >= sizeof given || !mkdtemp(given))
+        return error_set(error, STATUS_IO, "%s: no folder can be made beside it: %s", path,
+                         strerror(errno));
+    char *whole = realpath(given, NULL);
+    if (!whole || strlen(whole) >= room) {
+        free(whole);
+        (void)rmdir(given);
+        return error_set(error, STATUS_IO, "%s: its path is too long", path);
+    }
+    strcpy(folder, whole);
+    free(whole);
+    return STATUS_OK;
+}
+
+static enum status finish(const char *folder, const struct record_arguments *self,
+                          const struct trace_write_options *format, const struct record_end *end,
+                          struct error *error)
+{
+    bool died = end->code != 0;
+    enum status status = write_trace(folder, self, format, died, error);
+    /* What cannot be written now may be later: only then the spools are worth keeping. */
+    if (status && status != STATUS_MISSING)
+        return error_prefix(error, status, "what was recorded is in %s (record -o FILE --from it)",
+                            folder);
+    spools_remove(folder);
+    if (!died)
+        return status;
+    char why[sizeof error->text];
+    snprintf(why, sizeof why, "%s", status ? error->text : "its trace is written");
+    if (end->signal)
+        error_set(error, STATUS_OK, "%s was ended by signal %d (%s); %s", self->command[0],
+                  end->signal, strsignal(end->signal), why);
+    else
+        error_set(error, STATUS_OK, "%s ended with status %d; %s", self->command[0], end->code,
+                  why);
+    return cli_exit(end->code);
+}
+
+enum status cmd_record(int argc, char **argv, struct error *error)
+{
+    struct record_arguments self = {0};
+    struct trace_write_options format;
+    struct record_end end;
+    char folder[400];
+    bool help = false;
+    enum status status = read_arguments(argc, argv, &self, &help, error);
+    if (status || help)
+        return status;
+    status = trace_output_options(self.path, self.format, &format, error);
+    if (status)
+        return status;
+    if (self.from)
+        return write_trace(self.from, &self, &format, false, error);
+    status = make_folder(self.path, folder, sizeof folder, error);
+    if (status)
+        return status;
+    const struct record_program program = {
+        .command = self.command, .folder = folder, .kernels = self.kernels};
+    status = record_program_run(&program, &end, error);
+    if (status) {
+        (void)rmdir(folder);
+        return status;
+    }
+    return finish(folder, &self, &format, &end, error);
+}

@@ -1,0 +1,251 @@
+/* The library that CUDA's driver loads into a program (CUDA_INJECTION64_PATH) and that writes down
+ * what the program asks of the driver.
+ *
+ * 1. The driver calls InitializeInjection once, when the program begins to use it. It subscribes to
+ *    the calls of calls.c and runtime_calls.c and to no others.
+ * 2. CUPTI calls on_call before and after each of them, in the thread that makes it. The end of a
+ *    call writes one record to the thread's spool.
+ * 3. Programs call the driver or the runtime, which calls the driver. A call of the runtime is
+ *    written only where no call of the same kind came within it.
+ * 4. Of every SAMPLED-th request and free, all that it spends in this library is timed. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "workloads/record/injection/state.h"
+
+#define SAMPLED 16u
+
+enum { DRIVER, RUNTIME };
+
+struct recorder *recorder_get(void)
+{
+    static struct recorder recorder;
+    return &recorder;
+}
+
+/* ---- one call ------------------------------------------------------------------------------- */
+
+static void name_device(struct recorder *recorder, struct spool_head *head, unsigned device)
+{
+    unsigned bit = 1u << device;
+    if (atomic_fetch_or(&recorder->devices_named, bit) & bit)
+        return;
+    struct spool_device *place = &head->devices[device];
+    size_t bytes = 0;
+    if (recorder->driver.device_total_mem &&
+        recorder->driver.device_total_mem(&bytes, (CUdevice)device) == CUDA_SUCCESS)
+        place->bytes = bytes;
+    if (recorder->driver.device_get_name)
+        (void)recorder->driver.device_get_name(place->name, sizeof place->name - 1,
+                                               (CUdevice)device);
+    head->device_count = SPOOL_DEVICES;
+}
+
+static uint16_t device_of(struct spool_writer *writer, CUcontext context)
+{
+    uint32_t device = 0;
+    if (context && context != writer->context &&
+        writer->recorder->cupti.cuptiGetDeviceId(context, &device) == CUPTI_SUCCESS) {
+        writer->context = context;
+        writer->device = (uint16_t)device;
+    }
+    return writer->device;
+}
+
+/* The three names of default streams. */
+static void settle_stream(struct spool_record *record, bool per_thread)
+{
+    const uint64_t legacy = (uintptr_t)CU_STREAM_LEGACY;
+    const uint64_t own = (uintptr_t)CU_STREAM_PER_THREAD;
+    if (record->stream == own || (per_thread && record->stream == 0)) {
+        record->flags |= SPOOL_PER_THREAD;
+        record->stream = 0;
+    } else if (record->stream == legacy) {
+        record->stream = 0;
+    }
+}
+
+static void write_call(struct spool_writer *writer, const struct call *call,
+                       const CUpti_CallbackData *data, uint64_t now_ns)
+{
+    struct recorder *recorder = writer->recorder;
+    struct spool_record *record = spool_writer_begin(writer);
+    if (!record)
+        return;
+    record->time_ns = call->at_begin ? *data->correlationData : now_ns;
+    record->result = *(const int32_t *)data->functionReturnValue;
+    record->flags = call->flags;
+    record->device = device_of(writer, data->context);
+    record->correlation = data->correlationId;
+    record->outer_correlation = writer->outer_depth ? writer->outer_correlation : 0;
+    call->decode(data->functionParams, record);
+    settle_stream(record, call->per_thread);
+    bool memory = call->kind == SPOOL_ALLOC || call->kind == SPOOL_CREATE;
+    if (memory && record->result != CUDA_SUCCESS) {
+        size_t free_bytes = 0, total_bytes = 0;
+        if (recorder->driver.mem_get_info &&
+            recorder->driver.mem_get_info(&free_bytes, &total_bytes) == CUDA_SUCCESS)
+            record->free_bytes = free_bytes;
+        record->address = record->other = 0; /* nothing was made */
+    }
+    if (memory && record->device < SPOOL_DEVICES)
+        name_device(recorder, writer->head, record->device);
+    spool_writer_end(writer, record, (enum spool_kind)call->kind);
+}
+
+static void enter(struct spool_writer *writer, unsigned domain, const CUpti_CallbackData *data,
+                  uint64_t now_ns)
+{
+    *data->correlationData = now_ns;
+    if (domain != RUNTIME)
+        return;
+    if (writer->outer_depth++)
+        return;
+    writer->inner_kinds = 0;
+    writer->outer_correlation = data->correlationId;
+}
+
+static void leave(struct spool_writer *writer, unsigned domain, const struct call *call,
+                  const CUpti_CallbackData *data, uint64_t now_ns)
+{
+    uint32_t bit = UINT32_C(1) << call->kind;
+    if (domain == DRIVER) {
+        writer->inner_kinds |= bit;
+        write_call(writer, call, data, now_ns);
+        return;
+    }
+    if (!writer->outer_depth) /* its begin was in the process that forked this one */
+        return;
+    if (!(writer->inner_kinds & bit))
+        write_call(writer, call, data, now_ns);
+    writer->outer_depth--;
+}
+
+static void CUPTIAPI on_call(void *self, CUpti_CallbackDomain where, CUpti_CallbackId number,
+                             const void *call_data)
+{
+    uint64_t now_ns = recorder_now_ns();
+    struct recorder *recorder = self;
+    const CUpti_CallbackData *data = call_data;
+    unsigned domain = where == CUPTI_CB_DOMAIN_RUNTIME_API ? RUNTIME : DRIVER;
+    if ((where != CUPTI_CB_DOMAIN_DRIVER_API && domain != RUNTIME) ||
+        number >= recorder->call_counts[domain])
+        return;
+    const struct call *call = &recorder->calls[domain][number];
+    struct spool_writer *writer = call->decode ? spool_writer_of_thread(recorder) : NULL;
+    if (!writer || !writer->head)
+        return;
+    bool begins = data->callbackSite == CUPTI_API_ENTER;
+    bool counts =
+        call->kind == SPOOL_ALLOC || call->kind == SPOOL_FREE || call->kind == SPOOL_FREE_ASYNC;
+    if (begins)
+        enter(writer, domain, data, now_ns);
+    else
+        leave(writer, domain, call, data, now_ns);
+    bool outermost = writer->outer_depth == (begins && domain == RUNTIME);
+    if (counts && begins && outermost)
+        writer->sampled = ++writer->calls % SAMPLED == 0;
+    if (!counts || !writer->sampled)
+        return;
+    writer->head->cost.total_ns += recorder_now_ns() - now_ns;
+    writer->head->cost.samples += !begins && outermost;
+}
+
+/* ---- begin ---------------------------------------------------------------------------------- */
+
+static bool enable(struct recorder *recorder, unsigned domain, char *why, size_t room)
+{
+    CUpti_CallbackDomain where =
+        domain == DRIVER ? CUPTI_CB_DOMAIN_DRIVER_API : CUPTI_CB_DOMAIN_RUNTIME_API;
+    unsigned enabled = 0;
+    CUptiResult last = CUPTI_SUCCESS;
+    recorder->calls[domain] = domain == DRIVER ? driver_calls(&recorder->call_counts[domain])
+                                               : runtime_calls(&recorder->call_counts[domain]);
+    for (size_t i = 0; i < recorder->call_counts[domain]; i++) {
+        const struct call *call = &recorder->calls[domain][i];
+        if (!call->decode || (call->kind == SPOOL_LAUNCH && !recorder->kernels))
+            continue;
+        /* An older library does not know the later calls. */
+        CUptiResult result = recorder->cupti.cuptiEnableCallback(1, recorder->subscriber, where,
+                                                                 (CUpti_CallbackId)i);
+        enabled += result == CUPTI_SUCCESS;
+        last = result == CUPTI_SUCCESS ? last : result;
+    }
+    if (enabled)
+        return true;
+    const char *text = "an unknown error";
+    (void)recorder->cupti.cuptiGetResultString(last, &text);
+    snprintf(why, room, "CUPTI reports no calls of the %s: %s",
+             domain == DRIVER ? "driver" : "runtime", text);
+    return false;
+}
+
+static void child_begins(void)
+{
+    atomic_store(recorder_get()->known, RECORDER_NEW_PROCESS);
+}
+
+static bool start(struct recorder *recorder, char *why, size_t room)
+{
+    const char *kernels = getenv(SPOOL_KERNELS_VARIABLE);
+    recorder->kernels = kernels && strcmp(kernels, "1") == 0;
+    recorder->process_started_ns = recorder_now_ns();
+    void *page = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED || pthread_key_create(&recorder->key, spool_writer_close) != 0) {
+        snprintf(why, room, "the process has no memory or no thread key left");
+        return false;
+    }
+    /* Both: the page is emptied by any fork, on systems that can; the handler runs in fork(). */
+    (void)madvise(page, (size_t)sysconf(_SC_PAGESIZE), MADV_WIPEONFORK);
+    recorder->known = page;
+    atomic_store(recorder->known, RECORDER_KNOWN);
+    if (pthread_atfork(NULL, NULL, child_begins) != 0 ||
+        !libraries_open(recorder, on_call, why, room))
+        return false;
+    CUptiResult result = recorder->kernels ? kernels_start(recorder) : CUPTI_SUCCESS;
+    if (result != CUPTI_SUCCESS) {
+        const char *text = "an unknown error";
+        (void)recorder->cupti.cuptiGetResultString(result, &text);
+        snprintf(why, room, "CUPTI times no kernels: %s; record without --kernels", text);
+        return false;
+    }
+    /* The driver's calls are what counts; of the runtime's some may be unknown. */
+    char unwanted[256];
+    (void)enable(recorder, RUNTIME, unwanted, sizeof unwanted);
+    return enable(recorder, DRIVER, why, room);
+}
+
+/* What is missing, for the command that started the program. */
+static void tell(const struct recorder *recorder, const char *why)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%ld" SPOOL_WHY_END, recorder->folder, (long)getpid());
+    FILE *file = fopen(path, "we");
+    if (!file)
+        return;
+    fputs(why, file);
+    fclose(file);
+}
+
+/* The driver looks for this name. Its result stops nothing. */
+__attribute__((visibility("default"))) int InitializeInjection(void);
+
+int InitializeInjection(void)
+{
+    struct recorder *recorder = recorder_get();
+    const char *folder = getenv(SPOOL_FOLDER_VARIABLE);
+    char why[1024] = "";
+    if (!folder || strlen(folder) >= sizeof recorder->folder || recorder->subscriber)
+        return 1;
+    strcpy(recorder->folder, folder);
+    if (!start(recorder, why, sizeof why)) {
+        if (recorder->subscriber)
+            (void)recorder->cupti.cuptiUnsubscribe(recorder->subscriber);
+        tell(recorder, why);
+    }
+    return 1;
+}

@@ -1,0 +1,128 @@
+/* What the parts of the injection library share. The library lives inside of a program that is not
+ * ours: it says nothing, ends nothing, and where it cannot go on it leaves the program alone. */
+#ifndef WORKLOADS_RECORD_INJECTION_STATE_H
+#define WORKLOADS_RECORD_INJECTION_STATE_H
+
+#include <cupti.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "workloads/record/spool.h"
+
+_Static_assert(CUDA_VERSION >= 12000, "the recorder is built with the headers of CUDA 12 or later");
+
+/* The functions of libcupti that are used. An optional one may be NULL. */
+#define CUPTI_FUNCTIONS(X)                                                                         \
+    X(cuptiSubscribe, REQUIRED)                                                                    \
+    X(cuptiUnsubscribe, REQUIRED)                                                                  \
+    X(cuptiEnableCallback, REQUIRED)                                                               \
+    X(cuptiGetResultString, REQUIRED)                                                              \
+    X(cuptiGetVersion, REQUIRED)                                                                   \
+    X(cuptiGetDeviceId, REQUIRED)                                                                  \
+    X(cuptiActivityEnable, REQUIRED)                                                               \
+    X(cuptiActivityRegisterCallbacks, REQUIRED)                                                    \
+    X(cuptiActivityGetNextRecord, REQUIRED)                                                        \
+    X(cuptiActivityFlushAll, REQUIRED)                                                             \
+    X(cuptiActivityFlushPeriod, OPTIONAL)
+
+struct cupti_library {
+#define X(name, kind) __typeof__(name) *name;
+    CUPTI_FUNCTIONS(X)
+#undef X
+};
+
+/* Those of the driver that are asked after a failure, and for the names of cards. */
+struct driver_library {
+    __typeof__(cuMemGetInfo) *mem_get_info;
+    __typeof__(cuDeviceGetName) *device_get_name;
+    __typeof__(cuDeviceTotalMem) *device_total_mem;
+    __typeof__(cuDriverGetVersion) *driver_get_version;
+};
+
+/* One thread's spool and what the thread is in the middle of. */
+struct spool_writer {
+    struct recorder *recorder;
+    struct spool_head *head;         /* mapped; NULL: nothing can be written */
+    struct spool_record *next, *end; /* in the window that is mapped now */
+    void *window;
+    size_t window_bytes;
+    uint64_t file_bytes;
+    char path[512];
+    unsigned calls;       /* requests and frees; every so many are timed */
+    bool sampled;         /* the one under way is */
+    unsigned outer_depth; /* of calls of the runtime */
+    uint32_t inner_kinds; /* a bit each: of the driver's calls recorded within */
+    uint32_t outer_correlation;
+    uint64_t process_started_ns; /* of the process that made it */
+    CUcontext context;           /* whose device is known */
+    uint16_t device;
+};
+
+struct recorder {
+    char folder[400];
+    bool kernels;
+    uint32_t cupti_version;
+    struct cupti_library cupti;
+    struct driver_library driver;
+    CUpti_SubscriberHandle subscriber;
+    const struct call *calls[2]; /* of the driver, of the runtime; by number */
+    size_t call_counts[2];
+    pthread_key_t key; /* of the thread's writer */
+    atomic_int *known; /* in a page that a forked child finds empty; enum recorder_known */
+    uint64_t process_started_ns;
+    atomic_uint files;         /* names given */
+    atomic_uint devices_named; /* a bit each */
+};
+
+/* Whether the process is the one that the recorder was made, or renewed, in. */
+enum recorder_known { RECORDER_NEW_PROCESS, RECORDER_BEING_RENEWED, RECORDER_KNOWN };
+
+/* The one there is: CUPTI's buffers and the end of the process come without an argument. */
+struct recorder *recorder_get(void);
+
+uint64_t recorder_now_ns(void);
+
+/* ---- spool_writer.c: files ------------------------------------------------------------------ */
+
+/* The calling thread's writer, made at its first call; NULL: there is none. */
+struct spool_writer *spool_writer_of_thread(struct recorder *recorder);
+
+/* Room for one more record, of zeros; NULL: counted as lost. It counts once it is ended. */
+struct spool_record *spool_writer_begin(struct spool_writer *writer);
+void spool_writer_end(struct spool_writer *writer, struct spool_record *record,
+                      enum spool_kind kind);
+
+/* For pthread_key_create: the thread ends. */
+void spool_writer_close(void *writer);
+
+/* ---- libraries.c: what is loaded ------------------------------------------------------------ */
+
+/* Finds a libcupti that takes the subscription, and fills recorder->cupti and ->driver. False: `why`
+ * says in a sentence what is missing. */
+bool libraries_open(struct recorder *recorder, CUpti_CallbackFunc callback, char *why, size_t room);
+
+/* ---- calls.c: which calls are recorded and how ---------------------------------------------- */
+
+/* What a call's end, or its begin, writes: fields of the record from the call's arguments. */
+typedef void call_decode(const void *arguments, struct spool_record *record);
+
+struct call {
+    call_decode *decode; /* NULL: not recorded */
+    uint8_t kind;        /* enum spool_kind */
+    uint8_t flags;       /* enum spool_flag */
+    bool at_begin;       /* the record bears the time at which the call began */
+    bool per_thread;     /* the default stream is the thread's own */
+};
+
+/* The calls of a domain by number; `*count` is the end of the numbers. */
+const struct call *driver_calls(size_t *count);
+const struct call *runtime_calls(size_t *count);
+
+/* ---- kernels.c ------------------------------------------------------------------------------ */
+
+/* Has kernels timed; the records come when CUPTI's buffers are full, every second, or at the end. */
+CUptiResult kernels_start(struct recorder *recorder);
+
+#endif

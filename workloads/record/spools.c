@@ -1,0 +1,256 @@
+#include "workloads/record/spools.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PATH_ROOM 4096
+
+static bool ends_in(const char *name, const char *ending)
+{
+    size_t length = strlen(name), size = strlen(ending);
+    return length > size && strcmp(name + length - size, ending) == 0;
+}
+
+static enum status no_memory(struct error *error)
+{
+    return error_set(error, STATUS_HOST_MEMORY, "no host memory for a recording");
+}
+
+/* ---- files ---------------------------------------------------------------------------------- */
+
+/* Whether what was mapped is a spool of this layout that holds records. */
+static bool is_spool(struct spool_file *file)
+{
+    if (file->bytes < SPOOL_HEAD_BYTES ||
+        memcmp(file->head->magic, SPOOL_MAGIC, sizeof file->head->magic) != 0)
+        return false;
+    size_t room = (file->bytes - SPOOL_HEAD_BYTES) / sizeof *file->records;
+    file->records =
+        (const struct spool_record *)(const void *)((const char *)file->head + SPOOL_HEAD_BYTES);
+    while (file->count < room && file->records[file->count].kind != SPOOL_NONE)
+        file->count++;
+    return true;
+}
+
+static enum status add_file(struct spools *spools, const char *path, struct error *error)
+{
+    if (spools->file_count == spools->file_capacity) {
+        size_t capacity = spools->file_capacity ? spools->file_capacity * 2 : 64;
+        struct spool_file *files = realloc(spools->files, capacity * sizeof *files);
+        if (!files)
+            return no_memory(error);
+        spools->files = files;
+        spools->file_capacity = capacity;
+    }
+    struct stat about;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0 || fstat(descriptor, &about) != 0) {
+        int why = errno;
+        if (descriptor >= 0)
+            close(descriptor);
+        return error_set(error, STATUS_IO, "%s: cannot be read: %s", path, strerror(why));
+    }
+    struct spool_file file = {.bytes = (size_t)about.st_size};
+    void *mapped =
+        file.bytes ? mmap(NULL, file.bytes, PROT_READ, MAP_SHARED, descriptor, 0) : MAP_FAILED;
+    close(descriptor);
+    if (mapped == MAP_FAILED)
+        return STATUS_OK; /* a thread that was killed as it began */
+    file.head = mapped;
+    if (is_spool(&file))
+        spools->files[spools->file_count++] = file;
+    else
+        munmap(mapped, file.bytes);
+    return STATUS_OK;
+}
+
+static void add_why(struct spools *spools, const char *path)
+{
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return;
+    spools->unrecorded++;
+    if (!spools->why[0]) {
+        size_t length = fread(spools->why, 1, sizeof spools->why - 1, file);
+        spools->why[length] = '\0';
+    }
+    fclose(file);
+}
+
+static enum status read_folder(struct spools *spools, const char *folder, struct error *error)
+{
+    DIR *entries = opendir(folder);
+    if (!entries)
+        return error_set(error, STATUS_IO, "%s: cannot be read: %s", folder, strerror(errno));
+    enum status status = STATUS_OK;
+    struct dirent *entry;
+    while (!status && (entry = readdir(entries))) {
+        char path[PATH_ROOM];
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (ends_in(entry->d_name, SPOOL_WHY_END))
+            add_why(spools, path);
+        else if (ends_in(entry->d_name, SPOOL_FILE_END))
+            status = add_file(spools, path, error);
+    }
+    closedir(entries);
+    return status;
+}
+
+/* ---- order ---------------------------------------------------------------------------------- */
+
+static int compare(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static uint64_t first_time(const struct spool_file *file)
+{
+    return file->count ? file->records[0].time_ns : UINT64_MAX;
+}
+
+static int by_process(const void *left, const void *right)
+{
+    const struct spool_file *a = left, *b = right;
+    int order = compare(a->head->process_started_ns, b->head->process_started_ns);
+    if (!order)
+        order = compare((uint64_t)a->head->process, (uint64_t)b->head->process);
+    if (!order)
+        order = compare(first_time(a), first_time(b));
+    return order ? order : compare((uint64_t)a->head->thread, (uint64_t)b->head->thread);
+}
+
+static int by_time(const void *left, const void *right)
+{
+    const struct spool_place *a = left, *b = right;
+    int order = compare(a->time_ns, b->time_ns);
+    if (!order)
+        order = compare(a->file, b->file);
+    return order ? order : compare(a->index, b->index);
+}
+
+static int by_call(const void *left, const void *right)
+{
+    const struct spool_kernel *a = left, *b = right;
+    int order = compare(a->process, b->process);
+    if (!order)
+        order = compare(a->correlation, b->correlation);
+    return order ? order : compare(a->start_ns, b->start_ns);
+}
+
+/* Ordinals of processes and threads. A thread that only carried times of kernels is none. */
+static void number_files(struct spools *spools)
+{
+    uint32_t thread = 0;
+    qsort(spools->files, spools->file_count, sizeof *spools->files, by_process);
+    for (size_t i = 0; i < spools->file_count; i++) {
+        struct spool_file *file = &spools->files[i];
+        const struct spool_file *before = i ? file - 1 : NULL;
+        bool same = before && before->head->process_started_ns == file->head->process_started_ns &&
+                    before->head->process == file->head->process;
+        if (!same) {
+            spools->process_count++;
+            thread = 0;
+        }
+        bool asks = false;
+        for (size_t j = 0; j < file->count && !asks; j++)
+            asks = file->records[j].kind != SPOOL_KERNEL;
+        file->process = spools->process_count - 1;
+        file->thread = thread;
+        thread += asks;
+        spools->thread_count += asks;
+        spools->lost += file->head->lost;
+    }
+}
+
+static enum status order_records(struct spools *spools, struct error *error)
+{
+    size_t total = 0, kernels = 0;
+    for (size_t i = 0; i < spools->file_count; i++) {
+        total += spools->files[i].count;
+        for (size_t j = 0; j < spools->files[i].count; j++)
+            kernels += spools->files[i].records[j].kind == SPOOL_KERNEL;
+    }
+    spools->order = malloc((total - kernels + 1) * sizeof *spools->order);
+    spools->kernels = malloc((kernels + 1) * sizeof *spools->kernels);
+    if (!spools->order || !spools->kernels)
+        return no_memory(error);
+    for (size_t i = 0; i < spools->file_count; i++)
+        for (size_t j = 0; j < spools->files[i].count; j++) {
+            const struct spool_file *file = &spools->files[i];
+            const struct spool_record *record = &file->records[j];
+            if (record->kind == SPOOL_KERNEL)
+                spools->kernels[spools->kernel_count++] =
+                    (struct spool_kernel){.process = file->process,
+                                          .correlation = record->correlation,
+                                          .start_ns = record->other,
+                                          .duration_ns = record->bytes};
+            else
+                spools->order[spools->order_count++] = (struct spool_place){
+                    .time_ns = record->time_ns, .file = (uint32_t)i, .index = (uint32_t)j};
+        }
+    qsort(spools->order, spools->order_count, sizeof *spools->order, by_time);
+    qsort(spools->kernels, spools->kernel_count, sizeof *spools->kernels, by_call);
+    return STATUS_OK;
+}
+
+enum status spools_open(const char *folder, struct spools *out, struct error *error)
+{
+    *out = (struct spools){0};
+    enum status status = read_folder(out, folder, error);
+    if (status)
+        return status;
+    number_files(out);
+    return order_records(out, error);
+}
+
+void spools_close(struct spools *spools)
+{
+    for (size_t i = 0; i < spools->file_count; i++)
+        munmap((void *)(uintptr_t)spools->files[i].head, spools->files[i].bytes);
+    free(spools->files);
+    free(spools->order);
+    free(spools->kernels);
+    *spools = (struct spools){0};
+}
+
+struct spool_kernel *spools_kernels_of(const struct spools *spools, uint32_t process,
+                                       uint32_t correlation, size_t *count)
+{
+    const struct spool_kernel wanted = {.process = process, .correlation = correlation};
+    size_t low = 0, high = spools->kernel_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (by_call(&spools->kernels[middle], &wanted) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *count = 0;
+    while (low + *count < spools->kernel_count &&
+           spools->kernels[low + *count].process == process &&
+           spools->kernels[low + *count].correlation == correlation)
+        ++*count;
+    return spools->kernels + low;
+}
+
+void spools_remove(const char *folder)
+{
+    DIR *entries = opendir(folder);
+    struct dirent *entry;
+    while (entries && (entry = readdir(entries))) {
+        char path[PATH_ROOM];
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (ends_in(entry->d_name, SPOOL_WHY_END) || ends_in(entry->d_name, SPOOL_FILE_END))
+            (void)unlink(path);
+    }
+    if (entries)
+        closedir(entries);
+    (void)rmdir(folder);
+}

@@ -1,0 +1,56 @@
+/* The spools of a recorded program as one sequence, ordered by time. */
+#ifndef WORKLOADS_RECORD_SPOOLS_H
+#define WORKLOADS_RECORD_SPOOLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "allocators/base/status.h"
+#include "workloads/record/spool.h"
+
+/* One file: what one thread asked. */
+struct spool_file {
+    const struct spool_head *head; /* the mapped file */
+    const struct spool_record *records;
+    size_t count, bytes;
+    uint32_t process, thread; /* ordinals: processes by start, threads of one by first record */
+};
+
+struct spool_place {
+    uint64_t time_ns;
+    uint32_t file, index;
+};
+
+/* A kernel's time, found by the call that launched it. */
+struct spool_kernel {
+    uint32_t process, correlation;
+    uint64_t start_ns, duration_ns; /* by the profiler's clock */
+    bool placed;
+};
+
+struct spools {
+    struct spool_file *files;
+    size_t file_count, file_capacity;
+    struct spool_place *order; /* of all records but those of kernels */
+    size_t order_count;
+    struct spool_kernel *kernels; /* by process, call and start */
+    size_t kernel_count;
+    uint32_t process_count, thread_count;
+    uint64_t lost;       /* records that found no room */
+    uint32_t unrecorded; /* processes that were not recorded */
+    char why[1024];      /* why not, of one of them */
+};
+
+/* Reads a folder of spools. What is no spool in it is passed over. IO, HOST_MEMORY. The caller
+ * closes `out`, also after a failure. */
+enum status spools_open(const char *folder, struct spools *out, struct error *error) STATUS_CHECKED;
+void spools_close(struct spools *spools);
+
+/* The kernels of a call: the first, and how many. */
+struct spool_kernel *spools_kernels_of(const struct spools *spools, uint32_t process,
+                                       uint32_t correlation, size_t *count);
+
+/* Removes the files of a folder of spools, and the folder where nothing else is in it. */
+void spools_remove(const char *folder);
+
+#endif
