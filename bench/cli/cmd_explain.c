@@ -6,12 +6,22 @@
 #include <sys/stat.h>
 
 #include "bench/cli/cli.h"
+#include "bench/report/explain_page.h"
 #include "bench/report/message_page.h"
+#include "bench/suite/plan.h"
+#include "sim/session.h"
+#include "workloads/workload.h"
 
-enum option_key { KEY_MESSAGE = CLI_KEYS };
+enum option_key { KEY_MESSAGE = CLI_KEYS, KEY_FREES, KEY_HOST, KEY_SEED, KEY_JOBS };
 
 static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
+    {'p', "policy", "SPEC", "a policy, NAME:key=value,..."},
+    {'d', "device", "DEVICE", "a simulated one, such as sim:capacity=24GiB; default: sim"},
+    {KEY_FREES, "frees", "MODE", "ordered (default), at-once or recorded"},
+    {KEY_HOST, "host", "MODE", "none (default), recorded or open: do host times pass"},
+    {KEY_SEED, "seed", "N", "of policies that draw"},
+    {KEY_JOBS, "jobs", "N", "workers for the re-runs; default: one for each processor"},
     {KEY_MESSAGE, "message", "TEXT", "a message, a file that holds one, or - for standard input"},
     {0},
 };
@@ -27,16 +37,23 @@ static const struct cli_page page = {
 
 struct explain_arguments {
     const char *message;
+    struct suite suite;
 };
 
 static enum status take(void *argument, int key, const char *value, struct error *error)
 {
     struct explain_arguments *self = argument;
-    if (key == CLI_ARGUMENT)
-        return error_set(error, STATUS_INVALID, "\"%s\" stands alone; messages go after --message",
-                         value);
-    self->message = value;
-    return STATUS_OK;
+    switch (key) {
+    case CLI_ARGUMENT:
+        return text_list_add(&self->suite.workloads, value, error);
+    case 'p':
+        return suite_add_policy(&self->suite, value, error);
+    case KEY_MESSAGE:
+        self->message = value;
+        return STATUS_OK;
+    default:
+        return suite_set(&self->suite, cli_option_name(&page, key), value, error);
+    }
 }
 
 /* All of a file, up to what message_read looks at. */
@@ -97,14 +114,93 @@ static enum status explain_message(const char *argument, struct error *error)
     return STATUS_OK;
 }
 
+static enum status explain_cell(const struct plan *plan, const struct plan_cell *cell,
+                                struct trace_source *source, const struct spec *device,
+                                struct error *error)
+{
+    struct trace_source *trace, *owned;
+    struct explain_result result;
+    struct experiment experiment = {
+        .policy = &plan->policies[cell->policy].spec,
+        .device = device,
+        .source = source,
+        .frees = cell->frees,
+        .host = plan->suite->host,
+        .stop_on_failure = true,
+        .seed = cell->seed,
+    };
+    enum status status = session_trace(&experiment, false, &trace, &owned, error);
+    if (status)
+        return status;
+    experiment.source = trace;
+    status = explain_run(&experiment, plan_jobs(plan), &result, error);
+    if (!status) {
+        const struct explain_page shown = {source->info.name, plan->policies[cell->policy].text,
+                                           cell->frees, &result};
+        status = explain_page_print(stdout, &shown, error);
+        explain_result_close(&result);
+    }
+    trace_close(owned);
+    return status;
+}
+
+/* One page for each way to free that the trace wants. */
+static enum status explain_trace(const struct plan *plan, struct error *error)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < plan->cell_count && !status; i++) {
+        const struct plan_cell *cell = &plan->cells[i];
+        struct trace_source *source;
+        struct spec device;
+        if (i)
+            puts("");
+        status = workload_open(plan->workloads[cell->workload].text, &source, error);
+        if (status)
+            return status;
+        status = spec_parse(cell->device_text, &device, error);
+        if (!status) {
+            if (strcmp(device.links[0].name, "cuda") == 0)
+                status = error_set(error, STATUS_INVALID,
+                                   "explain works on a simulated device; write -d sim:capacity=..");
+            else
+                status = explain_cell(plan, cell, source, &device, error);
+            spec_close(&device);
+        }
+        trace_close(source);
+    }
+    return status;
+}
+
+static enum status plan_and_explain(const struct explain_arguments *self, struct error *error)
+{
+    struct plan plan;
+    if (self->suite.workloads.count != 1 || self->suite.policies.count != 1)
+        return error_set(error, STATUS_INVALID,
+                         "explain: name one trace and one policy, explain TRACE -p SPEC, or a "
+                         "message, explain --message TEXT");
+    enum status status = plan_make(&plan, &self->suite, error);
+    if (status)
+        return status;
+    status = explain_trace(&plan, error);
+    plan_close(&plan);
+    return status ? error_prefix(error, status, "explain") : STATUS_OK;
+}
+
 enum status cmd_explain(int argc, char **argv, struct error *error)
 {
     struct explain_arguments self = {0};
     bool help = false;
+    suite_init(&self.suite);
     enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
-    if (status || help)
-        return status;
-    if (!self.message)
-        return error_set(error, STATUS_INVALID, "explain: name a message: explain --message TEXT");
-    return explain_message(self.message, error);
+    if (!status && !help) {
+        if (self.message && (self.suite.workloads.count || self.suite.policies.count))
+            status = error_set(error, STATUS_INVALID,
+                               "explain: a message needs no trace and no policy; give one of both");
+        else if (self.message)
+            status = explain_message(self.message, error);
+        else
+            status = plan_and_explain(&self, error);
+    }
+    suite_close(&self.suite);
+    return status;
 }

@@ -1,5 +1,5 @@
 #!/bin/bash
-# `explain --message`: the class is the first word, from an argument, a file and standard input.
+# `explain`: a failure taken apart, in pages that agree with `run`. `explain --message`: the class is the first word, from an argument, a file and standard input.
 set -u
 # shellcheck source=tests/cli/lib.bash
 . "$(dirname "$0")/lib.bash"
@@ -21,7 +21,28 @@ run explain --message "OOM when allocating tensor with shape[32,256,62,62] and t
 check a_shape_is_bytes grep -qE 'asked for .* 125960192 bytes' "$out"
 check no_segment_for_tensorflow quietly test -z "$(grep segment "$out")"
 
+lora=workloads/data/lora_recompute.default.csv.gz
+run explain "$lora" -p torch -d sim:capacity=4100MiB
+check trace_is_explained [ "$status" = 0 ]
+check the_cause_has_a_line grep -qE '^fragmentation: ' "$out"
+check blocks_between_are_listed grep -qE '^680\.7 MiB .* yes ' "$out"
+check the_setting_is_given grep -q 'PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True$' "$out"
+event=$(sed -n '1s/.*event \([0-9]*\),.*/\1/p' "$out")
+"$ALLOCRIG" run -p torch -w "$lora" -d sim:capacity=4100MiB --metrics none --json "$tmp/run.json" >/dev/null
+check run_fails_at_the_same_event grep -q "\"first_failed_event\": $event," "$tmp/run.json"
+run explain "$lora" -p torch:expandable_segments=true -d sim:capacity=4100MiB
+check the_setting_does_pass grep -q 'every request was served' "$out"
+"$ALLOCRIG" explain "$lora" -p torch -d sim:capacity=4100MiB --jobs 1 >"$tmp/1"
+"$ALLOCRIG" explain "$lora" -p torch -d sim:capacity=4100MiB --jobs 2 >"$tmp/2"
+check the_same_with_any_jobs cmp "$tmp/1" "$tmp/2"
+run explain workloads/data/streams_prefetch.default.csv.gz -p torch -d sim:capacity=1GiB
+check one_page_for_each_way_to_free [ "$(grep -c '^capacity: ' "$out")" = 2 ]
+
 refuses no_message 2 'holds no out-of-memory message' explain --message 'all is well'
 refuses no_figures 2 'not how much was asked for' explain --message 'CUDA error: out of memory'
-refuses stray_word 2 'out.of.memory|stands alone|explain' explain
+refuses nothing_named 2 'name one trace and one policy' explain
+refuses two_things 2 'give one of both' explain "$lora" --message "$message"
+refuses no_policy 2 'name one trace and one policy' explain "$lora"
+refuses unknown_policy 2 'did you mean "torch"' explain "$lora" -p trch
+refuses no_file 2 'no/x.csv' explain no/x.csv -p torch
 finish

@@ -33,7 +33,10 @@ static bool keys(char *rest, struct trace_attributes *attributes)
             return true;
         }
         *value++ = '\0';
-        if (!strcmp(rest, "space"))
+        char *end = value + strcspn(value, ",");
+        if (!strcmp(rest, "tag"))
+            attributes->tag = value;
+        else if (!strcmp(rest, "space"))
             attributes->space = !strncmp(value, "pinned", 6) ? TRACE_SPACE_PINNED : 0;
         else if (!strcmp(rest, "align"))
             attributes->align = strtoull(value, NULL, 10);
@@ -41,7 +44,8 @@ static bool keys(char *rest, struct trace_attributes *attributes)
             attributes->pool = (uint32_t)strtoull(value, NULL, 10);
         else
             fail_msg("key %s", rest);
-        rest = strchr(value, ',') ? strchr(value, ',') + 1 : value + strlen(value);
+        rest = *end ? end + 1 : end;
+        *end = '\0';
         any = true;
     }
     return any;

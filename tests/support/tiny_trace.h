@@ -1,5 +1,5 @@
 /* Small traces for tests, written as lines of the text format without the first one:
- * "a,0,100", "f,0", "m,step". Keys: align, pool, space; from op or x on
+ * "a,0,100", "f,0", "m,step". Keys: align, pool, space, tag; from op or x on
  * the rest of a line is kept as it is. */
 #ifndef TESTS_SUPPORT_TINY_TRACE_H
 #define TESTS_SUPPORT_TINY_TRACE_H

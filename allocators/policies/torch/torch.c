@@ -11,6 +11,7 @@
  *         8. divide the block if what is left is worth it
  * free    counted as let go at once; free for others when no other stream uses it any more,
  *         merged with its neighbours then. Nothing goes back to the device. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -393,23 +394,62 @@ static void torch_end_pool(struct policy *base, uint32_t pool)
         self->pools[i].ended |= self->pools[i].id == pool;
 }
 
+/* One "key:value" more at the end of the list. */
+static void add_setting(char *list, size_t list_bytes, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void add_setting(char *list, size_t list_bytes, const char *format, ...)
+{
+    size_t used = strlen(list);
+    va_list arguments;
+    va_start(arguments, format);
+    if (used + 1 < list_bytes && used)
+        list[used++] = ',';
+    vsnprintf(list + used, list_bytes - used, format, arguments);
+    va_end(arguments);
+}
+
+/* A list of divisions as one number where all sizes have the same, else by MiB. */
+static void add_divisions(char *list, size_t list_bytes, const uint64_t *divisions)
+{
+    char text[256] = "";
+    bool same = true;
+    for (unsigned i = 0; i < TORCH_DIVISION_INTERVALS; i++) {
+        size_t used = strlen(text);
+        same &= divisions[i] == divisions[0];
+        snprintf(text + used, sizeof text - used, "%s%llu:%llu", i ? "," : "", 1ull << i,
+                 (unsigned long long)divisions[i]);
+    }
+    if (same)
+        add_setting(list, list_bytes, "roundup_power2_divisions:%llu",
+                    (unsigned long long)divisions[0]);
+    else
+        add_setting(list, list_bytes, "roundup_power2_divisions:[%s]", text);
+}
+
 static bool torch_setting(const struct policy *base, char *text, size_t text_bytes)
 {
-    const struct torch_settings *s = &((const struct torch *)base)->settings;
-    char list[256] = "";
-    size_t used = 0;
+    const struct torch *self = (const struct torch *)base;
+    const struct torch_settings *s = &self->settings;
+    char list[512] = "";
     if (s->expandable)
-        used += (size_t)snprintf(list + used, sizeof list - used, ",expandable_segments:True");
+        add_setting(list, sizeof list, "expandable_segments:True");
     if (s->max_split_bytes != UINT64_MAX)
-        used += (size_t)snprintf(list + used, sizeof list - used, ",max_split_size_mb:%llu",
-                                 (unsigned long long)(s->max_split_bytes / MIB));
+        add_setting(list, sizeof list, "max_split_size_mb:%llu",
+                    (unsigned long long)(s->max_split_bytes / MIB));
+    if (s->max_non_split_rounding_bytes != (20 * MIB))
+        add_setting(list, sizeof list, "max_non_split_rounding_mb:%llu",
+                    (unsigned long long)(s->max_non_split_rounding_bytes / MIB));
     if (s->gc_threshold > 0)
-        used += (size_t)snprintf(list + used, sizeof list - used,
-                                 ",garbage_collection_threshold:%g", s->gc_threshold);
+        add_setting(list, sizeof list, "garbage_collection_threshold:%g", s->gc_threshold);
+    if (s->fraction > 0)
+        add_setting(list, sizeof list, "per_process_memory_fraction:%g", s->fraction);
     if (s->has_divisions)
-        (void)snprintf(list + used, sizeof list - used, ",roundup_power2_divisions:%llu",
-                       (unsigned long long)s->divisions[0]);
-    snprintf(text, text_bytes, "PYTORCH_CUDA_ALLOC_CONF=%s", list[0] ? list + 1 : "backend:native");
+        add_divisions(list, sizeof list, s->divisions);
+    if (s->large_segment_bytes != (20 * MIB))
+        add_setting(list, sizeof list, "large_segment_size_mb:%llu",
+                    (unsigned long long)(s->large_segment_bytes / MIB));
+    snprintf(text, text_bytes, "PYTORCH_CUDA_ALLOC_CONF=%s", list[0] ? list : "backend:native");
     return true;
 }
 

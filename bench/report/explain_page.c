@@ -1,0 +1,249 @@
+#include "bench/report/explain_page.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "bench/report/sentence.h"
+#include "bench/report/table.h"
+
+#define SHOWN_MOST 8 /* re-runs of each kind */
+
+static const char *cause_sentence(enum replay_cause cause)
+{
+    switch (cause) {
+    case REPLAY_CAUSE_FRAGMENTATION:
+        return "as much was free, but in pieces, or in pools and streams that the request could "
+               "not use";
+    case REPLAY_CAUSE_PENDING:
+        return "blocks that were let go would have served it, but other streams still used them";
+    case REPLAY_CAUSE_TENANT:
+        return "without what other processes held it would have fitted";
+    case REPLAY_CAUSE_OUTSIDE:
+        return "without what the program held outside of the pool it would have fitted";
+    case REPLAY_CAUSE_DRIVER:
+        return "the driver failed, and not for want of memory";
+    default:
+        return "the program held too much for this capacity: no order of blocks would have served "
+               "it";
+    }
+}
+
+static void print_bytes(FILE *stream, const char *what, uint64_t bytes, const char *remark)
+{
+    char text[32];
+    if (bytes == UINT64_MAX)
+        fprintf(stream, "  %-40s %12s%s%s\n", what, "no end", *remark ? "  " : "", remark);
+    else
+        fprintf(stream, "  %-40s %12s%s%s\n", what, size_print(bytes, text, sizeof text),
+                *remark ? "  " : "", remark);
+}
+
+static void print_request(FILE *stream, const struct explain_page *page)
+{
+    const struct explain_result *result = page->result;
+    char text[32], line[512], step[64] = "";
+    if (result->steps && result->step > result->steps)
+        snprintf(step, sizeof step, ", after the last step");
+    else if (result->steps)
+        snprintf(step, sizeof step, ", in step %" PRIu64 " of %" PRIu64, result->step,
+                 result->steps);
+    snprintf(line, sizeof line,
+             "%s with %s: event %" PRIu64 "%s asks for %s (block %" PRIu64 ", stream %" PRIu32
+             "%s%s) and is not served.",
+             page->workload, page->policy, result->event, step,
+             size_print(result->bytes, text, sizeof text), result->id, result->stream,
+             result->tag[0] ? ", " : "", result->tag);
+    sentence_print(stream, line);
+    snprintf(line, sizeof line, "%s: %s.", replay_cause_name(result->cause),
+             cause_sentence(result->cause));
+    sentence_print(stream, line);
+    if (result->problem[0])
+        sentence_print(stream, result->problem);
+}
+
+static void print_state(FILE *stream, const struct explain_result *result)
+{
+    const struct policy_totals *totals = &result->totals;
+    static const char *const prices[] = {"without a driver call", "with mapping only",
+                                         "after waiting for pending work",
+                                         "after giving back all cached memory"};
+    fputs("\nAt that moment:\n", stream);
+    print_bytes(stream, "capacity", result->capacity_bytes, "");
+    if (result->limit_bytes)
+        print_bytes(stream, "the policy's limit", result->limit_bytes, "");
+    print_bytes(stream, "live, as asked for", totals->live_bytes, "");
+    print_bytes(stream, "granted for it", totals->granted_bytes, "");
+    print_bytes(stream, "held by the policy", totals->reserved_bytes, "");
+    print_bytes(stream, "free on the device", result->device_free_bytes, "");
+    print_bytes(stream, "free inside of the policy", policy_free_bytes(totals), "");
+    if (totals->pending_bytes)
+        print_bytes(stream, "let go, still in use by other streams", totals->pending_bytes, "");
+    if (result->others_bytes)
+        print_bytes(stream, "held by other processes", result->others_bytes, "");
+    if (result->outside_bytes)
+        print_bytes(stream, "held outside of the pool", result->outside_bytes, "");
+    if (result->opaque) {
+        fputs("\nThe inside of this policy cannot be seen.\n", stream);
+        return;
+    }
+    fputs("\nThe largest request that could have been served from what the policy held:\n", stream);
+    for (int price = 0; price < POLICY_PRICE_COUNT; price++)
+        print_bytes(stream, prices[price], result->servable_bytes[price], "");
+}
+
+static void print_ladder(FILE *stream, const struct explain_result *result)
+{
+    const struct cause_ladder *ladder = &result->ladder;
+    const struct {
+        const char *what;
+        uint64_t bytes;
+    } rungs[] = {
+        {"free for this pool and stream, merged", ladder->same_bytes},
+        {"and free for other pools and streams", ladder->other_bytes},
+        {"and let go, but not complete", ladder->pending_bytes},
+        {"and held by other processes", ladder->tenant_bytes},
+        {"and held outside of the pool", ladder->outside_bytes},
+    };
+    fputs("\nWhat would have been there, with what the device could still give:\n", stream);
+    bool reached = false;
+    for (size_t i = 0; i < sizeof rungs / sizeof *rungs; i++) {
+        bool first = !reached && rungs[i].bytes >= result->bytes;
+        print_bytes(stream, rungs[i].what, rungs[i].bytes, first ? "<- enough" : "");
+        reached |= first;
+    }
+    if (!reached)
+        fputs("  never enough\n", stream);
+}
+
+static enum status print_pins(FILE *stream, const struct explain_result *result,
+                              struct error *error)
+{
+    static const struct table_column columns[] = {
+        {"block", "", true, 0},
+        {"free beside it", "MiB", false, 0},
+        {"made", "event", false, 0},
+        {"age", "events", false, 0},
+        {"asked since", "MiB", false, 0},
+        {"step", "", false, 0},
+        {"stream", "", false, 0},
+        {"in the stretch", "", true, 0},
+        {"tag", "", true, 0},
+    };
+    char line[256], a[32], b[32];
+    if (result->opaque || !result->pin_count)
+        return STATUS_OK;
+    snprintf(line, sizeof line,
+             "%" PRIu64 " free ranges, %s in all, the largest %s, lie between live blocks.",
+             result->holes, size_print(result->hole_bytes, a, sizeof a),
+             size_print(result->largest_hole_bytes, b, sizeof b));
+    fputc('\n', stream);
+    sentence_print(stream, line);
+    if (result->stretch_bytes) {
+        snprintf(line, sizeof line,
+                 "The emptiest stretch as large as the request holds %zu live block%s of %s: were "
+                 "these elsewhere, it would fit.",
+                 result->stretch_blocks, result->stretch_blocks == 1 ? "" : "s",
+                 size_print(result->stretch_live_bytes, a, sizeof a));
+        sentence_print(stream, line);
+    } else {
+        sentence_print(stream, "No segment of the policy is as large as the request.");
+    }
+    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    if (!table)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the table");
+    for (size_t i = 0; i < result->pin_count; i++) {
+        const struct explain_pin *pin = &result->pins[i];
+        table_cell(table, "%s", size_print(pin->bytes, a, sizeof a));
+        table_cell(table, "%.1f", (double)pin->free_bytes / (double)MIB);
+        table_cell(table, "%" PRIu64, pin->event);
+        table_cell(table, "%" PRIu64, pin->age_events);
+        table_cell(table, "%.1f", (double)pin->age_bytes / (double)MIB);
+        if (result->steps)
+            table_cell(table, "%" PRIu64, pin->step);
+        else
+            table_cell(table, "-");
+        table_cell(table, "%" PRIu32, pin->stream);
+        table_cell(table, "%s", pin->in_stretch ? "yes" : "");
+        table_cell(table, "%s", pin->tag[0] ? pin->tag : "-");
+    }
+    enum status status = table_print(table, stream, TABLE_TEXT, error);
+    table_close(table);
+    return status;
+}
+
+static void print_rerun(FILE *stream, const struct explain_rerun *run)
+{
+    char text[32];
+    const char *setting = run->candidate.text[0] ? run->candidate.text : run->trial.setting;
+    fprintf(stream, "  %s", run->candidate.spec);
+    fprintf(stream, ": peak %s, %" PRIu64 " flush%s\n",
+            size_print(run->trial.peak_physical_bytes, text, sizeof text), run->trial.flushes,
+            run->trial.flushes == 1 ? "" : "es");
+    if (run->candidate.own && setting[0])
+        fprintf(stream, "      %s\n", setting);
+}
+
+static void print_kind(FILE *stream, const struct explain_result *result, bool own,
+                       const char *title)
+{
+    size_t shown = 0, more = 0;
+    for (size_t i = 0; i < result->rerun_count; i++) {
+        if (result->reruns[i].candidate.own != own)
+            continue;
+        if (!shown && !more)
+            fprintf(stream, "\n%s\n", title);
+        if (shown == SHOWN_MOST) {
+            more++;
+            continue;
+        }
+        shown++;
+        print_rerun(stream, &result->reruns[i]);
+    }
+    if (more)
+        fprintf(stream, "  and %zu more\n", more);
+}
+
+static void print_helpers(FILE *stream, const struct explain_result *result)
+{
+    char line[256], text[32];
+    if (result->cause == REPLAY_CAUSE_DRIVER)
+        return;
+    print_kind(stream, result, true, "With the same capacity these settings pass:");
+    print_kind(stream, result, false, "With the same capacity these other policies pass:");
+    if (!result->rerun_count) {
+        snprintf(line, sizeof line, "None of %zu settings and policies passes with this capacity.",
+                 result->rerun_tried);
+        fputc('\n', stream);
+        sentence_print(stream, line);
+    }
+    fputc('\n', stream);
+    if (result->more_capacity_bytes)
+        snprintf(line, sizeof line, "The same policy passes with a capacity of %s and above",
+                 size_print(result->more_capacity_bytes, text, sizeof text));
+    else
+        snprintf(line, sizeof line, "The same policy does not pass with all of the card either");
+    size_t used = strlen(line);
+    snprintf(line + used, sizeof line - used, "; the live peak of the whole trace is %s.",
+             size_print(result->live_peak_bytes, text, sizeof text));
+    sentence_print(stream, line);
+}
+
+enum status explain_page_print(FILE *stream, const struct explain_page *page, struct error *error)
+{
+    const struct explain_result *result = page->result;
+    if (result->passed) {
+        char line[512];
+        snprintf(line, sizeof line, "%s with %s, frees %s: every request was served.",
+                 page->workload, page->policy, replay_frees_name(page->frees));
+        sentence_print(stream, line);
+        return STATUS_OK;
+    }
+    print_request(stream, page);
+    print_state(stream, result);
+    print_ladder(stream, result);
+    enum status status = print_pins(stream, result, error);
+    if (!status)
+        print_helpers(stream, result);
+    return status;
+}

@@ -1,0 +1,279 @@
+#include "sim/advise/candidates.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One setting: `pairs` go into the spec of `policy`. Settings of one group exclude each other. */
+struct setting {
+    const char *policy;
+    const char *pairs;
+    const char *group;
+    const char *needs; /* a group without which this one does nothing; NULL: none */
+    const char *text;
+    const char *cost;
+};
+
+#define SPLIT_COST                                                                                 \
+    "Blocks from that size on are not cut: what is cached of them serves few other sizes, so the " \
+    "driver is called more often."
+#define ROUND_COST "Every request is rounded up: some bytes more, for fewer different sizes."
+#define COLLECT_COST                                                                               \
+    "Old cached blocks go back before the limit is reached; each driver free waits for the "       \
+    "device."
+#define SEGMENT_COST "Larger segments for requests of 1 to 10 MiB: fewer driver calls, more held."
+
+static const struct setting torch_settings[] = {
+    {"torch", "expandable_segments=true", "expandable", NULL, NULL,
+     "Reserves address space of the card's size per stream; such memory cannot be shared with "
+     "other "
+     "processes by older PyTorch; CUDA graphs and some tools need a newer driver."},
+    {"torch", "max_split_size_mb=32", "split", NULL, NULL, SPLIT_COST},
+    {"torch", "max_split_size_mb=64", "split", NULL, NULL, SPLIT_COST},
+    {"torch", "max_split_size_mb=128", "split", NULL, NULL, SPLIT_COST},
+    {"torch", "max_split_size_mb=256", "split", NULL, NULL, SPLIT_COST},
+    {"torch", "max_split_size_mb=512", "split", NULL, NULL, SPLIT_COST},
+    {"torch", "max_split_size_mb=1024", "split", NULL, NULL, SPLIT_COST},
+    {"torch", "roundup_power2_divisions=2", "round", NULL, NULL, ROUND_COST},
+    {"torch", "roundup_power2_divisions=4", "round", NULL, NULL, ROUND_COST},
+    {"torch", "roundup_power2_divisions=8", "round", NULL, NULL, ROUND_COST},
+    {"torch", "roundup_power2_divisions=16", "round", NULL, NULL, ROUND_COST},
+    {"torch", "garbage_collection_threshold=0.6,per_process_memory_fraction=1", "collect", NULL,
+     NULL, COLLECT_COST},
+    {"torch", "garbage_collection_threshold=0.8,per_process_memory_fraction=1", "collect", NULL,
+     NULL, COLLECT_COST},
+    {"torch", "large_segment_size_mb=64", "segment", NULL, NULL, SEGMENT_COST},
+    {"torch", "large_segment_size_mb=128", "segment", NULL, NULL, SEGMENT_COST},
+    {"torch", "max_non_split_rounding_mb=128", "unsplit", "split", NULL,
+     "Larger cached blocks may serve a request whole."},
+    {"async", "", "policy", NULL, "PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync",
+     "The driver's own pool: modelled here, not measured; no snapshots, no CUDA graph pools."},
+    {"direct", "", "policy", NULL, "PYTORCH_NO_CUDA_MEMORY_CACHING=1",
+     "Every request is a driver call: many times slower; for debugging only."},
+    {0},
+};
+
+static const struct setting tensorflow_settings[] = {
+    {"greedy", "framework=tf", "policy", NULL, NULL, "All of the card is taken at the start."},
+    {"growth", "framework=tf", "policy", NULL, NULL,
+     "Regions grow by doubling and never join: large requests may find no region."},
+    {"greedy", "framework=tf,fraction=0.95", "policy", NULL, NULL,
+     "Leaves less of the card to the system and to libraries."},
+    {"growth", "framework=tf,fraction=0.95", "policy", NULL, NULL,
+     "Leaves less of the card to the system and to libraries."},
+    {"growth", "framework=tf,garbage_collection=false", "policy", NULL, NULL,
+     "Empty regions are kept."},
+    {"async", "", "policy", NULL, "TF_GPU_ALLOCATOR=cuda_malloc_async",
+     "The driver's own pool: modelled here, not measured."},
+    {0},
+};
+
+static const struct setting jax_settings[] = {
+    {"greedy", "framework=jax", "policy", NULL, NULL, "Three quarters of the card at the start."},
+    {"growth", "framework=jax", "policy", NULL, NULL,
+     "Regions grow by doubling and never join: large requests may find no region."},
+    {"greedy", "framework=jax,fraction=0.95", "policy", NULL, NULL,
+     "Leaves less of the card to libraries."},
+    {"growth", "framework=jax,fraction=0.95", "policy", NULL, NULL,
+     "Leaves less of the card to libraries."},
+    {"async", "", "policy", NULL, "XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async",
+     "The driver's own pool: modelled here, not measured."},
+    {"direct", "", "policy", NULL, "XLA_PYTHON_CLIENT_ALLOCATOR=platform",
+     "Every request is a driver call: slow."},
+    {0},
+};
+
+static const struct setting cupy_settings[] = {
+    {"cupy", "", "policy", NULL, "the default: cupy.cuda.MemoryPool()", NULL},
+    {"async", "", "policy", NULL, "cupy.cuda.set_allocator(cupy.cuda.MemoryAsyncPool().malloc)",
+     "The driver's own pool: modelled here, not measured."},
+    {"rmm-pool", "", "policy", NULL,
+     "rmm.mr.set_current_device_resource(rmm.mr.PoolMemoryResource(rmm.mr.CudaMemoryResource())); "
+     "cupy.cuda.set_allocator(rmm.allocators.cupy.rmm_cupy_allocator)",
+     NULL},
+    {"direct", "", "policy", NULL, "cupy.cuda.set_allocator(None)",
+     "Every request is a driver call: slow."},
+    {0},
+};
+
+static const struct setting rmm_settings[] = {
+    {"rmm-pool", "", "policy", NULL, "rmm.mr.PoolMemoryResource(rmm.mr.CudaMemoryResource())",
+     NULL},
+    {"rmm-arena", "", "policy", NULL, "rmm.mr.ArenaMemoryResource(rmm.mr.CudaMemoryResource())",
+     NULL},
+    {"async", "", "policy", NULL, "rmm.mr.CudaAsyncMemoryResource()",
+     "The driver's own pool: modelled here, not measured."},
+    {"direct", "", "policy", NULL, "rmm.mr.CudaMemoryResource()",
+     "Every request is a driver call: slow."},
+    {0},
+};
+
+static const struct framework {
+    const char *recorder;
+    const struct setting *settings;
+    const char *base; /* the policy that is there without any setting; NULL: it is among them */
+} frameworks[] = {
+    {"torch", torch_settings, "torch"}, {"tensorflow", tensorflow_settings, NULL},
+    {"xla", jax_settings, NULL},        {"jax", jax_settings, NULL},
+    {"cupy", cupy_settings, NULL},      {"rmm", rmm_settings, NULL},
+};
+
+static const struct framework *framework_of(const char *recorder)
+{
+    for (size_t i = 0; i < sizeof frameworks / sizeof *frameworks; i++)
+        if (strncmp(recorder, frameworks[i].recorder, strlen(frameworks[i].recorder)) == 0)
+            return &frameworks[i];
+    return NULL;
+}
+
+/* Puts one more at the end, unless the spec is there already: then that one is returned. */
+static struct candidate *add(struct candidates *list, const char *spec, struct error *error)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->at[i].spec, spec) == 0)
+            return &list->at[i];
+    if (list->count == list->room) {
+        size_t room = list->room ? 2 * list->room : 64;
+        struct candidate *at = realloc(list->at, room * sizeof *at);
+        if (!at) {
+            error_set(error, STATUS_HOST_MEMORY, "no host memory for a list of settings");
+            return NULL;
+        }
+        list->at = at;
+        list->room = room;
+    }
+    struct candidate *candidate = &list->at[list->count++];
+    *candidate = (struct candidate){.own = true};
+    snprintf(candidate->spec, sizeof candidate->spec, "%s", spec);
+    return candidate;
+}
+
+static enum status add_single(struct candidates *list, const struct setting *setting,
+                              struct error *error)
+{
+    char spec[320];
+    snprintf(spec, sizeof spec, "%s%s%s", setting->policy, *setting->pairs ? ":" : "",
+             setting->pairs);
+    struct candidate *candidate = add(list, spec, error);
+    if (!candidate)
+        return STATUS_HOST_MEMORY;
+    candidate->cost = setting->cost;
+    if (setting->text)
+        snprintf(candidate->text, sizeof candidate->text, "%s", setting->text);
+    return STATUS_OK;
+}
+
+static bool may_join(const struct setting *a, const struct setting *b)
+{
+    if (strcmp(a->policy, b->policy) != 0 || strcmp(a->group, b->group) == 0 || !*a->pairs ||
+        !*b->pairs || strcmp(a->group, "policy") == 0)
+        return false;
+    return (!a->needs || strcmp(a->needs, b->group) == 0) &&
+           (!b->needs || strcmp(b->needs, a->group) == 0);
+}
+
+static size_t index_of(const struct candidates *list, const struct setting *setting)
+{
+    char spec[320];
+    snprintf(spec, sizeof spec, "%s:%s", setting->policy, setting->pairs);
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->at[i].spec, spec) == 0)
+            return i;
+    return 0;
+}
+
+static enum status add_pairs(struct candidates *list, const struct setting *settings,
+                             struct error *error)
+{
+    for (const struct setting *a = settings; a->policy; a++)
+        for (const struct setting *b = a + 1; b->policy; b++) {
+            char spec[320];
+            if (!may_join(a, b))
+                continue;
+            size_t halves[2] = {index_of(list, a), index_of(list, b)};
+            snprintf(spec, sizeof spec, "%s:%s,%s", a->policy, a->pairs, b->pairs);
+            struct candidate *candidate = add(list, spec, error);
+            if (!candidate)
+                return STATUS_HOST_MEMORY;
+            memcpy(candidate->half, halves, sizeof halves);
+        }
+    return STATUS_OK;
+}
+
+static enum status add_others(struct candidates *list, struct error *error)
+{
+    const struct policy_ops *ops;
+    for (size_t i = 0; (ops = registry_policy(i)); i++) {
+        bool there = false;
+        if (ops->capabilities & (POLICY_UNRANKED | POLICY_OFFLINE))
+            continue;
+        for (size_t j = 0; j < list->count; j++)
+            there |= strcmp(list->at[j].spec, ops->name) == 0;
+        if (there)
+            continue;
+        struct candidate *candidate = add(list, ops->name, error);
+        if (!candidate)
+            return STATUS_HOST_MEMORY;
+        candidate->own = false;
+    }
+    return STATUS_OK;
+}
+
+static enum status add_framework(struct candidates *list, const char *recorder, struct error *error)
+{
+    const struct framework *framework = framework_of(recorder);
+    enum status status = STATUS_OK;
+    if (!framework)
+        return STATUS_OK;
+    if (framework->base && !add(list, framework->base, error))
+        return STATUS_HOST_MEMORY;
+    for (const struct setting *setting = framework->settings; setting->policy && !status; setting++)
+        if (!setting->needs)
+            status = add_single(list, setting, error);
+    return status ? status : add_pairs(list, framework->settings, error);
+}
+
+enum status candidates_list(const char *recorder, const char *given, bool others,
+                            struct candidates *out, struct error *error)
+{
+    enum status status = STATUS_OK;
+    *out = (struct candidates){0};
+    struct candidate *first = add(out, given, error);
+    if (!first)
+        return STATUS_HOST_MEMORY;
+    first->given = true;
+    status = add_framework(out, recorder, error);
+    if (!status && others)
+        status = add_others(out, error);
+    if (status)
+        candidates_close(out);
+    return status;
+}
+
+void candidates_close(struct candidates *self)
+{
+    free(self->at);
+    *self = (struct candidates){0};
+}
+
+enum status candidates_without_limit(const char *spec, char *text, size_t text_bytes,
+                                     struct error *error)
+{
+    struct spec parsed;
+    enum status status = spec_parse(spec, &parsed, error);
+    if (status)
+        return status;
+    const struct spec_link *link = &parsed.links[parsed.link_count - 1];
+    size_t used = (size_t)snprintf(text, text_bytes, "%s", link->name);
+    for (size_t i = 0; i < link->pair_count && used < text_bytes; i++) {
+        const struct spec_pair *pair = &link->pairs[i];
+        bool quotes = strchr(pair->value, ',') != NULL;
+        if (strcmp(pair->key, "limit") == 0)
+            continue;
+        used += (size_t)snprintf(text + used, text_bytes - used, "%s%s%s%s%s%s",
+                                 strchr(text, ':') ? "," : ":", pair->key, pair->alone ? "" : "=",
+                                 quotes ? "'" : "", pair->value, quotes ? "'" : "");
+    }
+    spec_close(&parsed);
+    return STATUS_OK;
+}

@@ -1,0 +1,37 @@
+/* The settings of an allocator that a user can change, one by one and in pairs, as policy specs; and
+ * the other policies there are. */
+#ifndef SIM_ADVISE_CANDIDATES_H
+#define SIM_ADVISE_CANDIDATES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "allocators/registry.h"
+
+struct candidate {
+    char spec[320];
+    char text[192];   /* what a user sets to get it, where the policy itself does not know: an
+                         environment variable or a line of code; "" else */
+    const char *cost; /* a sentence; NULL: none is known */
+    bool own;         /* of the recorder's own framework */
+    bool given;       /* what the user has now */
+    size_t half[2];   /* of a pair, which two settings it joins; 0, 0: no pair */
+};
+
+struct candidates {
+    struct candidate *at;
+    size_t count, room;
+};
+
+/* All for a recording of `recorder` ("torch 2.11.0", "xla 0.6", ...; "" is nobody): first `given`, the
+ * recorded setting without its limit, then the framework's defaults, single settings and pairs;
+ * last, where `others` is set, every ranked policy that is none of these. candidates_close. */
+enum status candidates_list(const char *recorder, const char *given, bool others,
+                            struct candidates *out, struct error *error) STATUS_CHECKED;
+void candidates_close(struct candidates *self);
+
+/* A policy spec without its limit, `text_bytes` of it. */
+enum status candidates_without_limit(const char *spec, char *text, size_t text_bytes,
+                                     struct error *error) STATUS_CHECKED;
+
+#endif

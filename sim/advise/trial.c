@@ -1,0 +1,209 @@
+#include "sim/advise/trial.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "sim/session.h"
+#include "workloads/trace/trace.h"
+
+#define STEP_PER_CENT 2
+#define UNIT_BYTES    (2 * MIB)
+#define JOBS_MOST     256
+
+static void note_metrics(const struct replay_result *result, struct trial *out)
+{
+    const struct metric_values *metrics = &result->metrics;
+    out->passed = result->passed;
+    out->event = result->first_failed_event;
+    out->bytes = result->first_failed_bytes;
+    out->cause = result->cause;
+    out->peak_reserved_bytes = (uint64_t)metric_number(metrics, METRIC_peak_reserved_bytes, 0);
+    out->peak_physical_bytes = (uint64_t)metric_number(metrics, METRIC_peak_physical_bytes, 0);
+    out->retries = (uint64_t)metric_number(metrics, METRIC_retries, 0);
+    out->flushes = (uint64_t)metric_number(metrics, METRIC_flushes, 0);
+    out->driver_calls = (uint64_t)metric_number(metrics, METRIC_driver_calls, 0);
+    out->slowdown = metric_number(metrics, METRIC_slowdown, 0);
+}
+
+static enum status replay(const struct trial_setup *setup, struct trace_source *trace,
+                          struct session *session, bool exact, struct trial *out,
+                          struct error *error)
+{
+    struct replay_result result;
+    const struct replay_config config = {
+        .policy = session->policy,
+        .device = session->device,
+        .source = trace,
+        .frees = setup->frees,
+        .host = setup->host,
+        .measure = exact ? REPLAY_METRICS_EXACT : REPLAY_METRICS_NONE,
+        .stop_on_failure = true,
+        .limit_bytes = session->limit_bytes,
+    };
+    enum status status = session_plan(session, trace, setup->frees, error);
+    if (!status)
+        status = trace_rewind(trace, error);
+    if (!status)
+        status = replay_run(&config, &result, error);
+    if (status)
+        return status;
+    if (setup->baseline && result.passed)
+        baseline_report(setup->baseline, &result);
+    note_metrics(&result, out);
+    replay_result_close(&result);
+    return STATUS_OK;
+}
+
+/* Of a policy that cannot begin here, or whose settings contradict each other: no fault of the
+ * trace, which the caller has replayed before. */
+static bool says_no(enum status status)
+{
+    return status == STATUS_UNSUPPORTED || status == STATUS_NO_MEMORY || status == STATUS_REFUSED ||
+           status == STATUS_INVALID;
+}
+
+enum status trial_run(const struct trial_setup *setup, struct trace_source *trace,
+                      const char *policy, uint64_t capacity_bytes, bool exact, struct trial *out,
+                      struct error *error)
+{
+    struct session_device device;
+    struct session session;
+    struct spec spec;
+    *out = (struct trial){0};
+    enum status status = spec_parse(policy, &spec, error);
+    if (status)
+        return status;
+    status = session_device_with(&device, setup->device, capacity_bytes, error);
+    if (status) {
+        spec_close(&spec);
+        return status;
+    }
+    status = session_open(&session, &spec, &device.spec, setup->seed, error);
+    session_device_end(&device);
+    if (!status) {
+        out->begun = true;
+        const struct policy_ops *ops = session.policy->ops;
+        if (!ops->setting || !ops->setting(session.policy, out->setting, sizeof out->setting))
+            out->setting[0] = '\0';
+        status = replay(setup, trace, &session, exact, out, error);
+        session_close(&session);
+    }
+    if (says_no(status)) {
+        out->begun = false;
+        snprintf(out->why, sizeof out->why, "%.190s", error->text);
+        status = STATUS_OK;
+    }
+    spec_close(&spec);
+    return status;
+}
+
+static enum status passes(const struct trial_setup *setup, struct trace_source *trace,
+                          const char *policy, uint64_t bytes, bool *passed, struct error *error)
+{
+    struct trial trial = {0};
+    enum status status = trial_run(setup, trace, policy, bytes, false, &trial, error);
+    *passed = trial.begun && trial.passed;
+    return status;
+}
+
+enum status trial_safe(const struct trial_setup *setup, struct trace_source *trace,
+                       const char *policy, uint64_t from_bytes, uint64_t *safe_bytes,
+                       struct error *error)
+{
+    uint64_t least = size_round_up(setup->live_peak_bytes, UNIT_BYTES);
+    uint64_t step = size_round_up(setup->live_peak_bytes / 100 * STEP_PER_CENT, UNIT_BYTES);
+    uint64_t high = size_round_up(from_bytes, UNIT_BYTES), low = high;
+    bool passed = true;
+    step = step ? step : UNIT_BYTES;
+    while (passed && high > least) { /* below the live peak nothing passes */
+        low = high - least > step ? high - step : least;
+        enum status status = passes(setup, trace, policy, low, &passed, error);
+        if (status)
+            return status;
+        high = passed ? low : high;
+    }
+    while (!passed && high - low > UNIT_BYTES) {
+        uint64_t middle = low + size_round_down((high - low) / 2, UNIT_BYTES);
+        bool there;
+        enum status status = passes(setup, trace, policy, middle, &there, error);
+        if (status)
+            return status;
+        high = there ? middle : high;
+        low = there ? low : middle;
+    }
+    *safe_bytes = high;
+    return STATUS_OK;
+}
+
+struct crew {
+    pthread_mutex_t lock;
+    size_t count, next, failed;
+    trial_work *work;
+    void *argument;
+    enum status status;
+    struct error error;
+};
+
+struct member {
+    struct crew *crew;
+    struct trace_source *trace;
+    pthread_t thread;
+    bool made;
+};
+
+static void *member_main(void *argument)
+{
+    struct member *self = argument;
+    struct crew *crew = self->crew;
+    struct error error = {""};
+    pthread_mutex_lock(&crew->lock);
+    while (crew->next < crew->count && !crew->status) {
+        size_t number = crew->next++;
+        pthread_mutex_unlock(&crew->lock);
+        enum status status = crew->work(crew->argument, number, self->trace, &error);
+        pthread_mutex_lock(&crew->lock);
+        if (status && number < crew->failed) {
+            crew->failed = number;
+            crew->status = status;
+            crew->error = error;
+        }
+    }
+    pthread_mutex_unlock(&crew->lock);
+    return NULL;
+}
+
+enum status trial_each(struct trace_source *trace, unsigned jobs, size_t count, trial_work *work,
+                       void *argument, struct error *error)
+{
+    struct member members[JOBS_MOST] = {{0}};
+    struct crew crew = {.count = count, .failed = count, .work = work, .argument = argument};
+    enum status status = STATUS_OK;
+    jobs = jobs > JOBS_MOST ? JOBS_MOST : jobs;
+    if (pthread_mutex_init(&crew.lock, NULL))
+        return error_set(error, STATUS_HOST_MEMORY, "no lock can be made for the workers");
+    members[0] = (struct member){.crew = &crew, .trace = trace};
+    for (unsigned i = 1; i < jobs && i < count && !status; i++) {
+        members[i].crew = &crew;
+        status = trace_rewind(trace, error);
+        if (!status)
+            status = trace_memory_copy(trace, &members[i].trace, error);
+    }
+    for (unsigned i = 1; i < jobs && i < count && !status; i++)
+        members[i].made = !pthread_create(&members[i].thread, NULL, member_main, &members[i]);
+    if (!status)
+        member_main(&members[0]);
+    for (unsigned i = 1; i < jobs; i++) {
+        if (members[i].made)
+            pthread_join(members[i].thread, NULL);
+        trace_close(members[i].trace);
+    }
+    pthread_mutex_destroy(&crew.lock);
+    if (!status && crew.status) {
+        *error = crew.error;
+        status = crew.status;
+    }
+    return status;
+}

@@ -1,0 +1,51 @@
+/* One trace tried under one policy after another, at one capacity after another. */
+#ifndef SIM_ADVISE_TRIAL_H
+#define SIM_ADVISE_TRIAL_H
+
+#include "sim/baseline.h"
+#include "sim/replay.h"
+
+/* What is the same for all trials. */
+struct trial_setup {
+    const struct spec *device; /* its capacity is replaced */
+    enum replay_frees frees;
+    enum replay_host host;
+    uint64_t seed;
+    uint64_t live_peak_bytes;
+    uint64_t card_bytes;             /* the most capacity there can be */
+    const struct baseline *baseline; /* NULL: no slowdown is wanted */
+};
+
+struct trial {
+    bool begun; /* false: the policy cannot begin on such a device; `why` */
+    bool passed;
+    uint64_t event, bytes; /* of the first failure */
+    enum replay_cause cause;
+    uint64_t peak_reserved_bytes; /* 0 where not measured */
+    uint64_t peak_physical_bytes;
+    uint64_t retries, flushes, driver_calls;
+    double slowdown;   /* 0: not known */
+    char setting[512]; /* by the policy's own hook; "" */
+    char why[200];
+};
+
+/* One replay up to its first failure; capacity 0: all that the card has. `exact`: peaks of the
+ * policy's own counts too. Statuses of bad input and faults only. */
+enum status trial_run(const struct trial_setup *setup, struct trace_source *trace,
+                      const char *policy, uint64_t capacity_bytes, bool exact, struct trial *out,
+                      struct error *error) STATUS_CHECKED;
+
+/* The lowest capacity above which all that were tried pass: from `from_bytes` (which passes) down
+ * in steps of 2 % of the live peak (at least 2 MiB) to the first failure, then by halving to 2 MiB. */
+enum status trial_safe(const struct trial_setup *setup, struct trace_source *trace,
+                       const char *policy, uint64_t from_bytes, uint64_t *safe_bytes,
+                       struct error *error) STATUS_CHECKED;
+
+/* Work on `count` things, by number, with `jobs` workers, each with a copy of the trace of its own.
+ * Of several failures the one of the lowest number is returned. */
+typedef enum status trial_work(void *argument, size_t number, struct trace_source *trace,
+                               struct error *error);
+enum status trial_each(struct trace_source *trace, unsigned jobs, size_t count, trial_work *work,
+                       void *argument, struct error *error) STATUS_CHECKED;
+
+#endif

@@ -1,0 +1,30 @@
+/* From which request each live block came: a table by address that grows. */
+#ifndef SIM_EXPLAIN_BIRTHS_H
+#define SIM_EXPLAIN_BIRTHS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct birth {
+    uint64_t event;
+    uint64_t asked_bytes; /* by all requests up to and with this one */
+};
+
+struct births_entry;
+
+/* Zeroed is empty. */
+struct births {
+    struct births_entry *entries;
+    size_t room, used; /* `used` counts entries that were given up, too */
+    size_t live;
+};
+
+/* False: no host memory; nothing changed. A second add at an address replaces the first. */
+bool births_add(struct births *self, uint64_t address, const struct birth *birth);
+void births_remove(struct births *self, uint64_t address);
+/* NULL: no live block starts there. */
+const struct birth *births_find(const struct births *self, uint64_t address);
+void births_close(struct births *self);
+
+#endif

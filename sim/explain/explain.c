@@ -1,0 +1,287 @@
+#include "sim/explain/explain.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "allocators/decorators/observe.h"
+#include "sim/explain/births.h"
+#include "sim/explain/pins.h"
+#include "sim/session.h"
+#include "sim/survey.h"
+
+/* What the observer keeps while the trace runs. */
+struct listening {
+    struct births births;
+    uint64_t event;
+    uint64_t asked_bytes;
+    struct policy_request failed; /* the last request that was not served */
+    bool out_of_memory;           /* of the host's */
+};
+
+static void hear(void *argument, const struct observe_event *event)
+{
+    struct listening *self = argument;
+    if (event->kind == OBSERVE_ALLOC && event->status)
+        self->failed = *event->request;
+    if (event->kind == OBSERVE_ALLOC && !event->status) {
+        self->asked_bytes += event->request->bytes;
+        self->out_of_memory |= !births_add(&self->births, event->block->address,
+                                           &(struct birth){self->event, self->asked_bytes});
+    } else if (event->kind == OBSERVE_FREE && !event->status) {
+        births_remove(&self->births, event->block->address);
+    }
+}
+
+static void note_state(const struct session *session, const struct listening *heard,
+                       struct explain_result *out)
+{
+    const struct policy *policy = session->policy;
+    const struct device *device = session->device;
+    uint64_t total_bytes;
+    struct policy_request request = heard->failed;
+    request.bytes = out->bytes;
+    out->stream = request.stream;
+    out->pool = request.pool;
+    out->totals = policy->totals;
+    out->opaque = policy->ops->capabilities & POLICY_OPAQUE;
+    for (int price = 0; price < POLICY_PRICE_COUNT; price++)
+        out->servable_bytes[price] = policy_servable(policy, (enum policy_price)price);
+    backing_memory(device->backing, &out->device_free_bytes, &total_bytes);
+    out->capacity_bytes = device->props.capacity_bytes;
+    out->others_bytes = device->counters.others_bytes;
+    out->outside_bytes = device->counters.outside_bytes;
+    out->physical_bytes = device->counters.physical_bytes;
+    out->limit_bytes = session->limit_bytes;
+    cause_ladder_fill(&out->ladder, policy, device, &request, session->limit_bytes);
+}
+
+/* The first replay, and what stands when it has come to its end. */
+static enum status look(const struct experiment *experiment, struct session *session,
+                        struct listening *heard, struct explain_result *out, struct error *error)
+{
+    struct replay_result result;
+    struct policy *observed;
+    enum status status = session_plan(session, experiment->source, experiment->frees, error);
+    if (!status)
+        status = observe_wrap(&session->host, session->policy, hear, heard, &observed, error);
+    if (status)
+        return status;
+    session->policy = observed;
+    const struct replay_config config = {
+        .policy = session->policy,
+        .device = session->device,
+        .source = experiment->source,
+        .frees = experiment->frees,
+        .host = experiment->host,
+        .stop_on_failure = true,
+        .limit_bytes = session->limit_bytes,
+        .event_now = &heard->event,
+    };
+    status = trace_rewind(experiment->source, error);
+    if (!status)
+        status = replay_run(&config, &result, error);
+    if (status)
+        return status;
+    out->passed = result.passed;
+    out->event = result.first_failed_event;
+    out->bytes = result.first_failed_bytes;
+    out->cause = result.cause;
+    snprintf(out->problem, sizeof out->problem, "%s", result.problem);
+    replay_result_close(&result);
+    if (heard->out_of_memory)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the blocks' origins");
+    if (out->passed)
+        return STATUS_OK;
+    note_state(session, heard, out);
+    return pins_find(session->policy, &heard->births, heard->asked_bytes, out, error);
+}
+
+static void copy_tag(const struct trace_attributes *keys, char *tag, size_t bytes)
+{
+    if (keys && keys->tag)
+        snprintf(tag, bytes, "%.*s", (int)bytes - 1, keys->tag);
+}
+
+static void note_event(const struct trace_event *event, const struct trace_attributes *keys,
+                       uint64_t number, uint64_t step, struct explain_result *out)
+{
+    if (!out->passed && number == out->event) {
+        out->id = event->id;
+        out->step = step;
+        copy_tag(keys, out->tag, sizeof out->tag);
+    }
+    for (size_t i = 0; i < out->pin_count; i++)
+        if (out->pins[i].event == number) {
+            out->pins[i].step = step;
+            copy_tag(keys, out->pins[i].tag, sizeof out->pins[i].tag);
+        }
+}
+
+/* Tags, and in which step the events lie: by another pass over the trace. */
+static enum status name_events(struct trace_source *source, struct explain_result *out,
+                               struct error *error)
+{
+    const struct trace_event *events;
+    uint64_t number = 0, step = 1;
+    size_t count = 1;
+    enum status status = trace_rewind(source, error);
+    while (!status && count) {
+        status = trace_next(source, &events, &count, error);
+        for (size_t i = 0; !status && i < count; i++, number++) {
+            const struct trace_attributes *keys =
+                events[i].attributes ? trace_attributes_of(source, events[i].attributes) : NULL;
+            note_event(&events[i], keys, number, step, out);
+            step += events[i].kind == TRACE_MARK && (events[i].flags & TRACE_STEP);
+        }
+    }
+    out->steps = step - 1;
+    return status;
+}
+
+/* What the re-runs share. */
+struct reruns {
+    const struct trial_setup *setup;
+    struct explain_rerun *at;
+    uint64_t capacity_bytes;
+};
+
+static enum status rerun(void *argument, size_t number, struct trace_source *trace,
+                         struct error *error)
+{
+    struct reruns *self = argument;
+    struct explain_rerun *run = &self->at[number];
+    return trial_run(self->setup, trace, run->candidate.spec, self->capacity_bytes, true,
+                     &run->trial, error);
+}
+
+static int compare_reruns(const void *left, const void *right)
+{
+    const struct explain_rerun *a = left, *b = right;
+    if (a->candidate.own != b->candidate.own)
+        return b->candidate.own - a->candidate.own;
+    bool pair_a = a->candidate.half[0] || a->candidate.half[1];
+    bool pair_b = b->candidate.half[0] || b->candidate.half[1];
+    if (pair_a != pair_b)
+        return pair_a - pair_b;
+    if ((a->candidate.text[0] != 0) !=
+        (b->candidate.text[0] != 0)) /* another allocator altogether */
+        return (a->candidate.text[0] != 0) - (b->candidate.text[0] != 0);
+    if (a->trial.peak_physical_bytes != b->trial.peak_physical_bytes)
+        return a->trial.peak_physical_bytes < b->trial.peak_physical_bytes ? -1 : 1;
+    return strcmp(a->candidate.spec, b->candidate.spec);
+}
+
+/* Keeps those that passed, in their order. A pair counts only where neither half passed. */
+static void keep_passed(struct explain_result *out)
+{
+    bool *passed = calloc(out->rerun_tried, sizeof *passed);
+    size_t kept = 0;
+    for (size_t i = 0; passed && i < out->rerun_tried; i++)
+        passed[i] = out->reruns[i].trial.begun && out->reruns[i].trial.passed;
+    for (size_t i = 0; passed && i < out->rerun_tried; i++) {
+        const size_t *half = out->reruns[i].candidate.half;
+        bool half_passed = (half[0] && passed[half[0]]) || (half[1] && passed[half[1]]);
+        if (passed[i] && !half_passed)
+            out->reruns[kept++] = out->reruns[i];
+    }
+    free(passed);
+    out->rerun_count = kept;
+    qsort(out->reruns, kept, sizeof *out->reruns, compare_reruns);
+}
+
+/* The framework whose settings are tried: that of the policy. */
+static const char *recorder_of(const struct spec *policy)
+{
+    const struct policy_ops *ops;
+    const char *text = policy->text;
+    struct error ignored;
+    if (registry_lookup(policy, &ops, &ignored) || !ops->recorders)
+        return "";
+    if (strcmp(ops->recorders[0], "xla") == 0 && !strstr(text, "framework=jax"))
+        return "tensorflow";
+    return ops->recorders[0];
+}
+
+static enum status try_others(const struct experiment *experiment, const struct trial_setup *setup,
+                              unsigned jobs, struct explain_result *out, struct error *error)
+{
+    struct candidates candidates;
+    enum status status = candidates_list(recorder_of(experiment->policy), experiment->policy->text,
+                                         true, &candidates, error);
+    if (status)
+        return status;
+    out->reruns = calloc(candidates.count, sizeof *out->reruns);
+    out->rerun_tried = candidates.count;
+    for (size_t i = 0; out->reruns && i < candidates.count; i++)
+        out->reruns[i].candidate = candidates.at[i];
+    struct reruns reruns = {setup, out->reruns, out->capacity_bytes};
+    if (out->limit_bytes && out->limit_bytes < reruns.capacity_bytes)
+        reruns.capacity_bytes = out->limit_bytes;
+    if (!out->reruns)
+        status = error_set(error, STATUS_HOST_MEMORY, "no host memory for re-runs");
+    else
+        status = trial_each(experiment->source, jobs, candidates.count, rerun, &reruns, error);
+    candidates_close(&candidates);
+    if (!status)
+        keep_passed(out);
+    return status;
+}
+
+/* How much capacity the same policy would have needed, without its limit. */
+static enum status try_capacity(const struct experiment *experiment,
+                                const struct trial_setup *setup, struct explain_result *out,
+                                struct error *error)
+{
+    char policy[512];
+    struct trial all = {0};
+    enum status status =
+        candidates_without_limit(experiment->policy->text, policy, sizeof policy, error);
+    if (!status)
+        status = trial_run(setup, experiment->source, policy, 0, true, &all, error);
+    if (status || !all.begun || !all.passed)
+        return status;
+    return trial_safe(setup, experiment->source, policy, all.peak_physical_bytes,
+                      &out->more_capacity_bytes, error);
+}
+
+enum status explain_run(const struct experiment *experiment, unsigned jobs,
+                        struct explain_result *result, struct error *error)
+{
+    struct session session;
+    struct listening heard = {0};
+    memset(result, 0, sizeof *result);
+    enum status status =
+        session_open(&session, experiment->policy, experiment->device, experiment->seed, error);
+    if (status)
+        return status;
+    uint64_t card_bytes = session.device->props.total_bytes;
+    status = look(experiment, &session, &heard, result, error);
+    session_close(&session);
+    births_close(&heard.births);
+    if (!status)
+        status = name_events(experiment->source, result, error);
+    if (!status)
+        status = survey_peak_live(experiment->source, card_bytes, &result->live_peak_bytes, error);
+    const struct trial_setup setup = {.device = experiment->device,
+                                      .frees = experiment->frees,
+                                      .host = experiment->host,
+                                      .seed = experiment->seed,
+                                      .live_peak_bytes = result->live_peak_bytes};
+    if (!status && !result->passed && result->cause != REPLAY_CAUSE_DRIVER) {
+        status = try_others(experiment, &setup, jobs, result, error);
+        if (!status)
+            status = try_capacity(experiment, &setup, result, error);
+    }
+    if (status)
+        explain_result_close(result);
+    return status;
+}
+
+void explain_result_close(struct explain_result *result)
+{
+    free(result->reruns);
+    result->reruns = NULL;
+    result->rerun_count = 0;
+}

@@ -1,0 +1,150 @@
+#include "sim/explain/pins.h"
+
+#include <stdlib.h>
+
+struct ranges {
+    struct policy_range *at;
+    size_t count, room;
+    bool failed;
+};
+
+static bool keep(void *argument, const struct policy_range *range)
+{
+    struct ranges *self = argument;
+    if (self->count == self->room) {
+        size_t room = self->room ? 2 * self->room : 1024;
+        struct policy_range *at = realloc(self->at, room * sizeof *at);
+        if (!at) {
+            self->failed = true;
+            return false;
+        }
+        self->at = at;
+        self->room = room;
+    }
+    self->at[self->count++] = *range;
+    return true;
+}
+
+static bool is_free(const struct policy_range *range)
+{
+    return range->state == POLICY_RANGE_HOLE || range->state == POLICY_RANGE_PENDING;
+}
+
+/* Whether b follows a without a gap, inside of one segment, both with memory behind them. */
+static bool joins(const struct policy_range *a, const struct policy_range *b)
+{
+    return a->segment_address == b->segment_address && a->address + a->bytes == b->address &&
+           a->state != POLICY_RANGE_UNMAPPED && b->state != POLICY_RANGE_UNMAPPED;
+}
+
+/* Ranges [first, end) that hold the fewest live bytes among the stretches of enough bytes. */
+struct stretch {
+    size_t first, end;
+    uint64_t bytes, live_bytes;
+};
+
+/* Two ends that move upward only: each range enters once and leaves once. */
+static struct stretch find_stretch(const struct ranges *ranges, uint64_t wanted_bytes)
+{
+    struct stretch best = {0}, now = {0};
+    for (size_t i = 0; i < ranges->count; i++) {
+        const struct policy_range *range = &ranges->at[i];
+        if (i == now.first || !joins(&ranges->at[i - 1], range))
+            now = (struct stretch){.first = i};
+        if (range->state == POLICY_RANGE_UNMAPPED) {
+            now = (struct stretch){.first = i + 1};
+            continue;
+        }
+        now.end = i + 1;
+        now.bytes += range->bytes;
+        now.live_bytes += is_free(range) ? 0 : range->bytes;
+        while (now.bytes - ranges->at[now.first].bytes >= wanted_bytes) {
+            now.bytes -= ranges->at[now.first].bytes;
+            now.live_bytes -= is_free(&ranges->at[now.first]) ? 0 : ranges->at[now.first].bytes;
+            now.first++;
+        }
+        if (now.bytes >= wanted_bytes && (!best.end || now.live_bytes < best.live_bytes))
+            best = now;
+    }
+    return best;
+}
+
+static uint64_t free_beside(const struct ranges *ranges, size_t i)
+{
+    const struct policy_range *range = &ranges->at[i];
+    uint64_t bytes = 0;
+    if (i > 0 && joins(range - 1, range) && is_free(range - 1))
+        bytes += range[-1].bytes;
+    if (i + 1 < ranges->count && joins(range, range + 1) && is_free(range + 1))
+        bytes += range[1].bytes;
+    return bytes;
+}
+
+static bool comes_before(const struct explain_pin *a, const struct explain_pin *b)
+{
+    return a->in_stretch != b->in_stretch ? a->in_stretch : a->free_bytes > b->free_bytes;
+}
+
+/* Keeps the list in order: those of the stretch first, then by the free bytes beside them. The
+ * last gives way where the list is full. */
+static void insert(struct explain_result *out, const struct explain_pin *pin)
+{
+    struct explain_pin *pins = out->pins;
+    size_t at = out->pin_count;
+    while (at > 0 && comes_before(pin, &pins[at - 1]))
+        at--;
+    if (at == EXPLAIN_PINS_MOST)
+        return;
+    if (out->pin_count < EXPLAIN_PINS_MOST)
+        out->pin_count++;
+    for (size_t i = out->pin_count - 1; i > at; i--)
+        pins[i] = pins[i - 1];
+    pins[at] = *pin;
+}
+
+static void note_hole(const struct policy_range *range, struct explain_result *out)
+{
+    if (range->state != POLICY_RANGE_HOLE)
+        return;
+    out->holes++;
+    out->hole_bytes += range->bytes;
+    if (range->bytes > out->largest_hole_bytes)
+        out->largest_hole_bytes = range->bytes;
+}
+
+enum status pins_find(const struct policy *policy, const struct births *births,
+                      uint64_t asked_bytes, struct explain_result *out, struct error *error)
+{
+    struct ranges ranges = {0};
+    policy_walk(policy, keep, &ranges);
+    if (ranges.failed) {
+        free(ranges.at);
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the policy's ranges");
+    }
+    struct stretch stretch = find_stretch(&ranges, out->bytes);
+    out->stretch_bytes = stretch.bytes;
+    out->stretch_live_bytes = stretch.live_bytes;
+    for (size_t i = 0; i < ranges.count; i++) {
+        const struct policy_range *range = &ranges.at[i];
+        bool inside = i >= stretch.first && i < stretch.end;
+        note_hole(range, out);
+        if (range->state != POLICY_RANGE_USED)
+            continue;
+        out->stretch_blocks += inside;
+        uint64_t beside = free_beside(&ranges, i);
+        const struct birth *birth = births_find(births, range->address);
+        if (!birth || (!beside && !inside))
+            continue;
+        const struct explain_pin pin = {.address = range->address,
+                                        .bytes = range->requested_bytes,
+                                        .event = birth->event,
+                                        .age_events = out->event - birth->event,
+                                        .age_bytes = asked_bytes - birth->asked_bytes,
+                                        .free_bytes = beside,
+                                        .stream = range->stream,
+                                        .in_stretch = inside};
+        insert(out, &pin);
+    }
+    free(ranges.at);
+    return STATUS_OK;
+}
