@@ -48,6 +48,7 @@ program = $(if $(shell command -v $(1) 2>/dev/null),1,0)
 HAVE_JANSSON   := $(call header,jansson.h)
 HAVE_ZSTD      := $(call header,zstd.h)
 HAVE_ZLIB      := $(call header,zlib.h)
+HAVE_SQLITE3   := $(call header,sqlite3.h)
 HAVE_CMOCKA    := $(call header,cmocka.h)
 HAVE_BENCHMARK := $(if $(wildcard /usr/include/benchmark/benchmark.h /usr/local/include/benchmark/benchmark.h),1,0)
 HAVE_GNUPLOT   := $(call program,gnuplot)
@@ -62,17 +63,19 @@ HAVE_NVCC      := $(if $(NVCC),$(HAVE_CUDA),0)
 
 LIBS := $(if $(filter 1,$(HAVE_JANSSON)),$(call archive,jansson)) \
         $(if $(filter 1,$(HAVE_ZSTD)),$(call archive,zstd)) \
-        $(if $(filter 1,$(HAVE_ZLIB)),$(call archive,z)) -lm -ldl -lpthread
+        $(if $(filter 1,$(HAVE_ZLIB)),$(call archive,z)) \
+        $(if $(filter 1,$(HAVE_SQLITE3)),$(call archive,sqlite3)) -lm -ldl -lpthread
 found = $(if $(filter 1,$(2)),found,without) $(1)
 FOUND = $(call found,jansson,$(HAVE_JANSSON)), $(call found,zstd,$(HAVE_ZSTD)), \
-        $(call found,zlib,$(HAVE_ZLIB)), $(call found,cmocka (unit tests),$(HAVE_CMOCKA)), \
+        $(call found,zlib,$(HAVE_ZLIB)), $(call found,sqlite3,$(HAVE_SQLITE3)), \
+        $(call found,cmocka (unit tests),$(HAVE_CMOCKA)), \
         $(call found,Google Benchmark (make micro),$(HAVE_BENCHMARK)), \
         $(call found,gnuplot (figures),$(HAVE_GNUPLOT)), \
         $(if $(filter 1,$(HAVE_CUDA)),found cuda.h,without cuda.h (device cuda)), \
         $(if $(NVCC),found nvcc ($(NVCC)),without nvcc (kernels of device cuda))
 
 DEFINES    := -D_GNU_SOURCE -DHAVE_JANSSON=$(HAVE_JANSSON) -DHAVE_ZSTD=$(HAVE_ZSTD) -DHAVE_ZLIB=$(HAVE_ZLIB) \
-              -DHAVE_CUDA=$(HAVE_CUDA) -DHAVE_NVCC=$(HAVE_NVCC)
+              -DHAVE_SQLITE3=$(HAVE_SQLITE3) -DHAVE_CUDA=$(HAVE_CUDA) -DHAVE_NVCC=$(HAVE_NVCC)
 ALL_CFLAGS := -std=c11 $(DEFINES) $(WARN) $(CFLAGS_$(VARIANT)) $(CFLAGS) -I. $(CUDA_FLAGS)
 CXX_FLAGS  := -std=c++17 -Wall -Wextra -Wshadow $(CFLAGS_$(VARIANT)) -I.
 
@@ -118,8 +121,8 @@ $(B)/flags: FORCE
 	@mkdir -p $(B); text='$(CC) $(shell $(CC) -dumpfullversion -dumpversion 2>/dev/null) $(ALL_CFLAGS) $(LIBS)'; \
 	if [ "$$text" != "$$(cat $@ 2>/dev/null)" ]; then \
 	    echo '$(VARIANT) build with $(CC): $(strip $(FOUND))'; \
-	    [ '$(HAVE_JANSSON)$(HAVE_ZSTD)$(HAVE_ZLIB)' = 111 ] || \
-	        echo 'jansson, zstd and zlib are needed for files of those kinds: "make deps" installs them'; \
+	    [ '$(HAVE_JANSSON)$(HAVE_ZSTD)$(HAVE_ZLIB)$(HAVE_SQLITE3)' = 1111 ] || \
+	        echo 'jansson, zstd, zlib and sqlite3 are needed for files of those kinds: "make deps" installs them'; \
 	    printf '%s\n' "$$text" > $@; fi
 
 $(B)/build_info.c: FORCE

@@ -27,10 +27,18 @@ int format_rig_close(void **state)
 void format_rig_converts(void *rig, const char *text, const char *events,
                          struct import_report *report)
 {
+    format_rig_converts_bytes(rig, text, strlen(text), events, report);
+}
+
+void format_rig_converts_bytes(void *rig, const void *bytes, size_t count, const char *events,
+                               struct import_report *report)
+{
     static const char head[] = "# allocrig-trace 1\n# name: 0\n";
     struct trace_source *source;
     struct error error;
-    if (trace_rig_text(rig, text, &source, &error) != STATUS_OK)
+    const char *path = ((struct trace_rig *)rig)->path[0];
+    trace_rig_write(path, bytes, count);
+    if (trace_open(path, &source, &error) != STATUS_OK)
         fail_msg("%s", error.text);
     char *printed = trace_rig_print(rig, source);
     assert_non_null(source->report);

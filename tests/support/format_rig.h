@@ -18,6 +18,10 @@ int format_rig_close(void **state);
 void format_rig_converts(void *rig, const char *text, const char *events,
                          struct import_report *report);
 
+/* The same for a file that is no text. */
+void format_rig_converts_bytes(void *rig, const void *bytes, size_t count, const char *events,
+                               struct import_report *report);
+
 struct format_rig_refusal {
     const char *text, *part; /* what the sentence says right behind the file's name */
 };

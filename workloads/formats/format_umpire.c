@@ -72,7 +72,7 @@ static struct allocator resource_of(const char *name)
     struct allocator out = {.place = PLACE_HOST};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strlen(names[i].name) == length && strncmp(names[i].name, name, length) == 0)
-            out.place = names[i].place;
+            out.place = (uint8_t)names[i].place;
     if (strncmp(name + length, "::", 2) == 0)
         out.device = (uint32_t)strtoul(name + length + 2, NULL, 10) & 0xffff;
     return out;

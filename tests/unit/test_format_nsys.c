@@ -1,0 +1,235 @@
+/* Exports of Nsight Systems: memory, kernels and streams; older versions; what is refused; and
+ * databases that want more than to be read. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/support/format_rig.h"
+#include "tests/support/nsys_export.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+#define PID          "1107296256" /* 66 << 24 */
+#define OTHER_PID    "1124073472" /* 67 << 24 */
+
+/* start, process, device, address, bytes, kind, operation, stream */
+#define MEMORY(start, pid, device, address, bytes, kind, operation, stream)                        \
+    "INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS (start, globalPid, deviceId, contextId, address,"    \
+    " pc, bytes, memKind, memoryOperationType, streamId) VALUES (" start ", " pid ", " device      \
+    ", 1, " address ", 0, " bytes ", " kind ", " operation ", " stream ");"
+#define KERNEL(start, end, stream, correlation)                                                    \
+    "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (" start ", " end ", 0, 1, NULL, " stream       \
+    ", " correlation ", " PID ");"
+#define CALL(start, correlation)                                                                   \
+    "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (" start ", " start ", 0, " PID                \
+    " + 5, " correlation ", 0, 0, NULL);"
+
+static void converts(void *state, const char *const *statements, const char *events,
+                     struct import_report *report)
+{
+    struct trace_rig *rig = state;
+    nsys_export_make(rig->path[0], statements);
+    size_t count;
+    char *bytes = trace_rig_read(rig->path[0], &count);
+    format_rig_converts_bytes(rig, bytes, count, events, report);
+    free(bytes);
+}
+
+static void memory_kernels_and_streams(void **state)
+{
+    struct import_report report;
+    static const char *const statements[] = {
+        nsys_export_2024,
+        /* not in the order of time */
+        MEMORY("5000", PID, "1", "8192", "512", "2", "0", "21"),
+        MEMORY("1000", PID, "1", "4096", "1048576", "2", "0", "NULL"),
+        MEMORY("9000", PID, "1", "4096", "1048576", "2", "1", "NULL"),
+        MEMORY("9500", PID, "1", "8192", "512", "2", "1", "21"),
+        MEMORY("1500", PID, "1", "77", "64", "1", "0", "NULL"),
+        MEMORY("1600", PID, "1", "78", "64", "4", "0", "NULL"),
+        MEMORY("1600", PID, "1", "79", "64", "5", "0", "NULL"),
+        MEMORY("1700", OTHER_PID, "0", "4096", "64", "2", "0", "NULL"),
+        /* launched at 6000 and 7000, run much later; and one on a default stream */
+        KERNEL("8100", "8400", "21", "2"), KERNEL("8000", "8100", "21", "1"),
+        KERNEL("8500", "8600", "13", "3"), CALL("6000", "1"), CALL("7000", "2"), NULL};
+    converts(*state, statements,
+             "# recorder: nsys 2024.6.2.225\n# capacity: 85520809984\n"
+             "# card: NVIDIA H100 80GB HBM3\n"
+             "t,0\na,0,1048576,device=1\n!,alloc,4096\nt,4000\na,1,512,1,device=1\n!,alloc,8192\n"
+             "t,5000\nk,1,100\nt,6000\nk,1,300\nt,7500\nk,0,100\nt,8000\nf,0\nt,8500\nf,1\n",
+             &report);
+    assert_int_equal(report.records, 11);
+    assert_int_equal(report.left_out, 4);
+    assert_int_equal(report.guess_count, 4);
+    assert_string_equal(report.guesses[0], "1 requests of pinned host memory are left out");
+    assert_string_equal(report.guesses[1], "1 requests of managed memory are left out");
+    assert_string_equal(report.guesses[2], "1 requests of static device memory are left out");
+    assert_string_equal(report.guesses[3],
+                        "of several processes, 66 with the most requests is taken");
+}
+
+/* An export of an early version: no kinds, no enumerations, no streams, no calls. */
+static void early_versions(void **state)
+{
+    struct import_report report;
+    static const char *const statements[] = {
+        "CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (start INT, bytes INT, memoryOperationType INT,"
+        " address INT); CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, [end] INT, deviceId "
+        "INT,"
+        " streamId INT, correlationId INT);"
+        "INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES (10, 256, 0, 4096), (30, 256, 1, 4096);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (20, 25, 0, 7, 9);",
+        NULL};
+    converts(*state, statements,
+             "# recorder: nsys\nt,0\na,0,256\n!,alloc,4096\nt,10\nk,0,5\nt,20\nf,0\n", &report);
+    assert_int_equal(report.guess_count, 3);
+    assert_non_null(strstr(report.guesses[0], "does not tell kinds"));
+    assert_non_null(strstr(report.guesses[1], "stream 7 is taken for the default stream"));
+    assert_non_null(strstr(report.guesses[2], "kernels stand where they began"));
+}
+
+/* The numbers are those of the enumerations, whatever they are. */
+static void enumerations_tell_numbers(void **state)
+{
+    static const char *const statements[] = {
+        "CREATE TABLE ENUM_CUDA_MEM_KIND (id INT, name TEXT);"
+        "INSERT INTO ENUM_CUDA_MEM_KIND VALUES (9, 'CUDA_MEMOPR_MEMORY_KIND_DEVICE'),"
+        " (2, 'CUDA_MEMOPR_MEMORY_KIND_PINNED');"
+        "CREATE TABLE ENUM_CUDA_DEV_MEM_EVENT_OPER (id INT, name TEXT);"
+        "INSERT INTO ENUM_CUDA_DEV_MEM_EVENT_OPER VALUES (5, 'X_ALLOCATION'), (0, "
+        "'X_DEALLOCATION');"
+        "CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (start INT, bytes INT, memoryOperationType INT,"
+        " address INT, memKind INT);"
+        "INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES (10, 256, 5, 4096, 9),"
+        " (20, 1, 5, 8192, 2), (30, 256, 0, 4096, 9);",
+        NULL};
+    converts(*state, statements, "# recorder: nsys\nt,0\na,0,256\n!,alloc,4096\nt,20\nf,0\n", NULL);
+}
+
+static void refuses(void *state, const char *const *statements, const char *part)
+{
+    struct trace_rig *rig = state;
+    struct trace_source *source;
+    struct error error;
+    nsys_export_make(rig->path[0], statements);
+    if (trace_open(rig->path[0], &source, &error) == STATUS_OK)
+        fail_msg("\"%s\" is taken", statements[0]);
+    assert_int_equal(strncmp(error.text, rig->path[0], strlen(rig->path[0])), 0);
+    if (!strstr(error.text, part))
+        fail_msg("\"%s\" says not \"%s\"", error.text, part);
+}
+
+static void bad_exports_are_refused(void **state)
+{
+    static const struct {
+        const char *statements[4], *part;
+    } cases[] = {
+        {{"CREATE TABLE x (y INT)"}, "has no table CUDA_GPU_MEMORY_USAGE_EVENTS: profile with"},
+        {{"CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (start INT, bytes INT)"}, "lacks one of"},
+        {{nsys_export_2024}, "has no rows of device memory"},
+        {{nsys_export_2024, MEMORY("-1", PID, "0", "1", "1", "2", "0", "0")},
+         ": CUDA_GPU_MEMORY_USAGE_EVENTS: row 1: start is no number"},
+        {{nsys_export_2024, MEMORY("1", PID, "0", "1", "'many'", "2", "0", "0")},
+         ": row 1: bytes is no number"},
+        {{nsys_export_2024, MEMORY("1", PID, "0", "1", "1", "2", "3", "0")},
+         ": row 1: memoryOperationType is neither"},
+        {{nsys_export_2024, MEMORY("1", PID, "0", "1", "1", "2", "0", "0"),
+          KERNEL("9", "8", "7", "1")},
+         ": CUPTI_ACTIVITY_KIND_KERNEL: row 1: the kernel ends before it begins"},
+        {{nsys_export_2024, MEMORY("1", PID, "0", "1", "1152921504606846976", "2", "0", "0")},
+         ": row 1: a block of 1152921504606846976 bytes"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        refuses(*state, cases[i].statements, cases[i].part);
+}
+
+/* What a database could make SQLite do beside giving its rows. */
+static void hostile_databases_run_nothing(void **state)
+{
+    static const struct {
+        const char *statements[4], *part;
+    } cases[] = {
+        /* a view in place of the table */
+        {{"CREATE VIEW CUDA_GPU_MEMORY_USAGE_EVENTS AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL"
+          " SELECT x + 1 FROM n) SELECT x AS start, x AS bytes, 0 AS memoryOperationType, x AS"
+          " address FROM n"},
+         "has no table CUDA_GPU_MEMORY_USAGE_EVENTS"},
+        /* a virtual table */
+        {{"CREATE VIRTUAL TABLE CUDA_GPU_MEMORY_USAGE_EVENTS USING fts5(start, bytes,"
+          " memoryOperationType, address)"},
+         "has no table CUDA_GPU_MEMORY_USAGE_EVENTS"},
+        /* a column that calls a function */
+        {{"CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (start INT, bytes INT, memoryOperationType"
+          " INT, address INT AS (length(hex(zeroblob(1000)))));"
+          "INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES (1, 1, 0)"},
+         "it has a column that is computed"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        refuses(*state, cases[i].statements, cases[i].part);
+}
+
+/* A journal beside the file, and what a crash left in it, are not looked at. */
+static void other_files_are_not_touched(void **state)
+{
+    struct trace_rig *rig = *state;
+    char journal[128];
+    struct trace_source *source;
+    struct error error;
+    static const char *const statements[] = {nsys_export_2024, "PRAGMA journal_mode = wal",
+                                             MEMORY("1", PID, "0", "4096", "8", "2", "0", "0"),
+                                             NULL};
+    nsys_export_make(rig->path[0], statements);
+    (void)snprintf(journal, sizeof journal, "%s-journal", rig->path[0]);
+    trace_rig_write(journal, "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7 hot", 12);
+    size_t files = trace_rig_files(rig);
+    if (trace_open(rig->path[0], &source, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    assert_int_equal(source->info.allocs, 1);
+    trace_close(source);
+    assert_int_equal(trace_rig_files(rig), files);
+}
+
+/* Cut anywhere, an export is refused or read; it never harms. */
+static void cut_exports(void **state)
+{
+    struct trace_rig *rig = *state;
+    static const char *const statements[] = {"PRAGMA page_size = 512", nsys_export_2024,
+                                             MEMORY("1", PID, "0", "4096", "8", "2", "0", "0"),
+                                             NULL};
+    nsys_export_make(rig->path[0], statements);
+    size_t count, opened = 0, cuts = 0;
+    char *bytes = trace_rig_read(rig->path[0], &count);
+    for (size_t left = 100; left < count; left += 509, cuts++) {
+        struct trace_source *source;
+        struct error error = {""};
+        trace_rig_write(rig->path[1], bytes, left);
+        if (trace_open(rig->path[1], &source, &error) == STATUS_OK) {
+            trace_close(source);
+            opened++;
+        } else {
+            assert_int_equal(strncmp(error.text, rig->path[1], strlen(rig->path[1])), 0);
+        }
+    }
+    free(bytes);
+    assert_true(cuts > 10 && opened < cuts);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, format_rig_open, format_rig_close)
+    const struct CMUnitTest tests[] = {
+        TEST(memory_kernels_and_streams),
+        TEST(early_versions),
+        TEST(enumerations_tell_numbers),
+        TEST(bad_exports_are_refused),
+        TEST(hostile_databases_run_nothing),
+        TEST(other_files_are_not_touched),
+        TEST(cut_exports),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
