@@ -32,7 +32,8 @@ static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "And then:"},
     {KEY_REPEAT, "repeat", "N", "so many times, one behind the other"},
     {KEY_MERGE, "merge", "FILE", "another trace beside it; may be given again"},
-    {KEY_FORMAT, "format", "FORMAT", "of OUT: text or binary, whatever the ending"},
+    {KEY_FORMAT, "format", "FORMAT",
+     "of OUT, whatever its ending: text, binary, snapshot, rmm, minimalloc, oracle"},
     {0},
 };
 
@@ -40,7 +41,9 @@ static const struct cli_page page = {
     .arguments = "IN OUT [options]",
     .text =
         "Reads a trace of any known format (by its content) and writes it as text (.txt, .trace)\n"
-        "or binary (.bin), with .zst behind it compressed. Text and binary hold the same.",
+        "or binary (.bin), which hold the same, or for other programs: a PyTorch snapshot of a\n"
+        "recording (.pickle), RMM's log (.rmm.csv), MiniMalloc's lifetimes (.minimalloc.csv), or\n"
+        "requests and frees alone (.oracle.csv). With .zst behind it: compressed.",
     .options = options,
 };
 
@@ -180,7 +183,7 @@ static enum status open_source(const struct convert_arguments *self, struct trac
 enum status cmd_convert(int argc, char **argv, struct error *error)
 {
     struct convert_arguments self = {0};
-    struct trace_write_options format;
+    struct trace_output_choice format;
     struct trace_source *source = NULL;
     bool help = false;
     enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
@@ -189,11 +192,11 @@ enum status cmd_convert(int argc, char **argv, struct error *error)
     if (!self.out)
         return error_set(error, STATUS_INVALID, "convert: name two files: convert IN OUT");
     self.filter.streams = self.streams;
-    status = trace_output_options(self.out, self.format, &format, error);
+    status = trace_output_choose(self.out, self.format, &format, error);
     if (!status)
         status = open_source(&self, &source, error);
     if (!status)
-        status = trace_write(source, self.out, &format, error);
+        status = trace_output_save(source, self.out, &format, error);
     if (!status)
         printf("wrote %s\n", self.out);
     trace_close(source);

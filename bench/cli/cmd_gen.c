@@ -83,7 +83,7 @@ static enum status play(const struct gen_arguments *self, struct trace_source *s
 }
 
 static enum status make(const struct gen_arguments *self, const struct spec *workload,
-                        const struct trace_write_options *format, struct error *error)
+                        const struct trace_output_choice *format, struct error *error)
 {
     struct trace_source *source = NULL;
     struct trace_source *played = NULL;
@@ -94,7 +94,7 @@ static enum status make(const struct gen_arguments *self, const struct spec *wor
     if (!status && adaptive)
         status = play(self, source, &played, error);
     if (!status)
-        status = trace_write(adaptive ? played : source, self->path, format, error);
+        status = trace_output_save(adaptive ? played : source, self->path, format, error);
     if (!status)
         printf("wrote %s\n", self->path);
     trace_close(played);
@@ -105,7 +105,7 @@ static enum status make(const struct gen_arguments *self, const struct spec *wor
 enum status cmd_gen(int argc, char **argv, struct error *error)
 {
     struct gen_arguments self = {0};
-    struct trace_write_options format;
+    struct trace_output_choice format;
     struct spec workload;
     bool help = false;
     enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
@@ -115,7 +115,7 @@ enum status cmd_gen(int argc, char **argv, struct error *error)
         return error_set(error, STATUS_INVALID, "gen: %s; write gen WORKLOAD -o FILE",
                          self.workload ? "no file is named to write the trace to"
                                        : "no workload is named");
-    status = trace_output_options(self.path, self.format, &format, error);
+    status = trace_output_choose(self.path, self.format, &format, error);
     if (!status)
         status = spec_parse(self.workload, &workload, error);
     if (status)

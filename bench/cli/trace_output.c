@@ -4,6 +4,8 @@
 
 #include "bench/cli/cli.h"
 
+#define NAMES_MOST 16
+
 /* Whether the first `length` characters of `text` end in `ending`. */
 static bool ends_in(const char *text, size_t length, const char *ending)
 {
@@ -11,30 +13,65 @@ static bool ends_in(const char *text, size_t length, const char *ending)
     return length > size && strncmp(text + length - size, ending, size) == 0;
 }
 
-enum status trace_output_options(const char *path, const char *format,
-                                 struct trace_write_options *out, struct error *error)
+static enum status by_name(const char *format, struct trace_output_choice *out, struct error *error)
 {
-    static const char *const names[] = {"text", "binary"};
+    const char *names[NAMES_MOST] = {"text", "binary"};
+    const struct format_writer *writer;
+    size_t count = 2;
+    if (!strcmp(format, names[0]) || !strcmp(format, names[1])) {
+        out->own.format = strcmp(format, names[0]) ? TRACE_FORMAT_BINARY : TRACE_FORMAT_TEXT;
+        return STATUS_OK;
+    }
+    for (size_t i = 0; (writer = format_writer_at(i)) && count < NAMES_MOST; i++) {
+        if (!strcmp(format, writer->name)) {
+            out->foreign = writer;
+            return STATUS_OK;
+        }
+        names[count++] = writer->name;
+    }
+    return cli_unknown("format", format, names, count, error);
+}
+
+static bool by_ending(const char *path, size_t length, struct trace_output_choice *out)
+{
+    bool binary = ends_in(path, length, ".bin");
+    if (binary || ends_in(path, length, ".txt") || ends_in(path, length, ".trace")) {
+        out->own.format = binary ? TRACE_FORMAT_BINARY : TRACE_FORMAT_TEXT;
+        return true;
+    }
+    for (size_t i = 0; (out->foreign = format_writer_at(i)); i++)
+        if (ends_in(path, length, out->foreign->ending))
+            return true;
+    return false;
+}
+
+enum status trace_output_choose(const char *path, const char *format,
+                                struct trace_output_choice *out, struct error *error)
+{
     size_t length = strlen(path);
-    *out = (struct trace_write_options){0};
+    *out = (struct trace_output_choice){0};
     if (strcmp(path, "-") == 0)
         return error_set(error, STATUS_INVALID,
                          "a trace is written whole or not at all, so not to standard output; name "
                          "a file, such as out.trace");
     if (ends_in(path, length, ".zst")) {
-        out->compress = true;
+        out->own.compress = true;
         length -= 4;
     }
-    if (format && strcmp(format, names[0]) != 0 && strcmp(format, names[1]) != 0)
-        return cli_unknown("format", format, names, 2, error);
-    if (format ? strcmp(format, "binary") == 0 : ends_in(path, length, ".bin"))
-        out->format = TRACE_FORMAT_BINARY;
-    else if (format || ends_in(path, length, ".txt") || ends_in(path, length, ".trace"))
-        out->format = TRACE_FORMAT_TEXT;
-    else
-        return error_set(error, STATUS_INVALID,
-                         "%s: its ending does not say which format it shall have; end it in .txt, "
-                         ".trace or .bin, with .zst behind it to compress, or add --format",
-                         path);
-    return STATUS_OK;
+    if (format)
+        return by_name(format, out, error);
+    if (by_ending(path, length, out))
+        return STATUS_OK;
+    return error_set(error, STATUS_INVALID,
+                     "%s: its ending does not say which format it shall have; end it in .txt, "
+                     ".trace or .bin, with .zst behind it to compress, or add --format (`allocrig "
+                     "list formats`)",
+                     path);
+}
+
+enum status trace_output_save(struct trace_source *source, const char *path,
+                              const struct trace_output_choice *choice, struct error *error)
+{
+    return choice->foreign ? choice->foreign->write(source, path, choice->own.compress, error)
+                           : trace_write(source, path, &choice->own, error);
 }

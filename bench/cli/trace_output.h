@@ -2,12 +2,24 @@
 #ifndef BENCH_CLI_TRACE_OUTPUT_H
 #define BENCH_CLI_TRACE_OUTPUT_H
 
+#include "workloads/formats/writers.h"
 #include "workloads/trace/trace.h"
 
-/* `format` is "text", "binary" or NULL: by the ending, .txt or .trace for text, .bin for
- * binary, each with .zst behind it for a compressed file. INVALID where neither says it. */
-enum status trace_output_options(const char *path, const char *format,
-                                 struct trace_write_options *out,
-                                 struct error *error) STATUS_CHECKED;
+struct trace_output_choice {
+    const struct format_writer *foreign; /* NULL: one of the project's own */
+    struct trace_write_options own;      /* `compress` holds for both */
+};
+
+/* `format` is "text", "binary", the name of a writer, or NULL: by the ending, .txt or .trace for text,
+ * .bin for binary, that of a writer, each with .zst behind it for a compressed file. INVALID where
+ * neither says it. */
+enum status trace_output_choose(const char *path, const char *format,
+                                struct trace_output_choice *out,
+                                struct error *error) STATUS_CHECKED;
+
+/* Writes all of `source`. */
+enum status trace_output_save(struct trace_source *source, const char *path,
+                              const struct trace_output_choice *choice,
+                              struct error *error) STATUS_CHECKED;
 
 #endif

@@ -306,6 +306,14 @@ static enum status add_free(struct snapshot_image *out, const struct snapshot_se
     return from < to ? snapshot_add_block(out, &block, error) : STATUS_OK;
 }
 
+/* PyTorch does not cut off what is left over of a free block where that is little, but in its small
+ * pool and in ranges that grow. */
+static bool keeps_rest(const struct snapshot_segment *segment, uint64_t rest_bytes)
+{
+    return !segment->expandable && segment->bytes != SMALL_SEGMENT_BYTES &&
+           rest_bytes <= SMALL_BLOCK_BYTES;
+}
+
 /* Rule 4 for one segment, whose blocks begin at `*next`. They go to `out`. */
 static enum status tile(const struct snapshot_image *self, struct snapshot_segment *segment,
                         size_t *next, struct snapshot_image *out, struct error *error)
@@ -319,6 +327,8 @@ static enum status tile(const struct snapshot_image *self, struct snapshot_segme
         uint64_t limit = is_last ? end : self->blocks[*next + 1].address;
         if (block.address < at || block.address == limit)
             continue; /* two at one place: a recording that contradicts itself */
+        if (self->recorded && keeps_rest(segment, limit - block.address - block.bytes))
+            block.bytes = limit - block.address;
         if (block.bytes > limit - block.address)
             block.bytes = limit - block.address;
         if (block.requested_bytes > block.bytes)
@@ -337,6 +347,38 @@ static enum status tile(const struct snapshot_image *self, struct snapshot_segme
     segment->block_count = out->block_count - segment->first_block;
     classify(segment, largest_bytes);
     return status;
+}
+
+/* The segment that a place lies in, out of all of them in order; NULL: none. */
+static struct snapshot_segment *segment_at(const struct snapshot_image *self, uint16_t device,
+                                           uint64_t address)
+{
+    size_t low = 0, high = self->segment_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct snapshot_segment *segment = &self->segments[middle];
+        if (compare_places(segment->device, segment->address, device, address) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    struct snapshot_segment *segment = low ? &self->segments[low - 1] : NULL;
+    bool inside =
+        segment && segment->device == device && address - segment->address < segment->bytes;
+    return inside ? segment : NULL;
+}
+
+/* Recordings say only of blocks which pool they are of: a segment is of that of the last one. */
+static void take_pools(struct snapshot_image *self)
+{
+    for (size_t i = 0; i < self->entry_count; i++) {
+        const struct snapshot_entry *entry = &self->entries[i];
+        struct snapshot_segment *segment = entry->action == SNAPSHOT_ALLOC
+                                               ? segment_at(self, entry->device, entry->address)
+                                               : NULL;
+        if (segment)
+            segment->pool = entry->pool;
+    }
 }
 
 static enum status tile_all(struct snapshot_image *self, struct error *error)
@@ -373,6 +415,8 @@ enum status snapshot_settle(struct snapshot_image *self, struct error *error)
     sort_segments(self);
     if (self->block_count)
         qsort(self->blocks, self->block_count, sizeof *self->blocks, by_block_place);
+    if (self->recorded)
+        take_pools(self);
     status = house_strays(self, error);
     return status ? status : tile_all(self, error);
 }

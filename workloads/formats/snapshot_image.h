@@ -70,6 +70,8 @@ struct snapshot_image {
     struct snapshot_segment *segments;
     size_t segment_count, segment_room;
     struct texts tags;
+    bool recorded; /* not by us: blocks have the bytes asked for, rounded up, and segments no pools;
+                      settle adds what PyTorch leaves with a block, and the pools of blocks */
     char name[128]; /* of the trace; what frames made from tags call their file */
     char conf[512]; /* the allocator's settings in PyTorch's syntax */
 };

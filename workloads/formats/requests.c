@@ -1,0 +1,192 @@
+/* A request is told with the event after it in hand: a note there says where the block was placed, or
+ * that the request failed. Blocks lie in an array by their slots. Where no place is recorded a block
+ * gets one above all others, at the next 512 bytes. */
+#include "workloads/formats/requests.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+
+#define MADE_UP_FROM UINT64_C(0x100000000)
+#define MADE_UP_STEP 512u
+
+struct reading {
+    struct trace_source *source;
+    request_take *take;
+    void *argument;
+    struct request_block *blocks; /* by slot */
+    size_t room;
+    struct request_moment moment; /* what is the same for all */
+    uint64_t next_address;
+    struct trace_event held; /* a request whose next event is not known yet */
+    bool holds;
+    bool let_go_final;
+};
+
+bool request_note(const char *text, const char *verb, uint64_t *numbers, unsigned count)
+{
+    size_t length = strlen(verb);
+    if (strncmp(text, verb, length) != 0 || (text[length] != ',' && text[length] != '\0'))
+        return false;
+    const char *at = text + length;
+    for (unsigned i = 0; i < count; i++) {
+        numbers[i] = 0;
+        if (*at != ',')
+            continue;
+        char *end;
+        numbers[i] = strtoull(at + 1, &end, 10);
+        at = end;
+    }
+    return true;
+}
+
+static enum status tell(struct reading *self, enum request_kind kind, struct request_block *block,
+                        const struct trace_event *event, struct error *error)
+{
+    struct request_moment moment = self->moment;
+    moment.kind = kind;
+    moment.block = block;
+    moment.event = event;
+    moment.stream = event->stream;
+    if (event->kind == TRACE_FREE && block)
+        moment.stream = block->stream;
+    return self->take(self->argument, &moment, error);
+}
+
+static struct request_block *block_of(struct reading *self, uint32_t slot, struct error *error)
+{
+    if (slot >= self->room) {
+        size_t room = self->room ? self->room : 64;
+        while (room <= slot)
+            room *= 2;
+        struct request_block *blocks = realloc(self->blocks, room * sizeof *blocks);
+        if (!blocks) {
+            error_set(error, STATUS_HOST_MEMORY, "no host memory for the blocks of a trace");
+            return NULL;
+        }
+        memset(blocks + self->room, 0, (room - self->room) * sizeof *blocks);
+        self->blocks = blocks;
+        self->room = room;
+    }
+    return &self->blocks[slot];
+}
+
+static void fill(struct reading *self, const struct trace_event *event, struct request_block *block)
+{
+    static const struct trace_attributes none;
+    const struct trace_attributes *keys = &none;
+    if (event->attributes)
+        keys = trace_attributes_of(self->source, event->attributes);
+    *block = (struct request_block){
+        .id = event->id,
+        .bytes = event->value,
+        .stream = event->stream,
+        .pool = keys->pool,
+        .device = keys->device,
+        .thread = keys->thread,
+        .initial = keys->rest && strstr(keys->rest, "initial=yes"),
+        .pinned = keys->space == TRACE_SPACE_PINNED,
+    };
+    self->moment.tag = keys->tag;
+}
+
+/* The request in hand; `note` is that which follows it, or NULL. `*used`: it was about it. */
+static enum status tell_request(struct reading *self, const char *note, bool *used,
+                                struct error *error)
+{
+    const struct trace_event event = self->held;
+    uint64_t number;
+    self->holds = *used = false;
+    struct request_block *block = block_of(self, event.slot, error);
+    if (!block)
+        return STATUS_HOST_MEMORY;
+    fill(self, &event, block);
+    if (note && request_note(note, "alloc", &number, 1)) {
+        block->address = number;
+        block->placed = *used = true;
+    } else if (note && request_note(note, "oom", &number, 1)) {
+        self->moment.free_bytes = number;
+        block->failed = *used = true;
+    }
+    if (!block->placed && !block->failed) {
+        block->address = self->next_address;
+        self->next_address += size_round_up(block->bytes + 1, MADE_UP_STEP);
+    }
+    self->moment.begun |= !block->initial;
+    enum status status =
+        tell(self, block->failed ? REQUEST_FAILED : REQUEST_SERVED, block, &event, error);
+    self->moment.tag = NULL;
+    return status;
+}
+
+static enum status take_free(struct reading *self, const struct trace_event *event,
+                             struct error *error)
+{
+    struct request_block *block = block_of(self, event->slot, error);
+    if (!block)
+        return STATUS_HOST_MEMORY;
+    if (block->failed)
+        return STATUS_OK;
+    bool lets_go = event->kind == TRACE_LET_GO || event->flags & TRACE_WHOLE;
+    bool completes = event->kind == TRACE_FREE || self->let_go_final;
+    enum status status = STATUS_OK;
+    self->moment.begun |= !(block->initial && event->kind == TRACE_LET_GO);
+    if (lets_go)
+        status = tell(self, REQUEST_LET_GO, block, event, error);
+    if (completes && !status)
+        status = tell(self, REQUEST_COMPLETE, block, event, error);
+    return status;
+}
+
+static enum status take_event(struct reading *self, const struct trace_event *event,
+                              struct error *error)
+{
+    const char *note = event->kind == TRACE_NOTE ? trace_text_of(self->source, event->value) : NULL;
+    bool used = false;
+    enum status status = STATUS_OK;
+    if (self->holds)
+        status = tell_request(self, note, &used, error);
+    if (status || used)
+        return status;
+    self->moment.text = note;
+    switch (event->kind) {
+    case TRACE_ALLOC:
+    case TRACE_PROBE:
+        self->held = *event;
+        self->holds = true;
+        return STATUS_OK;
+    case TRACE_LET_GO:
+    case TRACE_FREE:
+        return take_free(self, event, error);
+    case TRACE_TIME:
+        self->moment.time_ns = event->value;
+        return STATUS_OK;
+    case TRACE_NOTE:
+        return tell(self, REQUEST_NOTE, NULL, event, error);
+    default:
+        self->moment.begun = true;
+        return tell(self, REQUEST_OTHER, NULL, event, error);
+    }
+}
+
+enum status requests_read(struct trace_source *source, request_take *take, void *argument,
+                          struct error *error)
+{
+    struct reading self = {.source = source,
+                           .take = take,
+                           .argument = argument,
+                           .next_address = MADE_UP_FROM,
+                           .let_go_final = !source->info.has_split_frees};
+    const struct trace_event *events;
+    size_t count;
+    bool used;
+    enum status status = trace_rewind(source, error);
+    while (!status && !(status = trace_next(source, &events, &count, error)) && count)
+        for (size_t i = 0; i < count && !status; i++)
+            status = take_event(&self, &events[i], error);
+    if (!status && self.holds)
+        status = tell_request(&self, NULL, &used, error);
+    free(self.blocks);
+    return status;
+}

@@ -1,0 +1,233 @@
+/* A recorded trace as a PyTorch memory snapshot: its notes say what the allocator did.
+ *
+ * 1. The state in which the trace begins is no entry: its segments are there before, its blocks have
+ *    been given.
+ * 2. Every other request, let-go, completion and note of a segment is an entry.
+ * 3. At the end the segments follow from the entries, the blocks are those not complete. How many
+ *    bytes a block was given a trace does not hold: what was asked for, rounded up to 512, and in
+ *    a segment of the large pool what is left up to the next block where that is at most 1 MiB, as
+ *    PyTorch does it. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "workloads/formats/requests.h"
+#include "workloads/formats/snapshot_writer.h"
+#include "workloads/formats/writers.h"
+#include "workloads/trace/id_map.h"
+#include "workloads/trace/output.h"
+
+#define ROUND_BYTES 512u
+
+struct making {
+    struct trace_source *source;
+    struct snapshot_image image;
+    struct id_map initial; /* by id: 1 + the address of a block of the state at the start */
+    struct id_map places;  /* by id of a block: its place in `image.blocks` */
+    uint32_t range_stream, range_pool;
+    bool placed; /* a place was recorded */
+};
+
+static enum status no_memory(struct error *error)
+{
+    return error_set(error, STATUS_HOST_MEMORY, "no host memory for a snapshot");
+}
+
+static enum status add_entry(struct making *self, const struct request_moment *moment,
+                             enum snapshot_action action, struct error *error)
+{
+    const struct request_block *block = moment->block;
+    struct snapshot_entry entry = {
+        .address = action == SNAPSHOT_OOM ? moment->free_bytes : block->address,
+        .bytes = block->bytes,
+        .time_us = moment->time_ns / 1000,
+        .stream = block->stream,
+        .pool = block->pool,
+        .device = (uint16_t)block->device,
+        .action = (uint8_t)action,
+    };
+    enum status status = STATUS_OK;
+    if (moment->tag)
+        status = snapshot_tag(&self->image, moment->tag, &entry.tag, error);
+    return status ? status : snapshot_add_entry(&self->image, &entry, error);
+}
+
+static enum status add_block(struct making *self, const struct request_moment *moment,
+                             struct error *error)
+{
+    const struct request_block *from = moment->block;
+    struct snapshot_block block = {
+        .address = from->address,
+        .bytes = size_round_up(from->bytes, ROUND_BYTES),
+        .requested_bytes = from->bytes,
+        .pool = from->pool,
+        .device = (uint16_t)from->device,
+        .state = SNAPSHOT_ACTIVE,
+    };
+    enum status status = STATUS_OK;
+    if (moment->tag)
+        status = snapshot_tag(&self->image, moment->tag, &block.tag, error);
+    if (!status && id_map_put(&self->places, from->id, self->image.block_count))
+        status = no_memory(error);
+    return status ? status : snapshot_add_block(&self->image, &block, error);
+}
+
+static enum status on_served(struct making *self, const struct request_moment *moment,
+                             struct error *error)
+{
+    struct request_block *block = moment->block;
+    uint64_t address;
+    if (!block->bytes || block->pinned)
+        return STATUS_OK;
+    if (block->device >= SNAPSHOT_DEVICES)
+        return error_set(error, STATUS_INVALID, "device %" PRIu32 " is above the %d of a snapshot",
+                         block->device, SNAPSHOT_DEVICES - 1);
+    if (block->initial && id_map_get(&self->initial, block->id, &address)) {
+        block->address = address;
+        block->placed = true;
+    }
+    self->placed |= block->placed;
+    enum status status = add_block(self, moment, error);
+    if (!status && !block->initial)
+        status = add_entry(self, moment, SNAPSHOT_ALLOC, error);
+    return status;
+}
+
+static void forget_block(struct making *self, uint64_t id, uint64_t place)
+{
+    id_map_remove(&self->places, id);
+    self->image.blocks[place].bytes = 0; /* taken out in the end */
+}
+
+static enum status on_free(struct making *self, const struct request_moment *moment,
+                           struct error *error)
+{
+    uint64_t place;
+    if (!id_map_get(&self->places, moment->block->id, &place))
+        return STATUS_OK;
+    self->image.blocks[place].state = SNAPSHOT_PENDING;
+    if (moment->kind == REQUEST_LET_GO)
+        return moment->begun ? add_entry(self, moment, SNAPSHOT_FREE_REQUESTED, error) : STATUS_OK;
+    forget_block(self, moment->block->id, place);
+    return add_entry(self, moment, SNAPSHOT_FREE_COMPLETED, error);
+}
+
+static enum status on_note(struct making *self, const struct request_moment *moment,
+                           struct error *error)
+{
+    static const struct {
+        const char *verb;
+        enum snapshot_action action;
+        bool before;
+    } verbs[] = {
+        {"segment_alloc", SNAPSHOT_SEGMENT_ALLOC, false},
+        {"segment_free", SNAPSHOT_SEGMENT_FREE, false},
+        {"segment_map", SNAPSHOT_SEGMENT_MAP, false},
+        {"segment_unmap", SNAPSHOT_SEGMENT_UNMAP, false},
+        {"snapshot", SNAPSHOT_SNAPSHOT, false},
+        {"segment", SNAPSHOT_SEGMENT_ALLOC, true},
+        {"pages", SNAPSHOT_SEGMENT_MAP, true},
+    };
+    uint64_t numbers[4];
+    if (request_note(moment->text, "range", numbers, 3)) {
+        self->range_stream = (uint32_t)numbers[1];
+        self->range_pool = (uint32_t)numbers[2];
+    }
+    if (request_note(moment->text, "block", numbers, 3) && !strstr(moment->text, ",free") &&
+        id_map_put(&self->initial, numbers[2], numbers[0]))
+        return no_memory(error);
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        if (!request_note(moment->text, verbs[i].verb, numbers, 4))
+            continue;
+        bool pages = verbs[i].before && verbs[i].action == SNAPSHOT_SEGMENT_MAP;
+        const struct snapshot_entry entry = {
+            .address = numbers[0],
+            .bytes = numbers[1],
+            .stream = pages ? self->range_stream : (uint32_t)numbers[2],
+            .pool = pages ? self->range_pool : (uint32_t)numbers[3],
+            .time_us = moment->time_ns / 1000,
+            .action = (uint8_t)verbs[i].action,
+            .before = verbs[i].before,
+        };
+        return snapshot_add_entry(&self->image, &entry, error);
+    }
+    return STATUS_OK;
+}
+
+static enum status take(void *argument, struct request_moment *moment, struct error *error)
+{
+    struct making *self = argument;
+    switch (moment->kind) {
+    case REQUEST_SERVED:
+        return on_served(self, moment, error);
+    case REQUEST_FAILED:
+        return add_entry(self, moment, SNAPSHOT_OOM, error);
+    case REQUEST_LET_GO:
+    case REQUEST_COMPLETE:
+        return on_free(self, moment, error);
+    case REQUEST_NOTE:
+        return on_note(self, moment, error);
+    default:
+        return STATUS_OK;
+    }
+}
+
+/* Only the blocks that are there at the end. */
+static void keep_live(struct snapshot_image *image)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < image->block_count; i++)
+        if (image->blocks[i].bytes)
+            image->blocks[kept++] = image->blocks[i];
+    image->block_count = kept;
+}
+
+static enum status to_output(void *output, const void *bytes, size_t count, struct error *error)
+{
+    return trace_output_write(output, bytes, count, error);
+}
+
+static enum status write_image(const struct snapshot_image *image, const char *path, bool compress,
+                               struct error *error)
+{
+    struct trace_output *output;
+    enum status status = trace_output_open(path, compress, &output, error);
+    if (status)
+        return status;
+    status = snapshot_write(image, to_output, output, error);
+    if (!status)
+        return trace_output_commit(output, error);
+    trace_output_discard(output);
+    return status;
+}
+
+static enum status write_snapshot(struct trace_source *source, const char *path, bool compress,
+                                  struct error *error)
+{
+    struct making self = {.source = source, .image.recorded = true};
+    memcpy(self.image.name, source->info.name, sizeof self.image.name);
+    memcpy(self.image.conf, source->info.conf, sizeof self.image.conf);
+    enum status status = requests_read(source, take, &self, error);
+    if (!status && source->info.allocs && !self.placed)
+        status = error_set(error, STATUS_INVALID,
+                           "%s holds no addresses, so it is no recording of an allocator; `run -p "
+                           "POLICY -w TRACE --snapshot FILE` writes a snapshot of a replay",
+                           source->info.name);
+    keep_live(&self.image);
+    if (!status)
+        status = snapshot_settle(&self.image, error);
+    if (!status)
+        status = write_image(&self.image, path, compress, error);
+    snapshot_image_close(&self.image);
+    id_map_close(&self.initial);
+    id_map_close(&self.places);
+    return status;
+}
+
+const struct format_writer format_writer_snapshot = {
+    .name = "snapshot",
+    .ending = ".pickle",
+    .summary = "a recorded trace as a PyTorch memory snapshot, which its viewer opens",
+    .write = write_snapshot,
+};
