@@ -121,7 +121,7 @@ static void report(const char *path, const struct recording_counts *counts,
 /* ---- spools into a trace -------------------------------------------------------------------- */
 
 static enum status write_trace(const char *folder, const struct record_arguments *self,
-                               const struct trace_write_options *format, bool died,
+                               const struct trace_output_choice *format, bool died,
                                struct error *error)
 {
     struct spools spools;
@@ -139,7 +139,7 @@ static enum status write_trace(const char *folder, const struct record_arguments
     if (!status)
         status = recording_make(&spools, slash ? slash + 1 : name, died, &source, &counts, error);
     if (!status)
-        status = trace_write(source, self->path, format, error);
+        status = trace_output_save(source, self->path, format, error);
     if (!status)
         report(self->path, &counts, &spools);
     trace_close(source);
@@ -167,7 +167,7 @@ static enum status make_folder(const char *path, char *folder, size_t room, stru
 }
 
 static enum status finish(const char *folder, const struct record_arguments *self,
-                          const struct trace_write_options *format, const struct record_end *end,
+                          const struct trace_output_choice *format, const struct record_end *end,
                           struct error *error)
 {
     bool died = end->code != 0;
@@ -193,14 +193,14 @@ static enum status finish(const char *folder, const struct record_arguments *sel
 enum status cmd_record(int argc, char **argv, struct error *error)
 {
     struct record_arguments self = {0};
-    struct trace_write_options format;
+    struct trace_output_choice format;
     struct record_end end;
     char folder[400];
     bool help = false;
     enum status status = read_arguments(argc, argv, &self, &help, error);
     if (status || help)
         return status;
-    status = trace_output_options(self.path, self.format, &format, error);
+    status = trace_output_choose(self.path, self.format, &format, error);
     if (status)
         return status;
     if (self.from)

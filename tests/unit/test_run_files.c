@@ -1,0 +1,420 @@
+/* What is written of one run: the witness tells all that happened in an order that can be undone, a
+ * timeline is JSON that holds it, latencies have HdrHistogram's form. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "bench/report/chrome_trace.h"
+#include "bench/report/hdr_percentiles.h"
+#include "bench/report/run_snapshot.h"
+#include "sim/replay/latency.h"
+#include "tests/support/experiment_rig.h"
+#include "tests/support/tiny_trace.h"
+
+#define EVENTS_MOST 4096
+
+/* All that was told, as text: what, address, bytes. */
+struct told {
+    struct {
+        enum witness_kind kind;
+        uint64_t address, bytes, event;
+    } at[EVENTS_MOST];
+    size_t count;
+};
+
+static enum status hear(void *argument, const struct witness_event *event, struct error *error)
+{
+    struct told *told = argument;
+    (void)error;
+    assert_true(told->count < EVENTS_MOST);
+    told->at[told->count].kind = event->kind;
+    told->at[told->count].address = event->address;
+    told->at[told->count].bytes = event->bytes;
+    told->at[told->count++].event = event->event;
+    return STATUS_OK;
+}
+
+/* Runs a policy over a small trace with a witness. */
+static void run(struct experiment_rig *rig, struct witness *witness, const char *policy,
+                const char *device, const char *events)
+{
+    experiment_rig_over(rig, policy, device, tiny_trace(events));
+    rig->experiment.witness = witness;
+}
+
+static size_t count_of(const struct told *told, enum witness_kind kind)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < told->count; i++)
+        count += told->at[i].kind == kind;
+    return count;
+}
+
+static void a_request_comes_behind_the_segment_made_for_it(void **state)
+{
+    static const enum witness_kind wanted[] = {
+        WITNESS_CALL,           WITNESS_SEGMENT_ALLOC,  WITNESS_ALLOC, WITNESS_ALLOC,  WITNESS_MARK,
+        WITNESS_FREE_REQUESTED, WITNESS_FREE_COMPLETED, WITNESS_CALL,  WITNESS_FAILED,
+    };
+    struct told *told = calloc(1, sizeof *told);
+    struct witness *witness = witness_create();
+    struct experiment_rig rig;
+    (void)state;
+    assert_true(told && witness);
+    witness_listen(witness, hear, told);
+    run(&rig, witness, "torch", "sim:capacity=64MiB", "a,0,1000 a,1,2000 m,step f,0 a,2,134217728");
+    experiment_rig_run(&rig);
+    experiment_rig_close(&rig);
+    size_t next = 0;
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++, next++) {
+        while (i && wanted[i] != WITNESS_CALL && next < told->count &&
+               told->at[next].kind == WITNESS_CALL)
+            next++; /* a refused call may be tried again */
+        assert_true(next < told->count);
+        assert_int_equal(told->at[next].kind, wanted[i]);
+    }
+    assert_int_equal(told->at[1].bytes, 2 * MIB);
+    assert_int_equal(told->at[2].address, told->at[1].address);
+    assert_int_equal(told->at[2].event, 0);
+    assert_int_equal(told->at[3].event, 1);
+    assert_int_equal(told->at[5].bytes, 1000);
+    witness_destroy(witness);
+    free(told);
+}
+
+/* A block used on another stream is complete when that one has come past its free: the policy tells
+ * nobody, and the witness sees it before the block is given again. */
+static void a_pending_block_completes_before_it_is_given_again(void **state)
+{
+    struct told *told = calloc(1, sizeof *told);
+    struct witness *witness = witness_create();
+    struct experiment_rig rig;
+    (void)state;
+    assert_true(told && witness);
+    witness_listen(witness, hear, told);
+    run(&rig, witness, "torch", "sim",
+        "a,0,4000000 u,0,1 k,1,50000 f,0 a,1,4000000 s a,2,4000000 f,1 f,2");
+    experiment_rig_run(&rig);
+    experiment_rig_close(&rig);
+    uint64_t first = 0;
+    size_t requested = 0, completed = 0, again = 0;
+    for (size_t i = 0; i < told->count; i++) {
+        if (told->at[i].kind == WITNESS_ALLOC && !first)
+            first = told->at[i].address;
+        else if (told->at[i].kind == WITNESS_ALLOC && told->at[i].address == first)
+            again = i;
+        if (told->at[i].address != first || completed)
+            continue;
+        if (told->at[i].kind == WITNESS_FREE_REQUESTED)
+            requested = i;
+        if (told->at[i].kind == WITNESS_FREE_COMPLETED)
+            completed = i;
+    }
+    assert_true(requested && completed && again);
+    assert_true(requested + 1 < completed);
+    assert_true(completed < again);
+    assert_int_equal(count_of(told, WITNESS_FREE_COMPLETED), 3);
+    witness_destroy(witness);
+    free(told);
+}
+
+/* Nothing that is measured differs because somebody stands by. */
+static void figures_are_the_same_with_a_witness(void **state)
+{
+    static const char *const policies[] = {"torch:expandable_segments=true", "vmm", "async",
+                                           "growth"};
+    (void)state;
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+        struct experiment_rig with, without;
+        struct told *told = calloc(1, sizeof *told);
+        struct witness *witness = witness_create();
+        assert_true(told && witness);
+        witness_listen(witness, hear, told);
+        experiment_rig_open(&without, policies[i], "sim", "random:events=400,seed=7");
+        experiment_rig_run(&without);
+        experiment_rig_open(&with, policies[i], "sim", "random:events=400,seed=7");
+        with.experiment.witness = witness;
+        experiment_rig_run(&with);
+        assert_memory_equal(&with.result.metrics, &without.result.metrics,
+                            sizeof with.result.metrics);
+        assert_true(count_of(told, WITNESS_ALLOC) > 100);
+        experiment_rig_close(&with);
+        experiment_rig_close(&without);
+        witness_destroy(witness);
+        free(told);
+    }
+}
+
+struct snapshot_run {
+    struct run_snapshot snapshot;
+    char *bytes;
+    size_t count;
+};
+
+static enum status write_snapshot(void *argument, const struct policy *policy, struct error *error)
+{
+    struct snapshot_run *self = argument;
+    FILE *stream = open_memstream(&self->bytes, &self->count);
+    assert_non_null(stream);
+    enum status status = run_snapshot_write(&self->snapshot, policy, stream, error);
+    assert_int_equal(fclose(stream), 0);
+    return status;
+}
+
+/* Going back from the end by the entries leads to nothing, as the viewer does it. */
+static void undo(const struct snapshot_image *image)
+{
+    uint64_t live_bytes = 0, segment_bytes = 0;
+    for (size_t i = 0; i < image->segment_count; i++) {
+        const struct snapshot_segment *segment = &image->segments[i];
+        uint64_t at = segment->address;
+        segment_bytes += segment->bytes;
+        for (size_t j = 0; j < segment->block_count; j++) {
+            const struct snapshot_block *block = &image->blocks[segment->first_block + j];
+            assert_int_equal(block->address, at);
+            at += block->bytes;
+            live_bytes += block->state == SNAPSHOT_INACTIVE ? 0 : block->requested_bytes;
+        }
+        assert_int_equal(at, segment->address + segment->bytes);
+    }
+    for (size_t i = image->entry_count; i-- > 0;) {
+        const struct snapshot_entry *entry = &image->entries[i];
+        bool made =
+            entry->action == SNAPSHOT_SEGMENT_ALLOC || entry->action == SNAPSHOT_SEGMENT_MAP;
+        bool gone =
+            entry->action == SNAPSHOT_SEGMENT_FREE || entry->action == SNAPSHOT_SEGMENT_UNMAP;
+        live_bytes += entry->action == SNAPSHOT_FREE_COMPLETED ? entry->bytes : 0;
+        live_bytes -= entry->action == SNAPSHOT_ALLOC ? entry->bytes : 0;
+        segment_bytes += gone ? entry->bytes : 0;
+        segment_bytes -= made ? entry->bytes : 0;
+    }
+    assert_int_equal(live_bytes, 0);
+    assert_int_equal(segment_bytes, 0);
+}
+
+static void every_policy_gives_a_snapshot_that_can_be_undone(void **state)
+{
+    static const char *const policies[] = {"torch",  "torch:expandable_segments=true",
+                                           "growth", "greedy",
+                                           "vmm",    "gmlake",
+                                           "async",  "direct",
+                                           "slab",   "cupy",
+                                           "tlsf",   "rmm-pool"};
+    (void)state;
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+        struct snapshot_run run = {0};
+        struct experiment_rig rig;
+        struct witness *witness = witness_create();
+        assert_non_null(witness);
+        run_snapshot_open(&run.snapshot, "random");
+        witness_listen(witness, run_snapshot_hear, &run.snapshot);
+        experiment_rig_open(&rig, policies[i], "sim", "random:events=3000,seed=3");
+        rig.experiment.witness = witness;
+        rig.experiment.finished = write_snapshot;
+        rig.experiment.finished_argument = &run;
+        experiment_rig_run(&rig);
+        assert_true(run.count > 1000);
+        assert_memory_equal(run.bytes, "\x80\x04", 2);
+        assert_int_equal(run.bytes[run.count - 1], '.');
+        undo(&run.snapshot.image);
+        experiment_rig_close(&rig);
+        run_snapshot_close(&run.snapshot);
+        witness_destroy(witness);
+        free(run.bytes);
+    }
+}
+
+struct timeline {
+    struct chrome_trace trace;
+    json_t *json;
+};
+
+/* A timeline of a run, parsed again. */
+static void timeline_open(struct timeline *self, const char *policy, uint64_t most)
+{
+    struct experiment_rig rig;
+    struct witness *witness = witness_create();
+    char *text;
+    size_t length;
+    assert_non_null(witness);
+    chrome_trace_open(&self->trace, policy, "a \"name\"\\", most);
+    witness_listen(witness, chrome_trace_hear, &self->trace);
+    experiment_rig_open(&rig, policy, "sim", "gradient_tape:steps=30");
+    rig.experiment.witness = witness;
+    experiment_rig_run(&rig);
+    FILE *stream = open_memstream(&text, &length);
+    assert_non_null(stream);
+    assert_int_equal(chrome_trace_write(&self->trace, stream, &rig.error), STATUS_OK);
+    assert_int_equal(fclose(stream), 0);
+    self->json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(self->json);
+    free(text);
+    experiment_rig_close(&rig);
+    witness_destroy(witness);
+}
+
+static void timeline_close(struct timeline *self)
+{
+    json_decref(self->json);
+    chrome_trace_close(&self->trace);
+}
+
+/* Events of a phase and, unless NULL, a name; the last one's time or value in `last`. */
+static size_t phase_count(const struct timeline *self, const char *phase, const char *name,
+                          double *most)
+{
+    size_t index, count = 0;
+    json_t *event;
+    double last_us = 0;
+    json_array_foreach(json_object_get(self->json, "traceEvents"), index, event)
+    {
+        if (strcmp(json_string_value(json_object_get(event, "ph")), phase) != 0 ||
+            (name && strcmp(json_string_value(json_object_get(event, "name")), name) != 0))
+            continue;
+        count++;
+        json_t *at = json_object_get(event, "ts");
+        assert_true(json_is_number(at) || strcmp(phase, "M") == 0);
+        assert_true(json_number_value(at) >= last_us); /* in order, and slices do not overlap */
+        last_us = json_number_value(at) + json_number_value(json_object_get(event, "dur"));
+        double bytes = json_number_value(json_object_get(json_object_get(event, "args"), "bytes"));
+        if (most && bytes > *most)
+            *most = bytes;
+    }
+    return count;
+}
+
+static void a_timeline_holds_counters_calls_and_marks(void **state)
+{
+    struct timeline timeline;
+    double live = 0, reserved = 0;
+    (void)state;
+    timeline_open(&timeline, "torch", 0);
+    assert_int_equal(phase_count(&timeline, "M", NULL, NULL), 3);
+    assert_int_equal(phase_count(&timeline, "i", NULL, NULL), 30);
+    assert_true(phase_count(&timeline, "C", "live", &live) > 60);
+    assert_true(phase_count(&timeline, "C", "granted", NULL) > 60);
+    size_t segments = phase_count(&timeline, "C", "reserved", &reserved);
+    assert_int_equal(phase_count(&timeline, "X", "alloc", NULL), segments);
+    assert_true(phase_count(&timeline, "C", "physical", NULL) > 0);
+    assert_true(reserved >= live && live > 0);
+    timeline_close(&timeline);
+}
+
+/* Thinning keeps every peak, and says how much there was. */
+static void a_thinned_timeline_keeps_the_peaks(void **state)
+{
+    struct timeline whole, thin;
+    double peaks[2] = {0, 0};
+    (void)state;
+    timeline_open(&whole, "direct", 0);
+    timeline_open(&thin, "direct", 40);
+    assert_true(phase_count(&whole, "C", "live", &peaks[0]) > 100);
+    assert_true(phase_count(&thin, "C", "live", &peaks[1]) <= 10);
+    assert_true(peaks[0] == peaks[1]);
+    assert_true(phase_count(&whole, "X", NULL, NULL) > 40);
+    assert_int_equal(phase_count(&thin, "X", NULL, NULL), 40);
+    json_t *said = json_object_get(json_object_get(thin.json, "otherData"), "driver_calls");
+    assert_int_equal(json_integer_value(said), phase_count(&whole, "X", NULL, NULL));
+    timeline_close(&whole);
+    timeline_close(&thin);
+}
+
+static void latencies_have_the_form_of_hdrhistogram(void **state)
+{
+    static const char wanted[] = "       Value     Percentile TotalCount 1/(1-Percentile)\n"
+                                 "\n"
+                                 "      10.000 0.000000000000          6           1.00\n"
+                                 "      10.000 0.100000000000          6           1.11\n"
+                                 "      10.000 0.200000000000          6           1.25\n"
+                                 "      10.000 0.300000000000          6           1.43\n"
+                                 "      10.000 0.400000000000          6           1.67\n"
+                                 "      10.000 0.500000000000          6           2.00\n"
+                                 "      10.000 0.550000000000          6           2.22\n"
+                                 "      10.000 0.600000000000          6           2.50\n"
+                                 "      20.000 0.650000000000          9           2.86\n"
+                                 "      20.000 0.700000000000          9           3.33\n"
+                                 "      20.000 0.750000000000          9           4.00\n"
+                                 "      20.000 0.775000000000          9           4.44\n"
+                                 "      20.000 0.800000000000          9           5.00\n"
+                                 "      20.000 0.825000000000          9           5.71\n"
+                                 "      20.000 0.850000000000          9           6.67\n"
+                                 "      20.000 0.875000000000          9           8.00\n"
+                                 "      20.000 0.887500000000          9           8.89\n"
+                                 "      20.000 0.900000000000          9          10.00\n"
+                                 "     100.000 0.912500000000         10          11.43\n"
+                                 "     100.000 1.000000000000         10\n"
+                                 "#[Mean    =       22.000, StdDeviation   =       26.382]\n"
+                                 "#[Max     =      100.000, Total count    =           10]\n"
+                                 "#[Buckets =           59, SubBuckets     =           64]\n";
+    struct hist *hist = calloc(1, sizeof *hist);
+    char *text;
+    size_t length;
+    (void)state;
+    assert_non_null(hist);
+    hist_add(hist, 10, 6);
+    hist_add(hist, 20, 3);
+    hist_add(hist, 100, 1);
+    FILE *stream = open_memstream(&text, &length);
+    assert_non_null(stream);
+    hdr_percentiles_write(stream, hist);
+    assert_int_equal(fclose(stream), 0);
+    assert_string_equal(text, wanted);
+    free(text);
+
+    hist_clear(hist);
+    stream = open_memstream(&text, &length);
+    assert_non_null(stream);
+    hdr_percentiles_write(stream, hist);
+    assert_int_equal(fclose(stream), 0);
+    assert_non_null(strstr(text, "Total count    =            0]"));
+    assert_null(strstr(text, "nan"));
+    free(text);
+    free(hist);
+}
+
+static enum status take_latencies(void *argument, const struct latency *latency,
+                                  struct error *error)
+{
+    (void)error;
+    *(uint64_t *)argument = latency->alloc.total;
+    return STATUS_OK;
+}
+
+static void histograms_are_those_of_the_pass_with_clocks(void **state)
+{
+    struct experiment_rig rig;
+    uint64_t allocs = 0;
+    (void)state;
+    experiment_rig_open(&rig, "growth", "sim", "order_flip");
+    rig.experiment.measure_time = true;
+    rig.experiment.latencies = take_latencies;
+    rig.experiment.latencies_argument = &allocs;
+    experiment_rig_run(&rig);
+    assert_true(allocs > 0);
+    assert_int_equal(allocs, metric_number(&rig.result.metrics, METRIC_allocs, 0));
+    experiment_rig_close(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_request_comes_behind_the_segment_made_for_it),
+        cmocka_unit_test(a_pending_block_completes_before_it_is_given_again),
+        cmocka_unit_test(figures_are_the_same_with_a_witness),
+        cmocka_unit_test(every_policy_gives_a_snapshot_that_can_be_undone),
+        cmocka_unit_test(a_timeline_holds_counters_calls_and_marks),
+        cmocka_unit_test(a_thinned_timeline_keeps_the_peaks),
+        cmocka_unit_test(latencies_have_the_form_of_hdrhistogram),
+        cmocka_unit_test(histograms_are_those_of_the_pass_with_clocks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
