@@ -30,6 +30,13 @@ run fidelity "$tmp/moved.csv"
 check moved_address_is_refused [ "$status" = 1 ]
 check moved_address_is_named grep -q '(line 4000 of the file)' "$out"
 
+# -- memory snapshots
+for name in graphs.default side_streams.default streams_prefetch tape_small; do
+    run fidelity tests/golden/data/snapshots/$name.pickle.gz
+    check "snapshot_agrees_$name" [ "$status" = 0 ]
+    check "snapshot_has_rows_$name" grep -qE '^ +requests and frees +([1-9][0-9]*) of +\1  all agree$' "$out"
+done
+
 # -- recordings that begin in the middle
 part() { # NAME RECORDING STEPS: cut out with its state, the policy begins there and agrees
     quietly "$ALLOCRIG" convert "$2" "$tmp/part.trace" --steps "$3"

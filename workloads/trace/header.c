@@ -24,8 +24,8 @@ static const char *const names[HEADER_COUNT] = {"name",     "recorder", "conf", 
 
 void trace_name_from_path(const char *path, char *name, size_t room)
 {
-    static const char *const endings[] = {".gz",   ".zst", ".csv", ".txt",   ".bin",
-                                          ".json", ".log", ".raw", ".trace", ".default"};
+    static const char *const endings[] = {".gz",  ".zst", ".csv",   ".txt",    ".bin", ".json",
+                                          ".log", ".raw", ".trace", ".pickle", ".pkl", ".default"};
     const char *slash = strrchr(path, '/');
     memset(name, 0, room);
     (void)snprintf(name, room, "%s", slash ? slash + 1 : path);

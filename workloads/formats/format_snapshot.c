@@ -1,0 +1,168 @@
+/* PyTorch's memory snapshots: torch.cuda.memory._dump_snapshot, all layouts since PyTorch 2.0, and
+ * the segments alone that torch.cuda.memory_snapshot gives.
+ *
+ * How: the pickle is read as data (pickle.c) into a tree and packed entries (snapshot_tree.c); for
+ * each device the state at the start is worked out (snapshot_world.c); then both become a trace
+ * (snapshot_trace.c). FORMAT.md says what becomes what. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "workloads/formats/formats.h"
+#include "workloads/formats/rows.h"
+#include "workloads/formats/snapshot_conf.h"
+#include "workloads/formats/snapshot_trace.h"
+#include "workloads/trace/reader.h"
+
+#define DEVICES_MOST 64
+
+struct reading {
+    struct snapshot_tree tree;
+    struct snapshot_world worlds[DEVICES_MOST];
+    struct import_report report;
+    uint64_t segments, traces, settings; /* values */
+};
+
+/* Finds the parts. A list holds the segments alone, or one snapshot. */
+static enum status find_parts(struct reading *reading, struct error *error)
+{
+    const struct snapshot_tree *tree = &reading->tree;
+    uint64_t root = tree->root;
+    size_t count;
+    const uint64_t *items = snapshot_items(tree, root, &count);
+    reading->segments = reading->traces = reading->settings = SNAPSHOT_ABSENT;
+    bool listed = count && snapshot_get(tree, items[0], SNAPSHOT_KEY_total_size) == SNAPSHOT_ABSENT;
+    if (listed)
+        root = items[0];
+    if (listed && count > 1)
+        import_guess(&reading->report, "it holds %zu snapshots: the first is taken", count);
+    if (pickle_kind_of(root) == PICKLE_LIST) {
+        reading->segments = root;
+        import_guess(&reading->report, "it holds segments alone: a state, without a history");
+        return STATUS_OK;
+    }
+    reading->segments = snapshot_get(tree, root, SNAPSHOT_KEY_segments);
+    reading->traces = snapshot_get(tree, root, SNAPSHOT_KEY_device_traces);
+    reading->settings = snapshot_get(tree, root, SNAPSHOT_KEY_allocator_settings);
+    if (reading->segments == SNAPSHOT_ABSENT && reading->traces == SNAPSHOT_ABSENT)
+        return error_set(error, STATUS_FORMAT,
+                         "a pickle without \"segments\" and \"device_traces\": it is no memory "
+                         "snapshot of PyTorch");
+    return STATUS_OK;
+}
+
+static enum status take_segments(struct reading *reading, struct error *error)
+{
+    size_t count;
+    const uint64_t *segments = snapshot_items(&reading->tree, reading->segments, &count);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t device = 0;
+        (void)snapshot_number(&reading->tree,
+                              snapshot_get(&reading->tree, segments[i], SNAPSHOT_KEY_device),
+                              &device);
+        if (device >= DEVICES_MOST)
+            return error_set(error, STATUS_INVALID,
+                             "segment %zu is of device %" PRIu64 "; up to %d can be read", i,
+                             device, DEVICES_MOST - 1);
+        enum status status =
+            snapshot_world_segment(&reading->worlds[device], &reading->tree, segments[i], error);
+        if (status)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+static enum status take_traces(struct reading *reading, struct error *error)
+{
+    size_t count;
+    const uint64_t *traces = snapshot_items(&reading->tree, reading->traces, &count);
+    if (count > DEVICES_MOST)
+        return error_set(error, STATUS_INVALID, "it tells of %zu devices; up to %d can be read",
+                         count, DEVICES_MOST);
+    for (size_t i = 0; i < count; i++)
+        reading->worlds[i].events =
+            snapshot_items(&reading->tree, traces[i], &reading->worlds[i].event_count);
+    return STATUS_OK;
+}
+
+/* Moves the devices that hold anything to the front. */
+static size_t pack_worlds(struct reading *reading)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < DEVICES_MOST; i++) {
+        struct snapshot_world *world = &reading->worlds[i];
+        world->device = i;
+        if (!world->event_count && !world->final_area_count)
+            continue;
+        struct snapshot_world moved = *world;
+        *world = (struct snapshot_world){0};
+        reading->worlds[kept++] = moved;
+    }
+    return kept;
+}
+
+static enum status convert(struct reading *reading, struct trace_input *input,
+                           struct trace_memory **memory, struct error *error)
+{
+    struct trace_info info = {.complete = true, .recorder = "torch", .format = "snapshot"};
+    enum status status = find_parts(reading, error);
+    if (!status)
+        status = take_segments(reading, error);
+    if (!status)
+        status = take_traces(reading, error);
+    size_t count = status ? 0 : pack_worlds(reading);
+    if (!status && !count)
+        return error_set(error, STATUS_FORMAT,
+                         "the snapshot is empty: no segments, and no history; was it taken on a "
+                         "device that was used, after _record_memory_history?");
+    for (size_t i = 0; i < count && !status; i++)
+        status = snapshot_world_rewind(&reading->worlds[i], &reading->tree, error);
+    if (status)
+        return status;
+    trace_name_from_path(trace_input_path(input), info.name, sizeof info.name);
+    snapshot_conf(&reading->tree, reading->settings, info.conf, sizeof info.conf);
+    *memory = trace_memory_create(&info);
+    return *memory ? snapshot_trace(&reading->tree, reading->worlds, count, *memory,
+                                    &reading->report, error)
+                   : error_set(error, STATUS_HOST_MEMORY, "no host memory to read a snapshot");
+}
+
+static enum status open(struct trace_input *input, bool lenient, struct trace_source **out,
+                        struct error *error)
+{
+    struct reading *reading = calloc(1, sizeof *reading);
+    struct trace_memory *memory = NULL;
+    struct trace_source *source = NULL;
+    (void)lenient;
+    if (!reading) {
+        trace_input_close(input);
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a snapshot");
+    }
+    enum status status = snapshot_tree_read(input, &reading->tree, error);
+    if (!status) {
+        status = convert(reading, input, &memory, error);
+        if (status)
+            error_prefix(error, status, "%s", trace_input_path(input));
+    }
+    for (size_t i = 0; i < DEVICES_MOST; i++)
+        snapshot_world_close(&reading->worlds[i]);
+    snapshot_tree_close(&reading->tree);
+    trace_input_close(input);
+    if (status)
+        trace_memory_discard(memory);
+    else
+        status = trace_memory_open(memory, &source, error);
+    if (!status) {
+        source->info.complete &= !reading->report.ends_in_failure;
+        status = rows_report(source, &reading->report, out, error);
+    }
+    free(reading);
+    return status;
+}
+
+const struct format_reader format_snapshot = {
+    .name = "snapshot",
+    .summary = "memory snapshots of PyTorch: a pickle, protocols 0 to 5, read as data only",
+    .matches = pickle_matches,
+    .open = open,
+};

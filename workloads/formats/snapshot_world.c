@@ -1,0 +1,456 @@
+/* How: from the last event to the first, each is undone.
+ *
+ * 1. A block that is given out was not there before; one that is complete was pending before, one
+ *    whose free was asked for was in use. What remains at the first event was there at the start:
+ *    so the head of a ring buffer may be missing.
+ * 2. The same for segments and pages. A segment that was given back has no place in the final ones,
+ *    and so no pool: the common one is taken, and said.
+ * 3. On the way, each request learns the pool of the segment that it lies in.
+ * 4. What a block of the start was given is known where it is still there at the end; else only
+ *    what it asked for is.
+ *
+ * Source: the method by which public snapshots were replayed for this project (blocks that are
+ * freed and never made were there), and the layouts that PyTorch has written since 2.0. */
+#include "workloads/formats/snapshot_world.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+
+#define RANGE_MOST (256 * GIB) /* a range of addresses is not longer: 9/8 of the largest card */
+
+void snapshot_world_close(struct snapshot_world *world)
+{
+    free(world->final_areas);
+    free(world->final_places);
+    free(world->areas);
+    free(world->places);
+    id_map_close(&world->at);
+    *world = (struct snapshot_world){0};
+}
+
+static enum status no_memory(struct error *error)
+{
+    return error_set(error, STATUS_HOST_MEMORY, "no host memory for the state of a snapshot");
+}
+
+static bool grow(void **array, size_t *room, size_t count, size_t bytes)
+{
+    if (count < *room)
+        return true;
+    size_t more = *room ? 2 * *room : 64;
+    void *grown = realloc(*array, more * bytes);
+    if (!grown)
+        return false;
+    *array = grown;
+    *room = more;
+    return true;
+}
+
+/* ---- the segments of the snapshot ------------------------------------------------------ */
+
+static enum snapshot_state state_of(const struct snapshot_tree *tree, uint64_t value)
+{
+    if (snapshot_is(tree, value, "active_allocated"))
+        return SNAPSHOT_ACTIVE;
+    return snapshot_is(tree, value, "active_pending_free") ||
+                   snapshot_is(tree, value, "active_awaiting_free")
+               ? SNAPSHOT_PENDING
+               : SNAPSHOT_INACTIVE;
+}
+
+/* The bytes that a block asked for: `requested_size`; or, up to PyTorch 2.0, in its history, the
+ * latest request first. */
+static bool requested_of(const struct snapshot_tree *tree, uint64_t block, uint64_t *bytes)
+{
+    size_t count;
+    if (snapshot_number(tree, snapshot_get(tree, block, SNAPSHOT_KEY_requested_size), bytes))
+        return true;
+    const uint64_t *history =
+        snapshot_items(tree, snapshot_get(tree, block, SNAPSHOT_KEY_history), &count);
+    return count &&
+           snapshot_number(tree, snapshot_get(tree, history[0], SNAPSHOT_KEY_real_size), bytes);
+}
+
+static enum status take_block(struct snapshot_world *world, const struct snapshot_tree *tree,
+                              uint64_t block, const struct snapshot_area *area, uint64_t *at,
+                              struct error *error)
+{
+    struct snapshot_place place = {.stream = area->stream, .pool = area->pool, .address = *at};
+    (void)snapshot_number(tree, snapshot_get(tree, block, SNAPSHOT_KEY_address), &place.address);
+    if (!snapshot_number(tree, snapshot_get(tree, block, SNAPSHOT_KEY_size), &place.granted_bytes))
+        return error_set(error, STATUS_FORMAT, "a block of the segment at %" PRIu64 " has no size",
+                         area->address);
+    place.state = (uint8_t)state_of(tree, snapshot_get(tree, block, SNAPSHOT_KEY_state));
+    place.size_known = requested_of(tree, block, &place.requested_bytes) &&
+                       place.requested_bytes <= place.granted_bytes && place.requested_bytes;
+    if (!place.size_known)
+        place.requested_bytes = place.granted_bytes;
+    if (place.address < *at || place.address - area->address > area->bytes ||
+        place.granted_bytes > area->bytes - (place.address - area->address))
+        return error_set(error, STATUS_FORMAT,
+                         "the block at %" PRIu64 " lies in another one, or not in its segment at "
+                         "%" PRIu64,
+                         place.address, area->address);
+    *at = place.address + place.granted_bytes;
+    if (!place.granted_bytes)
+        return STATUS_OK;
+    if (!grow((void **)&world->final_places, &world->final_place_room, world->final_place_count,
+              sizeof place))
+        return no_memory(error);
+    world->final_places[world->final_place_count++] = place;
+    return STATUS_OK;
+}
+
+enum status snapshot_world_segment(struct snapshot_world *world, struct snapshot_tree *tree,
+                                   uint64_t segment, struct error *error)
+{
+    struct snapshot_area area = {0};
+    uint64_t stream = 0, pool = snapshot_get(tree, segment, SNAPSHOT_KEY_segment_pool_id);
+    uint64_t expandable = snapshot_get(tree, segment, SNAPSHOT_KEY_is_expandable);
+    if (!snapshot_number(tree, snapshot_get(tree, segment, SNAPSHOT_KEY_address), &area.address) ||
+        !snapshot_number(tree, snapshot_get(tree, segment, SNAPSHOT_KEY_total_size), &area.bytes) ||
+        area.bytes >= TRACE_BYTES_LIMIT || area.address >= UINT64_MAX / 2)
+        return error_set(error, STATUS_FORMAT,
+                         "a segment has no address or total_size that can be");
+    (void)snapshot_number(tree, snapshot_get(tree, segment, SNAPSHOT_KEY_stream), &stream);
+    area.small = snapshot_is(tree, snapshot_get(tree, segment, SNAPSHOT_KEY_segment_type), "small");
+    area.expandable = expandable == pickle_make(PICKLE_BOOL, 1);
+    enum status status = snapshot_stream(tree, stream, &area.stream, error);
+    if (!status && pool != SNAPSHOT_ABSENT && pickle_kind_of(pool) == PICKLE_PAIR)
+        status = snapshot_pool(tree, pool, &area.pool, error);
+    if (status)
+        return status;
+    if (!area.bytes)
+        return STATUS_OK;
+    if (!grow((void **)&world->final_areas, &world->final_area_room, world->final_area_count,
+              sizeof area))
+        return no_memory(error);
+    world->final_areas[world->final_area_count++] = area;
+    size_t count;
+    uint64_t at = area.address;
+    const uint64_t *blocks =
+        snapshot_items(tree, snapshot_get(tree, segment, SNAPSHOT_KEY_blocks), &count);
+    for (size_t i = 0; i < count && !status; i++)
+        status = take_block(world, tree, blocks[i], &area, &at, error);
+    return status;
+}
+
+static int areas_by_address(const void *left, const void *right)
+{
+    const struct snapshot_area *a = left, *b = right;
+    return (a->address > b->address) - (a->address < b->address);
+}
+
+static int places_by_address(const void *left, const void *right)
+{
+    const struct snapshot_place *a = left, *b = right;
+    return (a->address > b->address) - (a->address < b->address);
+}
+
+static enum status check_final(const struct snapshot_world *world, struct error *error)
+{
+    for (size_t i = 1; i < world->final_area_count; i++)
+        if (world->final_areas[i].address - world->final_areas[i - 1].address <
+            world->final_areas[i - 1].bytes)
+            return error_set(error, STATUS_FORMAT, "the segment at %" PRIu64 " lies in another one",
+                             world->final_areas[i].address);
+    return STATUS_OK;
+}
+
+/* ---- segments, going back -------------------------------------------------------------- */
+
+/* The first area above an address. */
+static size_t above(const struct snapshot_world *world, uint64_t address)
+{
+    size_t low = 0, high = world->area_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (world->areas[middle].address <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The area that an address lies in; NULL: none. */
+static struct snapshot_area *area_at(const struct snapshot_world *world, uint64_t address)
+{
+    size_t at = above(world, address);
+    return at && address - world->areas[at - 1].address < world->areas[at - 1].bytes
+               ? &world->areas[at - 1]
+               : NULL;
+}
+
+static enum status insert(struct snapshot_world *world, struct snapshot_area area,
+                          struct error *error)
+{
+    size_t at = above(world, area.address);
+    if (!grow((void **)&world->areas, &world->area_room, world->area_count, sizeof area))
+        return no_memory(error);
+    memmove(world->areas + at + 1, world->areas + at, (world->area_count - at) * sizeof area);
+    world->areas[at] = area;
+    world->area_count++;
+    return STATUS_OK;
+}
+
+static void drop(struct snapshot_world *world, size_t at)
+{
+    world->area_count--;
+    memmove(world->areas + at, world->areas + at + 1,
+            (world->area_count - at) * sizeof *world->areas);
+}
+
+static enum status add_area(struct snapshot_world *world, const struct snapshot_record *record,
+                            bool pages, struct error *error)
+{
+    struct snapshot_area area = {.address = record->address,
+                                 .bytes = record->bytes,
+                                 .stream = record->stream,
+                                 .pool = record->pool ? record->pool - 1 : 0,
+                                 .expandable = pages,
+                                 .small = record->bytes % (20 * MIB) != 0};
+    size_t at = above(world, area.address);
+    const struct snapshot_area *next = at < world->area_count ? &world->areas[at] : NULL;
+    const struct snapshot_area *before = at ? &world->areas[at - 1] : NULL;
+    if (!area.bytes || area.bytes >= TRACE_BYTES_LIMIT || area.address >= UINT64_MAX / 2 ||
+        (before && area.address - before->address < before->bytes) ||
+        (next && next->address - area.address < area.bytes)) {
+        world->contradictions++;
+        return STATUS_OK;
+    }
+    if (pages && !record->pool) {
+        const struct snapshot_area *near =
+            before && before->expandable && before->stream == area.stream ? before : next;
+        if (near && near->expandable && near->stream == area.stream) {
+            area.pool = near->pool;
+            area.small = near->small;
+        }
+    }
+    world->unknown_pools += !record->pool && !pages;
+    return insert(world, area, error);
+}
+
+/* Takes pages away again: their run may be cut in two. */
+static enum status remove_pages(struct snapshot_world *world, const struct snapshot_record *record,
+                                struct error *error)
+{
+    uint64_t address = record->address, left = record->bytes;
+    while (left) {
+        struct snapshot_area *area = area_at(world, address);
+        if (!area || !area->expandable) {
+            world->contradictions++;
+            return STATUS_OK;
+        }
+        struct snapshot_area rest = *area;
+        uint64_t end = area->address + area->bytes;
+        uint64_t taken = left < end - address ? left : end - address;
+        area->bytes = address - area->address;
+        rest.address = address + taken;
+        rest.bytes = end - rest.address;
+        if (!area->bytes)
+            drop(world, (size_t)(area - world->areas));
+        enum status status = rest.bytes ? insert(world, rest, error) : STATUS_OK;
+        if (status)
+            return status;
+        address += taken;
+        left -= taken;
+    }
+    return STATUS_OK;
+}
+
+static void remove_segment(struct snapshot_world *world, struct snapshot_record *record)
+{
+    struct snapshot_area *area = area_at(world, record->address);
+    if (area && area->address == record->address && area->bytes == record->bytes)
+        drop(world, (size_t)(area - world->areas));
+    else
+        world->contradictions++;
+}
+
+/* ---- blocks, going back ---------------------------------------------------------------- */
+
+static enum status put_place(struct snapshot_world *world, struct snapshot_place place,
+                             struct error *error)
+{
+    if (!grow((void **)&world->places, &world->place_room, world->place_count, sizeof place) ||
+        id_map_put(&world->at, place.address, world->place_count))
+        return no_memory(error);
+    world->places[world->place_count++] = place;
+    return STATUS_OK;
+}
+
+static struct snapshot_place *place_at(const struct snapshot_world *world, uint64_t address)
+{
+    uint64_t index;
+    return id_map_get(&world->at, address, &index) ? &world->places[index] : NULL;
+}
+
+static void undo_alloc(struct snapshot_world *world, struct snapshot_record *record)
+{
+    struct snapshot_place *place = place_at(world, record->address);
+    const struct snapshot_area *area = area_at(world, record->address);
+    if (!record->pool && area)
+        record->pool = (area->pool + 1) & (SNAPSHOT_POOLS_MOST - 1);
+    if (!place)
+        return;
+    id_map_remove(&world->at, record->address);
+    place->gone = true;
+}
+
+static enum status undo_free(struct snapshot_world *world, const struct snapshot_record *record,
+                             bool completed, struct error *error)
+{
+    struct snapshot_place *place = place_at(world, record->address);
+    const struct snapshot_area *area = area_at(world, record->address);
+    if (place) {
+        place->state = completed ? place->state : SNAPSHOT_ACTIVE;
+        if (!place->size_known && record->bytes && record->bytes <= place->requested_bytes) {
+            place->requested_bytes = record->bytes;
+            place->size_known = true;
+        }
+        return STATUS_OK;
+    }
+    struct snapshot_place freed = {.address = record->address,
+                                   .requested_bytes = record->bytes,
+                                   .stream = record->stream,
+                                   .pool = area ? area->pool : 0,
+                                   .state = completed ? SNAPSHOT_PENDING : SNAPSHOT_ACTIVE,
+                                   .was_freed = true,
+                                   .size_known = true};
+    return put_place(world, freed, error);
+}
+
+static enum status undo(struct snapshot_world *world, struct snapshot_record *record,
+                        struct error *error)
+{
+    switch (record->action) {
+    case SNAPSHOT_ALLOC:
+        undo_alloc(world, record);
+        return STATUS_OK;
+    case SNAPSHOT_FREE_REQUESTED:
+        return undo_free(world, record, false, error);
+    case SNAPSHOT_FREE_COMPLETED:
+        return undo_free(world, record, true, error);
+    case SNAPSHOT_SEGMENT_ALLOC:
+        remove_segment(world, record);
+        return STATUS_OK;
+    case SNAPSHOT_SEGMENT_FREE:
+        return add_area(world, record, false, error);
+    case SNAPSHOT_SEGMENT_MAP:
+        return remove_pages(world, record, error);
+    case SNAPSHOT_SEGMENT_UNMAP:
+        return add_area(world, record, true, error);
+    default:
+        return STATUS_OK;
+    }
+}
+
+/* ---- the whole ------------------------------------------------------------------------- */
+
+/* Whether entries can be used: each stands there once, with an address and a size that can be. */
+static enum status look_over(struct snapshot_world *world, const struct snapshot_tree *tree,
+                             struct error *error)
+{
+    world->in_order = true;
+    for (size_t i = 0; i < world->event_count; i++) {
+        struct snapshot_record *record = snapshot_record_of(tree, world->events[i]);
+        if (!record)
+            continue;
+        if (record->taken)
+            return error_set(error, STATUS_FORMAT,
+                             "entry %zu of device %" PRIu64
+                             " is one that stands in the history before",
+                             i, world->device);
+        if (record->address >= UINT64_MAX / 2 || record->bytes >= TRACE_BYTES_LIMIT)
+            record->action = SNAPSHOT_UNKNOWN;
+        record->taken = true;
+        world->in_order &= !i || world->events[i] > world->events[i - 1];
+        world->has_times |= record->has_time;
+        world->lacks_times |= !record->has_time;
+    }
+    return STATUS_OK;
+}
+
+static enum status begin_at_end(struct snapshot_world *world, struct error *error)
+{
+    enum status status = STATUS_OK;
+    if (world->final_area_count) {
+        qsort(world->final_areas, world->final_area_count, sizeof *world->final_areas,
+              areas_by_address);
+        world->area_room = world->area_count = world->final_area_count;
+        world->areas = malloc(world->area_room * sizeof *world->areas);
+        if (!world->areas)
+            return no_memory(error);
+        memcpy(world->areas, world->final_areas, world->area_count * sizeof *world->areas);
+    }
+    if (world->final_place_count)
+        qsort(world->final_places, world->final_place_count, sizeof *world->final_places,
+              places_by_address);
+    for (size_t i = 0; i < world->final_place_count && !status; i++)
+        if (world->final_places[i].state != SNAPSHOT_INACTIVE)
+            status = put_place(world, world->final_places[i], error);
+    return status ? status : check_final(world, error);
+}
+
+/* Leaves the places of the start, by address. */
+static void settle(struct snapshot_world *world)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < world->place_count; i++)
+        if (!world->places[i].gone)
+            world->places[kept++] = world->places[i];
+    world->place_count = kept;
+    if (kept)
+        qsort(world->places, kept, sizeof *world->places, places_by_address);
+    for (size_t i = 0; i < kept; i++) {
+        world->unmatched_frees += world->places[i].was_freed;
+        world->unknown_sizes += !world->places[i].size_known;
+    }
+    id_map_close(&world->at);
+    world->at = (struct id_map){0};
+}
+
+enum status snapshot_world_rewind(struct snapshot_world *world, struct snapshot_tree *tree,
+                                  struct error *error)
+{
+    enum status status = begin_at_end(world, error);
+    if (!status)
+        status = look_over(world, tree, error);
+    for (size_t i = world->event_count; i-- > 0 && !status;) {
+        struct snapshot_record *record = snapshot_record_of(tree, world->events[i]);
+        if (record)
+            status = undo(world, record, error);
+    }
+    settle(world);
+    return status;
+}
+
+bool snapshot_world_joins(const struct snapshot_area *before, const struct snapshot_area *area)
+{
+    return before && before->expandable && before->stream == area->stream &&
+           before->pool == area->pool && before->small == area->small &&
+           area->address - before->address < RANGE_MOST;
+}
+
+uint64_t snapshot_world_base(const struct snapshot_world *world, const struct snapshot_tree *tree,
+                             size_t area)
+{
+    const struct snapshot_area *of = &world->areas[area];
+    uint64_t base = of->address;
+    uint64_t floor = area ? of[-1].address + of[-1].bytes : 0;
+    if (of->address > RANGE_MOST && floor < of->address - RANGE_MOST)
+        floor = of->address - RANGE_MOST;
+    for (size_t i = 0; i < world->event_count; i++) {
+        const struct snapshot_record *record = snapshot_record_of(tree, world->events[i]);
+        bool pages = record && (record->action == SNAPSHOT_SEGMENT_MAP ||
+                                record->action == SNAPSHOT_SEGMENT_UNMAP);
+        if (pages && record->stream == of->stream && record->address >= floor &&
+            record->address < base && (record->bytes % (20 * MIB) != 0) == of->small)
+            base = record->address;
+    }
+    return base;
+}

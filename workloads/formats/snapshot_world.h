@@ -1,0 +1,69 @@
+/* What the allocator of one GPU held: at the end, as the snapshot's segments say, and at the start
+ * of the history, worked out from that by going back through it. */
+#ifndef WORKLOADS_FORMATS_SNAPSHOT_WORLD_H
+#define WORKLOADS_FORMATS_SNAPSHOT_WORLD_H
+
+#include "workloads/formats/report.h"
+#include "workloads/formats/snapshot_tree.h"
+#include "workloads/trace/event.h"
+#include "workloads/trace/id_map.h"
+
+/* A segment, or a run of mapped pages of one that grows. */
+struct snapshot_area {
+    uint64_t address, bytes;
+    unsigned stream, pool; /* the tree's numbers */
+    bool expandable, small;
+};
+
+struct snapshot_place {
+    uint64_t address;
+    uint64_t granted_bytes; /* 0: not known */
+    uint64_t requested_bytes;
+    unsigned stream;
+    unsigned pool;
+    uint32_t tag;
+    uint8_t state;   /* enum snapshot_state */
+    bool was_freed;  /* the history frees it */
+    bool gone;       /* while going back: it was not there yet */
+    bool size_known; /* that it asked for */
+};
+
+struct snapshot_world {
+    uint64_t device;
+    const uint64_t *events; /* values; in their order */
+    size_t event_count;
+    bool in_order; /* the records lie as the events do */
+    bool has_times, lacks_times;
+    struct snapshot_area *final_areas; /* by address */
+    size_t final_area_count, final_area_room;
+    struct snapshot_place *final_places; /* by address, free ones too */
+    size_t final_place_count, final_place_room;
+    struct snapshot_area *areas; /* at the start, by address */
+    size_t area_count, area_room;
+    struct snapshot_place *places; /* at the start, by address */
+    size_t place_count, place_room;
+    struct id_map at;       /* while going back: place by address */
+    uint64_t unknown_pools; /* segments given back of a pool that is not told */
+    uint64_t unknown_sizes; /* blocks whose request is not told */
+    uint64_t contradictions;
+    uint64_t unmatched_frees;
+};
+
+void snapshot_world_close(struct snapshot_world *world);
+
+/* Takes a segment and its blocks. INVALID where it cannot be. */
+enum status snapshot_world_segment(struct snapshot_world *world, struct snapshot_tree *tree,
+                                   uint64_t segment, struct error *error) STATUS_CHECKED;
+
+/* Once, after the last segment: goes back through the events. */
+enum status snapshot_world_rewind(struct snapshot_world *world, struct snapshot_tree *tree,
+                                  struct error *error) STATUS_CHECKED;
+
+/* The lowest address that the range of a run of pages was ever seen to have: `area` is one of
+ * the start. */
+uint64_t snapshot_world_base(const struct snapshot_world *world, const struct snapshot_tree *tree,
+                             size_t area);
+/* Does the run belong to the same range as the one before it? */
+bool snapshot_world_joins(const struct snapshot_area *before, const struct snapshot_area *area);
+
+#endif
