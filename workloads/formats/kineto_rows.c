@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/utf8.h"
+
 #define DEVICE_TYPE_CUDA 1
 #define TO_NS            3                  /* digits from microseconds */
 #define TIME_LIMIT       (INT64_C(1) << 61) /* so that differences fit a trace */
@@ -382,6 +384,18 @@ static enum status read_events(struct reading *reading)
     return status;
 }
 
+/* A text of the file as it may stand in the header of a trace. */
+static void take_text(const char *from, char *text, size_t room)
+{
+    (void)snprintf(text, room, "%s", from);
+    for (char *at = text; *at;) {
+        size_t bytes = utf8_bytes(at);
+        if (!bytes || (unsigned char)*at < 0x20 || *at == 0x7f)
+            *at = '_';
+        at += bytes ? bytes : 1;
+    }
+}
+
 /* One of "deviceProperties", after its bracket: the first gives the card its name and size. */
 static enum status read_device(struct reading *reading)
 {
@@ -397,7 +411,7 @@ static enum status read_device(struct reading *reading)
             if (token.kind == JSON_OBJECT || token.kind == JSON_ARRAY)
                 status = json_pull_leave(reading->pull, reading->error);
             else if (is_name && token.kind == JSON_STRING && !reading->info->card[0])
-                snprintf(reading->info->card, sizeof reading->info->card, "%s", token.text);
+                take_text(token.text, reading->info->card, sizeof reading->info->card);
             else if (is_memory && !reading->info->capacity_bytes &&
                      json_number_of(&token, 0, &bytes) && !bytes.negative)
                 reading->info->capacity_bytes = bytes.magnitude;
