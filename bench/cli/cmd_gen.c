@@ -13,7 +13,8 @@ enum option_key { KEY_FORMAT = CLI_KEYS };
 static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
     {'o', "output", "FILE", "the trace to write: .txt or .trace, .bin, each also with .zst"},
-    {KEY_FORMAT, "format", "FORMAT", "of it, whatever its ending: text, binary, rmm, minimalloc, oracle"},
+    {KEY_FORMAT, "format", "FORMAT",
+     "of it, whatever its ending: text, binary, rmm, minimalloc, oracle"},
     {'p', "policy", "SPEC", "for adaptive workloads: the policy that they answer to"},
     {'d', "device", "DEVICE", "and the device below it; default: sim"},
     {0},

@@ -148,7 +148,8 @@ static int by_call(const void *left, const void *right)
 static void number_files(struct spools *spools)
 {
     uint32_t thread = 0;
-    qsort(spools->files, spools->file_count, sizeof *spools->files, by_process);
+    if (spools->file_count)
+        qsort(spools->files, spools->file_count, sizeof *spools->files, by_process);
     for (size_t i = 0; i < spools->file_count; i++) {
         struct spool_file *file = &spools->files[i];
         const struct spool_file *before = i ? file - 1 : NULL;

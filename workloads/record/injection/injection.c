@@ -193,6 +193,7 @@ static bool start(struct recorder *recorder, char *why, size_t room)
     const char *kernels = getenv(SPOOL_KERNELS_VARIABLE);
     recorder->kernels = kernels && strcmp(kernels, "1") == 0;
     recorder->process_started_ns = recorder_now_ns();
+    recorder->process = getpid();
     void *page = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED || pthread_key_create(&recorder->key, spool_writer_close) != 0) {

@@ -2,6 +2,7 @@
  * them. */
 #include <stddef.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "workloads/record/injection/state.h"
 
@@ -54,10 +55,11 @@ static void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t *bu
     free(buffer);
 }
 
-/* Before the driver ends with the process. */
+/* Before the driver ends with the process. A forked child has none of CUPTI's threads. */
 static void flush(void)
 {
-    (void)recorder_get()->cupti.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    if (recorder_get()->process == getpid())
+        (void)recorder_get()->cupti.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
 }
 
 CUptiResult kernels_start(struct recorder *recorder)

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "workloads/record/spool.h"
 
@@ -72,6 +73,7 @@ struct recorder {
     pthread_key_t key; /* of the thread's writer */
     atomic_int *known; /* in a page that a forked child finds empty; enum recorder_known */
     uint64_t process_started_ns;
+    pid_t process;             /* that the library was loaded into */
     atomic_uint files;         /* names given */
     atomic_uint devices_named; /* a bit each */
 };
