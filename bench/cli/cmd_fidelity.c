@@ -10,7 +10,6 @@
 #include "bench/report/output_file.h"
 #include "bench/report/results_csv.h"
 #include "sim/fidelity.h"
-#include "workloads/trace/sidecar.h"
 #include "workloads/trace/trace.h"
 
 enum option_key { KEY_PLACEMENTS = CLI_KEYS };
@@ -187,12 +186,12 @@ static void print_result(const struct trace_info *info, const char *policy,
 }
 
 static enum status hold(const struct fidelity_arguments *self, struct trace_source *source,
-                        const char *policy_text, const struct sidecar_stats *stats,
-                        struct error *error)
+                        const char *policy_text, struct error *error)
 {
     struct placements placements = {.path = self->placements};
     struct fidelity_result result = {0};
     struct spec policy;
+    const struct trace_stats *stats = &source->stats;
     struct fidelity_stat *items = calloc(stats->count + 1, sizeof *items);
     if (!items)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for statistics");
@@ -232,7 +231,6 @@ enum status cmd_fidelity(int argc, char **argv, struct error *error)
 {
     struct fidelity_arguments self = {0};
     struct trace_source *source = NULL;
-    struct sidecar_stats stats = {0};
     char policy[1024];
     bool help = false;
     enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
@@ -242,15 +240,12 @@ enum status cmd_fidelity(int argc, char **argv, struct error *error)
         return error_set(error, STATUS_INVALID,
                          "fidelity: no recording is named; write fidelity TRACE");
     status = trace_open_recording(self.trace, &source, error);
-    if (!status)
-        status = sidecar_stats_read(self.trace, &stats, error);
     if (!status && self.policy)
         snprintf(policy, sizeof policy, "%s", self.policy);
     else if (!status)
         status = fidelity_default_spec(&source->info, policy, sizeof policy, error);
     if (!status)
-        status = hold(&self, source, policy, &stats, error);
-    sidecar_stats_close(&stats);
+        status = hold(&self, source, policy, error);
     trace_close(source);
     return status;
 }

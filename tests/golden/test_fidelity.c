@@ -28,7 +28,7 @@ static void run(const char *path, const char *original, struct fidelity_result *
     struct error error = {""};
     struct trace_source *source;
     struct sidecar sidecar = {0};
-    struct sidecar_stats stats;
+    struct trace_stats stats;
     struct fidelity_stat items[256];
     struct spec policy;
     char text[1024];
@@ -45,7 +45,7 @@ static void run(const char *path, const char *original, struct fidelity_result *
         .policy = &policy, .source = source, .stats = items, .stat_count = stats.count, .seed = 1};
     if (fidelity_run(&config, result, &error))
         fail_msg("%s", error.text);
-    sidecar_stats_close(&stats);
+    trace_stats_close(&stats);
     sidecar_close(&sidecar);
     spec_close(&policy);
     trace_close(source);

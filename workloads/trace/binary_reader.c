@@ -146,7 +146,7 @@ static enum status take_head(struct binary_trace *trace, const char *line, size_
     unsigned given = 0;
     if (line[0] != '#')
         return error_set(error, STATUS_FORMAT, "\"%.40s\" is no header line", line);
-    return trace_header_parse(line, &trace->base.info, &let_go_final, &given, error);
+    return trace_header_parse(line, &trace->base, &let_go_final, &given, error);
 }
 
 static enum status take_keys(struct binary_trace *trace, const char *line, size_t length,
@@ -430,7 +430,7 @@ enum status trace_binary_open(struct trace_input *input, struct trace_source **o
     trace->input = input;
     enum status status = open_checked(trace, error);
     if (status) {
-        binary_close(&trace->base);
+        trace_close(&trace->base);
         return status;
     }
     *out = &trace->base;

@@ -447,6 +447,11 @@ enum status trace_csv_open(struct trace_input *input, bool lenient, struct trace
         trace_memory_discard(c.memory);
     else
         status = trace_memory_open(c.memory, out, error);
+    if (!status) {
+        status = sidecar_stats_read(c.path, &(*out)->stats, error);
+        if (status)
+            trace_close(*out);
+    }
     csv_rows_close(&c.rows);
     sidecar_close(&c.sidecar);
     free(c.places);

@@ -42,7 +42,8 @@ void trace_name_from_path(const char *path, char *name, size_t room)
     }
 }
 
-size_t trace_header_print(const struct trace_info *info, bool let_go_final, char *out, size_t room)
+size_t trace_header_print(const struct trace_info *info, const struct trace_stats *stats,
+                          bool let_go_final, char *out, size_t room)
 {
     const char *const words[HEADER_COUNT] = {
         [HEADER_NAME] = info->name,
@@ -65,6 +66,10 @@ size_t trace_header_print(const struct trace_info *info, bool let_go_final, char
         else if (numbers[key])
             used += (size_t)snprintf(at, left, "# %s: %" PRIu64 "\n", names[key], numbers[key]);
     }
+    for (size_t i = 0; i < stats->count; i++)
+        used += (size_t)snprintf(used < room ? out + used : NULL, used < room ? room - used : 0,
+                                 "# stat: %s %" PRIu64 "\n", stats->items[i].name,
+                                 stats->items[i].value);
     return used;
 }
 
@@ -109,10 +114,15 @@ static enum status take(enum header_key key, const char *value, struct trace_inf
     }
 }
 
-enum status trace_header_parse(const char *line, struct trace_info *info, bool *let_go_final,
+enum status trace_header_parse(const char *line, struct trace_source *source, bool *let_go_final,
                                unsigned *given, struct error *error)
 {
+    static const char stat[] = "stat:";
     const char *at = line + 1 + (line[1] == ' ');
+    if (strncmp(at, stat, sizeof stat - 1) == 0) {
+        at += sizeof stat - 1;
+        return trace_stats_parse(&source->stats, at + (*at == ' '), error);
+    }
     for (unsigned key = 0; key < HEADER_COUNT; key++) {
         size_t length = strlen(names[key]);
         if (strncmp(at, names[key], length) != 0 || at[length] != ':')
@@ -121,7 +131,8 @@ enum status trace_header_parse(const char *line, struct trace_info *info, bool *
             return error_set(error, STATUS_INVALID, "the header \"%s\" is given twice", names[key]);
         *given |= 1u << key;
         const char *value = at + length + 1;
-        return take((enum header_key)key, value + (*value == ' '), info, let_go_final, error);
+        return take((enum header_key)key, value + (*value == ' '), &source->info, let_go_final,
+                    error);
     }
     return STATUS_OK;
 }

@@ -171,7 +171,7 @@ static enum status load(const char *path, json_t **root, struct error *error)
                                  : error_set(error, STATUS_FORMAT, "a JSON object was wanted");
 }
 
-static enum status take_stats(const char *path, struct sidecar_stats *out, struct error *error)
+static enum status take_stats(const char *path, struct trace_stats *out, struct error *error)
 {
     json_t *root;
     const char *name;
@@ -180,22 +180,15 @@ static enum status take_stats(const char *path, struct sidecar_stats *out, struc
     json_t *stats = status ? NULL : json_object_get(root, "stats");
     if (stats && !json_is_null(stats) && !json_is_object(stats))
         status = wrong("stats", error);
-    size_t count = json_is_object(stats) ? json_object_size(stats) : 0;
-    if (!status && count && !(out->items = calloc(count, sizeof *out->items)))
-        status = error_set(error, STATUS_HOST_MEMORY, "no host memory to read it");
-    if (!status && count) {
+    if (!status && json_is_object(stats)) {
         json_object_foreach(stats, name, value)
         {
             if (!json_is_integer(value) || json_integer_value(value) < 0)
                 continue; /* max_split_size is -1 where there is none */
-            struct sidecar_stat *stat = &out->items[out->count];
-            stat->name = strdup(name);
-            stat->value = (uint64_t)json_integer_value(value);
-            if (!stat->name) {
-                status = error_set(error, STATUS_HOST_MEMORY, "no host memory to read it");
+            status = trace_stats_add(out, name, strlen(name), (uint64_t)json_integer_value(value),
+                                     error);
+            if (status)
                 break;
-            }
-            out->count++;
         }
     }
     json_decref(root);
@@ -226,7 +219,7 @@ static enum status read_file(const char *path, struct trace_info *info, struct s
                      "package (`make deps`) and build again");
 }
 
-static enum status take_stats(const char *path, struct sidecar_stats *out, struct error *error)
+static enum status take_stats(const char *path, struct trace_stats *out, struct error *error)
 {
     struct trace_info info;
     (void)out;
@@ -234,17 +227,9 @@ static enum status take_stats(const char *path, struct sidecar_stats *out, struc
 }
 #endif
 
-void sidecar_stats_close(struct sidecar_stats *stats)
+enum status sidecar_stats_read(const char *csv_path, struct trace_stats *out, struct error *error)
 {
-    for (size_t i = 0; i < stats->count; i++)
-        free(stats->items[i].name);
-    free(stats->items);
-    *stats = (struct sidecar_stats){0};
-}
-
-enum status sidecar_stats_read(const char *csv_path, struct sidecar_stats *out, struct error *error)
-{
-    *out = (struct sidecar_stats){0};
+    *out = (struct trace_stats){0};
     char *path = path_beside(csv_path);
     if (!path)
         return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to read it", csv_path);

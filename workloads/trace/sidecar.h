@@ -8,6 +8,7 @@
 
 #include "allocators/base/status.h"
 #include "workloads/trace/source.h"
+#include "workloads/trace/stats.h"
 
 struct sidecar_stream {
     uint64_t allocator, profiler; /* the allocator's name of a stream, the profiler's number */
@@ -31,21 +32,9 @@ enum status sidecar_read(const char *csv_path, struct trace_info *info, struct s
                          struct error *error) STATUS_CHECKED;
 void sidecar_close(struct sidecar *sidecar);
 
-/* A figure that the recorded allocator gave at the end, under its own name for it. */
-struct sidecar_stat {
-    char *name;
-    uint64_t value;
-};
-
-struct sidecar_stats {
-    struct sidecar_stat *items;
-    size_t count;
-};
-
 /* The whole numbers in `stats` of the file beside `csv_path`; none where there is no such file.
  * FORMAT. The caller closes `out`, also after a failure. */
-enum status sidecar_stats_read(const char *csv_path, struct sidecar_stats *out,
+enum status sidecar_stats_read(const char *csv_path, struct trace_stats *out,
                                struct error *error) STATUS_CHECKED;
-void sidecar_stats_close(struct sidecar_stats *stats);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "allocators/base/status.h"
 #include "workloads/trace/event.h"
+#include "workloads/trace/stats.h"
 
 /* What is known of a trace. File readers have read and checked the whole file once when
  * they are opened and know all of it; a generator knows what is marked "all" at once and the
@@ -64,7 +65,8 @@ struct trace_source {
     const struct trace_source_ops *ops;
     struct trace_info info;
     struct import_report
-        *report; /* what the reader of a foreign file found; freed at close; or NULL */
+        *report;              /* what the reader of a foreign file found; freed at close; or NULL */
+    struct trace_stats stats; /* of a recording: what its allocator said at the end */
 };
 
 static inline enum status trace_next(struct trace_source *self, const struct trace_event **events,
@@ -99,6 +101,7 @@ static inline void trace_close(struct trace_source *self)
 {
     if (self) {
         free(self->report);
+        trace_stats_close(&self->stats);
         self->ops->close(self);
     }
 }

@@ -86,8 +86,7 @@ static enum status event_line(struct text_trace *trace, unsigned *given, char **
                                "a # line stands after the first event; headers and comments come "
                                "before it");
         else if (!trace->opened)
-            status =
-                trace_header_parse(*line, &trace->base.info, &trace->let_go_final, given, error);
+            status = trace_header_parse(*line, &trace->base, &trace->let_go_final, given, error);
         if (status)
             return located(trace, status, error);
         if (trace->let_go_final)
@@ -209,7 +208,7 @@ enum status trace_text_open(struct trace_input *input, struct trace_source **out
     trace->input = input;
     enum status status = first_pass(trace, error);
     if (status) {
-        text_close(&trace->base);
+        trace_close(&trace->base);
         return status;
     }
     *out = &trace->base;

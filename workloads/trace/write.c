@@ -177,11 +177,11 @@ static enum status write_head(struct writer *writer, struct error *error)
 {
     bool text = writer->format == TRACE_FORMAT_TEXT;
     bool say_final = writer->let_go_final && text; /* binary has a flag for it */
-    size_t bytes = trace_header_print(&writer->info, say_final, NULL, 0);
+    size_t bytes = trace_header_print(&writer->info, &writer->source->stats, say_final, NULL, 0);
     char *head = malloc(bytes + 1);
     if (!head)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory to write a trace");
-    (void)trace_header_print(&writer->info, say_final, head, bytes + 1);
+    (void)trace_header_print(&writer->info, &writer->source->stats, say_final, head, bytes + 1);
     enum status status = text ? write_text_head(writer, head, bytes, error)
                               : write_binary_head(writer, head, bytes, error);
     free(head);

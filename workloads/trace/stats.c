@@ -1,0 +1,48 @@
+#include "workloads/trace/stats.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+
+enum status trace_stats_add(struct trace_stats *self, const char *name, size_t length,
+                            uint64_t value, struct error *error)
+{
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)name[i] <= 0x20 || name[i] == 0x7f)
+            length = 0;
+    if (!length)
+        return error_set(error, STATUS_INVALID,
+                         "a statistic's name is empty, or holds blanks or control bytes");
+    if (self->count == self->room) {
+        size_t room = self->room ? 2 * self->room : 128;
+        struct trace_stat *items = realloc(self->items, room * sizeof *items);
+        if (!items)
+            return error_set(error, STATUS_HOST_MEMORY, "no host memory for statistics");
+        self->items = items;
+        self->room = room;
+    }
+    char *copy = strndup(name, length);
+    if (!copy)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for statistics");
+    self->items[self->count++] = (struct trace_stat){copy, value};
+    return STATUS_OK;
+}
+
+void trace_stats_close(struct trace_stats *self)
+{
+    for (size_t i = 0; i < self->count; i++)
+        free(self->items[i].name);
+    free(self->items);
+    *self = (struct trace_stats){0};
+}
+
+enum status trace_stats_parse(struct trace_stats *self, const char *text, struct error *error)
+{
+    uint64_t value;
+    const char *blank = strchr(text, ' ');
+    if (!blank || count_parse(blank + 1, &value, error))
+        return error_set(error, STATUS_INVALID,
+                         "stat: \"%.80s\": a name, a blank and a whole number are wanted", text);
+    return trace_stats_add(self, text, (size_t)(blank - text), value, error);
+}
