@@ -14,6 +14,7 @@
 #include "sim/metrics/metrics.h"
 #include "sim/sim_device/profile.h"
 #include "workloads/formats/formats.h"
+#include "workloads/formats/writers.h"
 #include "workloads/gen/gen.h"
 #include "workloads/trace/sidecar.h"
 
@@ -404,19 +405,37 @@ static const struct {
     {"placements", "where each block of one run went, as CSV, written"},
     {"series", "the state after each event of one run, as CSV, written"},
     {"stats", "one run's statistics in the words of the allocator, as JSON, written"},
+    {"calls", "each driver call of one run and what it cost, as CSV, written"},
+    {"snapshot", "run --snapshot: one run as a PyTorch memory snapshot, written"},
+    {"chrome", "run --chrome: one run over time for Perfetto and Chrome, as JSON, written"},
+    {"hdr", "run --hdr: latencies by percentile as HdrHistogram's text, written"},
     {"suite", "what to run, as INI, read; workloads/suites/default.ini explains every key"},
 };
 #define FORMAT_COUNT (sizeof formats / sizeof formats[0])
 
-/* Those above, then the readers of other programs' files; false past the last. */
+/* Those above, then the readers and the writers of other programs' files; false past the last. */
 static bool format_at(size_t index, const char **name, const char **text)
 {
-    const struct format_reader *reader =
-        index < FORMAT_COUNT ? NULL : format_reader_at(index - FORMAT_COUNT);
-    if (index >= FORMAT_COUNT && !reader)
+    const struct format_writer *writer;
+    const struct format_reader *reader;
+    size_t readers = 0;
+    if (index < FORMAT_COUNT) {
+        *name = formats[index].name;
+        *text = formats[index].text;
+        return true;
+    }
+    while (format_reader_at(readers))
+        readers++;
+    index -= FORMAT_COUNT;
+    if ((reader = format_reader_at(index))) {
+        *name = reader->name;
+        *text = reader->summary;
+        return true;
+    }
+    if (!(writer = format_writer_at(index - readers)))
         return false;
-    *name = reader ? reader->name : formats[index].name;
-    *text = reader ? reader->summary : formats[index].text;
+    *name = writer->name;
+    *text = writer->summary;
     return true;
 }
 

@@ -101,6 +101,7 @@ static enum status write_minimalloc(struct trace_source *source, const char *pat
 const struct format_writer format_writer_minimalloc = {
     .name = "minimalloc",
     .ending = ".minimalloc.csv",
-    .summary = "lifetimes id,lower,upper,size for offline planners, MiniMalloc's form",
+    .summary = "lifetimes id,lower,upper,size for offline planners, MiniMalloc's form, written "
+               "(.minimalloc.csv)",
     .write = write_minimalloc,
 };

@@ -96,13 +96,13 @@ static enum status write_oracle(struct trace_source *source, const char *path, b
 const struct format_writer format_writer_rmm = {
     .name = "rmm",
     .ending = ".rmm.csv",
-    .summary = "RMM's log of requests, failures and frees as CSV",
+    .summary = "RMM's log of requests, failures and frees as CSV, written (.rmm.csv)",
     .write = write_rmm,
 };
 
 const struct format_writer format_writer_oracle = {
     .name = "oracle",
     .ending = ".oracle.csv",
-    .summary = "requests and completions only, as lines a,ID,BYTES and f,ID",
+    .summary = "requests and completions only, as lines a,ID,BYTES and f,ID, written (.oracle.csv)",
     .write = write_oracle,
 };

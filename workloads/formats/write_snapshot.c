@@ -228,6 +228,6 @@ static enum status write_snapshot(struct trace_source *source, const char *path,
 const struct format_writer format_writer_snapshot = {
     .name = "snapshot",
     .ending = ".pickle",
-    .summary = "a recorded trace as a PyTorch memory snapshot, which its viewer opens",
+    .summary = "a recorded trace as a PyTorch memory snapshot, written (.pickle)",
     .write = write_snapshot,
 };
