@@ -376,10 +376,13 @@ deps:
 
 POLICY_HEADERS = allocators/policy.h allocators/backing.h allocators/options.h allocators/spec.h \
                  $(wildcard allocators/base/*.h)
-## install: copy the program and the headers for writing policies to PREFIX (/usr/local)
+## install: copy the program and the headers for writing policies to PREFIX (/usr/local), and the
+##     plug-in where "make plugin" was asked for
 install: program
 	install -D -m 755 $(B)/allocrig $(DESTDIR)$(PREFIX)/bin/allocrig
 	$(if $(RECORDER),install -D -m 755 $(RECORDER) $(DESTDIR)$(PREFIX)/lib/liballocrig_record.so)
+	$(if $(wildcard $(PLUGIN)),install -D -m 755 $(PLUGIN) $(DESTDIR)$(PREFIX)/lib/liballocrig_torch.so)
+	$(if $(wildcard $(PLUGIN)),install -D -m 644 bench/plugin/allocrig_torch.py $(DESTDIR)$(PREFIX)/lib/allocrig/allocrig_torch.py)
 	@for h in $(POLICY_HEADERS); do \
 	    install -D -m 644 $$h $(DESTDIR)$(PREFIX)/include/allocrig/$$h || exit 1; done
 	@echo 'a policy in a shared object is built with: cc -shared -fPIC -I$(PREFIX)/include/allocrig mine.c -o mine.so'

@@ -21,10 +21,12 @@ HOOKS = {
 
 
 def path():
-    """The library: ALLOCRIG_PLUGIN, or that of the release build of this tree."""
+    """The library: ALLOCRIG_PLUGIN, else the installed one, or that of the release build of this tree."""
     here = os.path.dirname(os.path.abspath(__file__))
+    installed = os.path.join(here, "..", "liballocrig_torch.so")
     built = os.path.join(here, "..", "..", ".build", "release", "liballocrig_torch.so")
-    return os.path.abspath(os.environ.get("ALLOCRIG_PLUGIN") or built)
+    found = os.environ.get("ALLOCRIG_PLUGIN") or (installed if os.path.exists(installed) else built)
+    return os.path.abspath(found)
 
 
 def library():

@@ -9,9 +9,9 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 python=${PYTHON:-python3}
-export ALLOCRIG_PLUGIN=${ALLOCRIG_PLUGIN:-$PWD/.build/release/liballocrig_torch.so}
 export PYTHONDONTWRITEBYTECODE=1
-[ -e "$ALLOCRIG_PLUGIN" ] || make -s plugin || exit 2
+[ -n "${ALLOCRIG_PLUGIN:-}" ] || make -s -j"$(nproc)" plugin || exit 2
+export ALLOCRIG_PLUGIN=${ALLOCRIG_PLUGIN:-$PWD/.build/release/liballocrig_torch.so}
 
 has() {
     "$python" -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('$1') is None)"
@@ -19,7 +19,7 @@ has() {
 
 if [ "${1:-}" = compare ]; then
     shift
-    exec "$python" tests/gpu/programs/compare.py "$@"
+    exec "$python" tests/gpu/programs/train_compare.py "$@"
 fi
 
 passed=0 failed=0 skipped=0
