@@ -79,10 +79,12 @@ static enum status take_traces(struct reading *reading, struct error *error)
     if (count > DEVICES_MOST)
         return error_set(error, STATUS_INVALID, "it tells of %zu devices; up to %d can be read",
                          count, DEVICES_MOST);
-    for (size_t i = 0; i < count; i++)
-        reading->worlds[i].events =
-            snapshot_items(&reading->tree, traces[i], &reading->worlds[i].event_count);
-    return STATUS_OK;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < count && !status; i++) {
+        reading->worlds[i].device = i;
+        status = snapshot_world_events(&reading->worlds[i], &reading->tree, traces[i], error);
+    }
+    return status;
 }
 
 /* Moves the devices that hold anything to the front. */
@@ -115,12 +117,15 @@ static enum status convert(struct reading *reading, struct trace_input *input,
         return error_set(error, STATUS_FORMAT,
                          "the snapshot is empty: no segments, and no history; was it taken on a "
                          "device that was used, after _record_memory_history?");
-    for (size_t i = 0; i < count && !status; i++)
-        status = snapshot_world_rewind(&reading->worlds[i], &reading->tree, error);
     if (status)
         return status;
     trace_name_from_path(trace_input_path(input), info.name, sizeof info.name);
     snapshot_conf(&reading->tree, reading->settings, info.conf, sizeof info.conf);
+    snapshot_forget_values(&reading->tree);
+    for (size_t i = 0; i < count && !status; i++)
+        status = snapshot_world_rewind(&reading->worlds[i], &reading->tree, error);
+    if (status)
+        return status;
     *memory = trace_memory_create(&info);
     return *memory ? snapshot_trace(&reading->tree, reading->worlds, count, *memory,
                                     &reading->report, error)

@@ -193,7 +193,7 @@ static enum status append_start(struct conversion *c, struct error *error)
 
 static const struct snapshot_record *record_at(const struct conversion *c, size_t at)
 {
-    return at < c->world->event_count ? snapshot_record_of(c->tree, c->world->events[at]) : NULL;
+    return at < c->world->event_count ? snapshot_world_event(c->world, c->tree, at) : NULL;
 }
 
 static enum status append_time(struct conversion *c, const struct snapshot_record *record,
@@ -351,7 +351,7 @@ static enum status each_record(struct conversion *c, size_t *at,
         else
             status = act(c, i, record, error);
         if (forget && i && i % 4096 == 0)
-            snapshot_forget_below(c->tree, c->world->events[i - 1]);
+            snapshot_forget_below(c->tree, c->world->first_record + i - 1);
     }
     return status;
 }
@@ -369,7 +369,7 @@ static enum status note_request(struct conversion *c, size_t at,
 static enum status append_events(struct conversion *c, struct error *error)
 {
     size_t *at = calloc(c->world_count + 1, sizeof *at);
-    bool forget = c->world_count == 1 && c->worlds[0].in_order;
+    bool forget = c->world_count == 1 && !c->worlds[0].records;
     if (!at)
         return no_memory(error);
     enum status status = each_record(c, at, note_request, false, error);

@@ -204,26 +204,40 @@ bool snapshot_is(const struct snapshot_tree *tree, uint64_t value, const char *t
     return strcmp(snapshot_text(tree, value), text) == 0;
 }
 
-static struct snapshot_record *record_at(const struct snapshot_tree *tree, uint64_t index)
+struct snapshot_record *snapshot_record_at(const struct snapshot_tree *tree, uint64_t number)
 {
-    struct snapshot_record *chunk = tree->chunks[index / CHUNK];
-    return chunk ? &chunk[index % CHUNK] : NULL;
+    struct snapshot_record *chunk =
+        number < tree->record_count ? tree->chunks[number / CHUNK] : NULL;
+    return chunk ? &chunk[number % CHUNK] : NULL;
 }
 
-struct snapshot_record *snapshot_record_of(const struct snapshot_tree *tree, uint64_t value)
+uint32_t snapshot_record_of(const struct snapshot_tree *tree, uint64_t value)
 {
     if (pickle_kind_of(value) != PICKLE_DICT || class_of(tree, pickle_payload(value)) != RECORD)
-        return NULL;
-    return record_at(tree, index_of(tree, pickle_payload(value)));
+        return SNAPSHOT_NO_RECORD;
+    return (uint32_t)index_of(tree, pickle_payload(value));
 }
 
-void snapshot_forget_below(struct snapshot_tree *tree, uint64_t value)
+void snapshot_forget_below(struct snapshot_tree *tree, uint64_t number)
 {
-    uint64_t index = index_of(tree, pickle_payload(value));
-    for (uint64_t chunk = index / CHUNK; chunk-- > 0 && tree->chunks[chunk];) {
+    for (uint64_t chunk = number / CHUNK; chunk-- > 0 && tree->chunks[chunk];) {
         free(tree->chunks[chunk]);
         tree->chunks[chunk] = NULL;
     }
+}
+
+void snapshot_forget_values(struct snapshot_tree *tree)
+{
+    for (size_t i = 0; i < tree->vector_count; i++)
+        free(tree->vectors[i].items);
+    free(tree->objects);
+    free(tree->vectors);
+    free(tree->wides);
+    tree->objects = NULL;
+    tree->vectors = NULL;
+    tree->wides = NULL;
+    tree->object_count = tree->vector_count = tree->wide_count = 0;
+    tree->object_room = tree->vector_room = tree->wide_room = 0;
 }
 
 /* ---- streams and pools ----------------------------------------------------------------- */
@@ -283,7 +297,7 @@ static enum status tag_of(struct snapshot_tree *tree, const char *text, uint32_t
 {
     char clean[96];
     size_t length = 0;
-    for (; text[length] && length < sizeof clean - 1; length++) {
+    for (; length < sizeof clean - 1 && text[length]; length++) {
         unsigned char byte = (unsigned char)text[length];
         clean[length] = byte <= ' ' || byte >= 0x7f || byte == ',' ? '_' : text[length];
     }
@@ -441,7 +455,7 @@ static enum status make_record(struct snapshot_tree *tree, uint64_t object, stru
 static enum status fill_record(struct snapshot_tree *tree, uint64_t object, const uint64_t *pairs,
                                size_t count, struct error *error)
 {
-    struct snapshot_record *record = record_at(tree, index_of(tree, object));
+    struct snapshot_record *record = snapshot_record_at(tree, index_of(tree, object));
     enum status status = STATUS_OK;
     for (size_t i = 0; i < count && !status; i++)
         status = take_field(tree, record, pairs[2 * i], pairs[2 * i + 1], error);
@@ -572,14 +586,10 @@ enum status snapshot_tree_read(struct trace_input *input, struct snapshot_tree *
 
 void snapshot_tree_close(struct snapshot_tree *tree)
 {
-    for (size_t i = 0; i < tree->vector_count; i++)
-        free(tree->vectors[i].items);
+    snapshot_forget_values(tree);
     for (size_t i = 0; i * CHUNK < tree->record_count; i++)
         free(tree->chunks[i]);
-    texts_close(&tree->texts);
-    free(tree->objects);
-    free(tree->vectors);
     free(tree->chunks);
-    free(tree->wides);
+    texts_close(&tree->texts);
     *tree = (struct snapshot_tree){0};
 }

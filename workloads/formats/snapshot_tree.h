@@ -113,10 +113,16 @@ bool snapshot_number(const struct snapshot_tree *tree, uint64_t value, uint64_t 
 const char *snapshot_text(const struct snapshot_tree *tree, uint64_t value);
 bool snapshot_is(const struct snapshot_tree *tree, uint64_t value, const char *text);
 
-/* The record that a value is; NULL: none. */
-struct snapshot_record *snapshot_record_of(const struct snapshot_tree *tree, uint64_t value);
-/* Lets go of the memory of all records whose numbers lie below that of this one. */
-void snapshot_forget_below(struct snapshot_tree *tree, uint64_t value);
+#define SNAPSHOT_NO_RECORD UINT32_MAX
+
+/* The number of the record that a value is; SNAPSHOT_NO_RECORD: it is none. */
+uint32_t snapshot_record_of(const struct snapshot_tree *tree, uint64_t value);
+/* NULL past the last one, and where it was forgotten. */
+struct snapshot_record *snapshot_record_at(const struct snapshot_tree *tree, uint64_t number);
+/* Lets go of the memory of all records with a lower number. */
+void snapshot_forget_below(struct snapshot_tree *tree, uint64_t number);
+/* Lets go of all values; records, texts, streams and pools stay. */
+void snapshot_forget_values(struct snapshot_tree *tree);
 
 /* Index of a stream's handle or a pool's name, which is added. INVALID past the most. */
 enum status snapshot_stream(struct snapshot_tree *tree, uint64_t handle, unsigned *index,

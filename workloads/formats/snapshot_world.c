@@ -19,10 +19,12 @@
 
 #include "allocators/base/size.h"
 
-#define RANGE_MOST (256 * GIB) /* a range of addresses is not longer: 9/8 of the largest card */
+#define LARGE_PAGE_BYTES (20 * MIB) /* of a range of the large pool; of the small one 2 MiB */
+#define RANGE_MOST       (256 * GIB) /* a range of addresses is not longer: 9/8 of the largest card */
 
 void snapshot_world_close(struct snapshot_world *world)
 {
+    free(world->records);
     free(world->final_areas);
     free(world->final_places);
     free(world->areas);
@@ -118,6 +120,7 @@ enum status snapshot_world_segment(struct snapshot_world *world, struct snapshot
     (void)snapshot_number(tree, snapshot_get(tree, segment, SNAPSHOT_KEY_stream), &stream);
     area.small = snapshot_is(tree, snapshot_get(tree, segment, SNAPSHOT_KEY_segment_type), "small");
     area.expandable = expandable == pickle_make(PICKLE_BOOL, 1);
+    area.small |= area.expandable && area.bytes % LARGE_PAGE_BYTES != 0;
     enum status status = snapshot_stream(tree, stream, &area.stream, error);
     if (!status && pool != SNAPSHOT_ABSENT && pickle_kind_of(pool) == PICKLE_PAIR)
         status = snapshot_pool(tree, pool, &area.pool, error);
@@ -212,7 +215,7 @@ static enum status add_area(struct snapshot_world *world, const struct snapshot_
                                  .stream = record->stream,
                                  .pool = record->pool ? record->pool - 1 : 0,
                                  .expandable = pages,
-                                 .small = record->bytes % (20 * MIB) != 0};
+                                 .small = record->bytes % LARGE_PAGE_BYTES != 0};
     size_t at = above(world, area.address);
     const struct snapshot_area *next = at < world->area_count ? &world->areas[at] : NULL;
     const struct snapshot_area *before = at ? &world->areas[at - 1] : NULL;
@@ -351,28 +354,63 @@ static enum status undo(struct snapshot_world *world, struct snapshot_record *re
 
 /* ---- the whole ------------------------------------------------------------------------- */
 
-/* Whether entries can be used: each stands there once, with an address and a size that can be. */
-static enum status look_over(struct snapshot_world *world, const struct snapshot_tree *tree,
-                             struct error *error)
+/* An entry can be used: it stands there once, with an address and a size that can be. */
+static enum status look_over(struct snapshot_world *world, struct snapshot_record *record,
+                             size_t event, struct error *error)
 {
-    world->in_order = true;
-    for (size_t i = 0; i < world->event_count; i++) {
-        struct snapshot_record *record = snapshot_record_of(tree, world->events[i]);
-        if (!record)
-            continue;
-        if (record->taken)
-            return error_set(error, STATUS_FORMAT,
-                             "entry %zu of device %" PRIu64
-                             " is one that stands in the history before",
-                             i, world->device);
-        if (record->address >= UINT64_MAX / 2 || record->bytes >= TRACE_BYTES_LIMIT)
-            record->action = SNAPSHOT_UNKNOWN;
-        record->taken = true;
-        world->in_order &= !i || world->events[i] > world->events[i - 1];
-        world->has_times |= record->has_time;
-        world->lacks_times |= !record->has_time;
-    }
+    if (record->taken)
+        return error_set(error, STATUS_FORMAT,
+                         "entry %zu of device %" PRIu64 " is one that stands in the history before",
+                         event, world->device);
+    if (record->address >= UINT64_MAX / 2 || record->bytes >= TRACE_BYTES_LIMIT)
+        record->action = SNAPSHOT_UNKNOWN;
+    record->taken = true;
+    world->has_times |= record->has_time;
+    world->lacks_times |= !record->has_time;
     return STATUS_OK;
+}
+
+/* From the first entry on that does not follow the one before, each has its number kept. */
+static enum status keep_record(struct snapshot_world *world, uint32_t record, size_t event,
+                               size_t count, struct error *error)
+{
+    if (!event)
+        world->first_record = record;
+    if (!world->records) {
+        if (record != SNAPSHOT_NO_RECORD && record == world->first_record + event)
+            return STATUS_OK;
+        world->records = malloc(count * sizeof *world->records);
+        if (!world->records)
+            return no_memory(error);
+        for (size_t i = 0; i < event; i++)
+            world->records[i] = world->first_record + (uint32_t)i;
+    }
+    world->records[event] = record;
+    return STATUS_OK;
+}
+
+enum status snapshot_world_events(struct snapshot_world *world, const struct snapshot_tree *tree,
+                                  uint64_t list, struct error *error)
+{
+    enum status status = STATUS_OK;
+    size_t count;
+    const uint64_t *events = snapshot_items(tree, list, &count);
+    for (size_t i = 0; i < count && !status; i++) {
+        uint32_t number = snapshot_record_of(tree, events[i]);
+        struct snapshot_record *record = snapshot_record_at(tree, number);
+        status = keep_record(world, number, i, count, error);
+        if (!status && record)
+            status = look_over(world, record, i, error);
+    }
+    world->event_count = count;
+    return status;
+}
+
+struct snapshot_record *snapshot_world_event(const struct snapshot_world *world,
+                                             const struct snapshot_tree *tree, size_t event)
+{
+    return snapshot_record_at(tree, world->records ? world->records[event]
+                                                   : world->first_record + (uint64_t)event);
 }
 
 static enum status begin_at_end(struct snapshot_world *world, struct error *error)
@@ -418,10 +456,8 @@ enum status snapshot_world_rewind(struct snapshot_world *world, struct snapshot_
                                   struct error *error)
 {
     enum status status = begin_at_end(world, error);
-    if (!status)
-        status = look_over(world, tree, error);
     for (size_t i = world->event_count; i-- > 0 && !status;) {
-        struct snapshot_record *record = snapshot_record_of(tree, world->events[i]);
+        struct snapshot_record *record = snapshot_world_event(world, tree, i);
         if (record)
             status = undo(world, record, error);
     }
@@ -445,11 +481,11 @@ uint64_t snapshot_world_base(const struct snapshot_world *world, const struct sn
     if (of->address > RANGE_MOST && floor < of->address - RANGE_MOST)
         floor = of->address - RANGE_MOST;
     for (size_t i = 0; i < world->event_count; i++) {
-        const struct snapshot_record *record = snapshot_record_of(tree, world->events[i]);
+        const struct snapshot_record *record = snapshot_world_event(world, tree, i);
         bool pages = record && (record->action == SNAPSHOT_SEGMENT_MAP ||
                                 record->action == SNAPSHOT_SEGMENT_UNMAP);
         if (pages && record->stream == of->stream && record->address >= floor &&
-            record->address < base && (record->bytes % (20 * MIB) != 0) == of->small)
+            record->address < base && (record->bytes % LARGE_PAGE_BYTES != 0) == of->small)
             base = record->address;
     }
     return base;

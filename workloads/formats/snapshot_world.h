@@ -30,9 +30,9 @@ struct snapshot_place {
 
 struct snapshot_world {
     uint64_t device;
-    const uint64_t *events; /* values; in their order */
     size_t event_count;
-    bool in_order; /* the records lie as the events do */
+    uint32_t first_record; /* of its events, which follow each other */
+    uint32_t *records;     /* where they do not: one for each event */
     bool has_times, lacks_times;
     struct snapshot_area *final_areas; /* by address */
     size_t final_area_count, final_area_room;
@@ -55,7 +55,14 @@ void snapshot_world_close(struct snapshot_world *world);
 enum status snapshot_world_segment(struct snapshot_world *world, struct snapshot_tree *tree,
                                    uint64_t segment, struct error *error) STATUS_CHECKED;
 
-/* Once, after the last segment: goes back through the events. */
+/* Takes its events: the items of a list. FORMAT where one of them stands there before. */
+enum status snapshot_world_events(struct snapshot_world *world, const struct snapshot_tree *tree,
+                                  uint64_t list, struct error *error) STATUS_CHECKED;
+/* NULL: it is no entry of a history, or was forgotten. */
+struct snapshot_record *snapshot_world_event(const struct snapshot_world *world,
+                                             const struct snapshot_tree *tree, size_t event);
+
+/* Once, after the last segment and the events: goes back through these. */
 enum status snapshot_world_rewind(struct snapshot_world *world, struct snapshot_tree *tree,
                                   struct error *error) STATUS_CHECKED;
 

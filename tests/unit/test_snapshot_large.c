@@ -1,0 +1,139 @@
+/* Long snapshots, made: what they cost, and what comes of them. With a file's name, entries and frames
+ * this program writes one instead (test_snapshot_large FILE EVENTS FRAMES), with a name alone it reads
+ * it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/support/snapshot_maker.h"
+#include "workloads/formats/report.h"
+#include "workloads/trace/trace.h"
+
+#define EVENTS 600000u
+
+static struct trace_source *open_made(const struct snapshot_maker_options *options, char path[64])
+{
+    struct trace_source *source;
+    struct error error;
+    strcpy(path, "/tmp/allocrig-snapshot-XXXXXX");
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    close(file);
+    snapshot_maker_write(path, options);
+    if (trace_open(path, &source, &error))
+        fail_msg("%s", error.text);
+    (void)unlink(path);
+    return source;
+}
+
+/* Reads a snapshot; in a process of its own, whose memory is that alone. */
+static int read_file(const char *path)
+{
+    struct trace_source *source;
+    struct error error;
+    if (trace_open(path, &source, &error))
+        return 1;
+    bool all = source->report->records > 0;
+    trace_close(source);
+    return all ? 0 : 1;
+}
+
+/* The most memory that a process holds that reads a snapshot of so many entries. */
+static uint64_t resident_bytes(uint64_t events)
+{
+    char path[64] = "/tmp/allocrig-snapshot-XXXXXX";
+    const struct snapshot_maker_options options = {.seed = 1, .events = events};
+    struct rusage usage;
+    int status, file = mkstemp(path);
+    assert_true(file >= 0);
+    close(file);
+    snapshot_maker_write(path, &options);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        execl("/proc/self/exe", "test_snapshot_large", path, (char *)NULL);
+        _exit(1);
+    }
+    assert_int_equal(wait4(child, &status, 0, &usage), child);
+    (void)unlink(path);
+    assert_int_equal(status, 0);
+    return (uint64_t)usage.ru_maxrss * 1024;
+}
+
+/* 100 bytes an entry; not under the sanitizers, which keep what is freed. */
+static void test_memory_is_bounded(void **state)
+{
+    (void)state;
+    const char *variant = getenv("TEST_VARIANT");
+    bool sanitized = variant && strcmp(variant, "san") == 0;
+    uint64_t few = resident_bytes(1000), many = resident_bytes(EVENTS);
+    assert_true(sanitized || many < few + UINT64_C(100) * EVENTS);
+}
+
+static void test_frames_become_tags(void **state)
+{
+    (void)state;
+    char path[64];
+    const struct snapshot_maker_options options = {.seed = 2, .events = 5000, .frames = 40};
+    struct trace_source *source = open_made(&options, path);
+    const struct trace_event *events;
+    struct error error;
+    size_t count, tagged = 0;
+    while (trace_next(source, &events, &count, &error) == STATUS_OK && count)
+        for (size_t i = 0; i < count; i++) {
+            const struct trace_attributes *keys = trace_attributes_of(source, events[i].attributes);
+            if (events[i].kind != TRACE_ALLOC || !keys->tag)
+                continue;
+            assert_memory_equal(keys->tag, "train.py:", 9);
+            tagged++;
+        }
+    assert_true(tagged > source->info.allocs * 9 / 10);
+    trace_close(source);
+}
+
+/* A ring buffer that lost its head: what was live then is there at the start. */
+static void test_head_is_missing(void **state)
+{
+    (void)state;
+    char path[64];
+    const struct snapshot_maker_options whole = {.seed = 3, .events = 30000};
+    const struct snapshot_maker_options tail = {.seed = 3, .events = 10000, .dropped = 20000};
+    struct trace_source *all = open_made(&whole, path), *part = open_made(&tail, path);
+    assert_false(all->report->begins_in_the_middle);
+    assert_true(part->report->begins_in_the_middle);
+    assert_true(part->report->unmatched_frees > 0);
+    assert_int_equal(part->report->double_frees, 0);
+    assert_int_equal(part->report->guess_count, 0);
+    assert_int_equal(all->info.allocs - all->info.frees, part->info.allocs - part->info.frees);
+    trace_close(all);
+    trace_close(part);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_memory_is_bounded),
+        cmocka_unit_test(test_frames_become_tags),
+        cmocka_unit_test(test_head_is_missing),
+    };
+    if (argc == 2)
+        return read_file(argv[1]);
+    if (argc == 4) {
+        snapshot_maker_write(argv[1], &(struct snapshot_maker_options){
+                                          .seed = 1,
+                                          .events = strtoull(argv[2], NULL, 10),
+                                          .frames = (unsigned)strtoul(argv[3], NULL, 10)});
+        return 0;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
