@@ -171,6 +171,27 @@ static void test_cut_logs(void **state)
     assert_true(guessed(&report, "leave 2 gaps in their regions"));
 }
 
+/* No dump, but XLA's list of buffers. */
+static void test_buffers(void **state)
+{
+    struct import_report report;
+    format_rig_converts(
+        *state,
+        "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to "
+        "allocate 6291456 bytes.\nBufferAssignment OOM Debugging.\nBufferAssignment stats:\n"
+        "             parameter allocation:    6.00MiB\nPeak buffers:\n\tBuffer 1:\n"
+        "\t\tSize: 6.00MiB\n\t\tOperator: op_name=\"jit(f)\" source_line=689\n"
+        "\t\tXLA Label: a,b\n\t\tShape: f32[4096,128,3]{2,1,0}\n\t\t=====\n\n\tBuffer 2:\n"
+        "\t\tSize: 384.0KiB\n\t\tEntry Parameter Subshape: bf16[256,128,5]\n\t\t=====\n\n"
+        "\tBuffer 3:\n\t\tSize: 2.0KiB\n\t\tEntry Parameter Subshape: (f32[2],s32[])\n"
+        "\t\t=====\n\nBuffer 9: is another matter\nTraceback\nBuffer 9:\n",
+        JAX_HEAD DIED "# let-go: final\n!,planned,6291456,a_b\n"
+                      "a,0,327680,tag=parameter,initial=yes\n"
+                      "a,1,2048,tag=parameter,initial=yes\na,2,6291456\n!,oom\nr,2\n",
+        &report);
+    assert_true(guessed(&report, "largest buffers of a program"));
+}
+
 /* A later failure without a dump; lines of any length; zeros. */
 static void test_noise(void **state)
 {
@@ -233,7 +254,7 @@ int main(void)
         cmocka_unit_test(test_jax),   cmocka_unit_test(test_tensorflow),
         cmocka_unit_test(test_old),   cmocka_unit_test(test_cut_logs),
         cmocka_unit_test(test_noise), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_sizes), cmocka_unit_test(test_buffers),
     };
     return cmocka_run_group_tests_name("bfc_dump", tests, format_rig_open, format_rig_close);
 }

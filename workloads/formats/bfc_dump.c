@@ -13,6 +13,7 @@
  * 4. "Stats:" and its lines; "memory_limit_: N" where there are none.
  * 5. What was asked for exactly, a later sentence tells: "Out of memory while trying to allocate N
  *    bytes" or "OOM when allocating tensor with shape[..] and type T".
+ * 6. XLA's list of buffers (xla_buffers.c) stands in where there are no chunks.
  * Source of the words: bfc_allocator.cc of TensorFlow 1.0 to 2.18 and of XLA. */
 #include "workloads/formats/bfc_dump.h"
 
@@ -51,6 +52,7 @@ static void close_dump(struct bfc_dump *dump)
 void bfc_log_close(struct bfc_log *log)
 {
     close_dump(&log->last);
+    xla_buffers_close(&log->buffers);
 }
 
 /* The dump in hand is over: it is kept where it names chunks. */
@@ -64,6 +66,8 @@ static void end_dump(struct bfc_reading *reading)
         reading->dump = (struct bfc_dump){0};
     } else {
         reading->log->later_failure |= reading->dump.request.failed;
+        if (reading->dump.request.failed)
+            reading->log->list_request = reading->dump.request;
         close_dump(&reading->dump);
     }
     reading->in_stats = false;
@@ -377,6 +381,8 @@ enum status bfc_log_read(struct trace_input *input, struct bfc_log *out, struct 
     while (!(status = log_lines_next(lines, &line, error)) && line) {
         reading.line = lines->number;
         status = take_line(&reading, line);
+        if (!status)
+            status = xla_buffers_line(&out->buffers, line, lines->number, error);
         if (status)
             break;
     }

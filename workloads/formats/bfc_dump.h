@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "workloads/formats/xla_buffers.h"
 #include "workloads/trace/input.h"
 
 #define BFC_TAG_LIMIT 128
@@ -47,10 +48,12 @@ struct bfc_dump {
 };
 
 struct bfc_log {
-    struct bfc_dump last;   /* the last dump with chunks */
-    uint64_t dumps;         /* with chunks */
-    uint64_t soft_failures; /* requests that were allowed to fail, and did */
-    bool later_failure;     /* a request failed after it, without a dump */
+    struct xla_buffers buffers;      /* the last list, where no dump followed it */
+    struct bfc_request list_request; /* the one that failed below which it stands */
+    struct bfc_dump last;            /* the last dump with chunks */
+    uint64_t dumps;                  /* with chunks */
+    uint64_t soft_failures;          /* requests that were allowed to fail, and did */
+    bool later_failure;              /* a request failed after it, without a dump */
 };
 
 /* Reads all of the log. IO, FORMAT or HOST_MEMORY. The caller closes `out`, also after a failure. */

@@ -7,6 +7,8 @@
  *    the log tells it, is its tag.
  * 3. The request that failed is the last one, with a note; its size is exact where a sentence of
  *    the log tells the bytes, else as it was rounded, else about what was printed for people.
+ * 4. Of a log without a dump, XLA's list of a program's largest buffers is read: arguments are
+ *    requests, what the program would have made is a note.
  * Both frameworks print the same text: which one it was, the places of the source files tell. */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -158,7 +160,7 @@ static enum status append_blocks(struct conversion *c)
 static enum status append_failure(struct conversion *c)
 {
     const struct bfc_dump *dump = &c->log.last;
-    const struct bfc_request *request = &dump->request;
+    const struct bfc_request *request = dump->chunk_count ? &dump->request : &c->log.list_request;
     uint64_t bytes = request->bytes           ? request->bytes
                      : request->rounded_bytes ? request->rounded_bytes
                                               : request->about_bytes;
@@ -221,19 +223,40 @@ static void tell(struct conversion *c)
                      c->log.soft_failures);
 }
 
-static enum status convert(struct conversion *c, const struct trace_info *info)
+/* XLA's list of a program's largest buffers: arguments are live, the others were to come. */
+static enum status append_buffers(struct conversion *c)
+{
+    const struct xla_buffers *buffers = &c->log.buffers;
+    static const struct trace_attributes keys = {.tag = "parameter", .rest = "initial=yes"};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < buffers->count && !status; i++) {
+        const struct xla_buffer *buffer = &buffers->items[i];
+        if (!buffer->parameter && *buffer->label)
+            status = append_note(c, "planned,%" PRIu64 ",%s", buffer->bytes, buffer->label);
+        else if (!buffer->parameter)
+            status = append_note(c, "planned,%" PRIu64, buffer->bytes);
+    }
+    for (size_t i = 0; i < buffers->count && !status; i++) {
+        const struct xla_buffer *buffer = &buffers->items[i];
+        if (!buffer->parameter || buffer->bytes >= TRACE_BYTES_LIMIT)
+            continue;
+        status = trace_memory_line(c->memory, buffer->line, c->error);
+        if (!status)
+            status = append(
+                c,
+                (struct trace_event){.kind = TRACE_ALLOC, .id = c->ids++, .value = buffer->bytes},
+                &keys, NULL);
+    }
+    c->report->records = buffers->count;
+    import_guess(c->report, "a list of XLA's of the largest buffers of a program: its arguments "
+                            "are live, the others are notes");
+    import_guess(c->report, "what other programs hold, and where anything lies, is not told");
+    return status;
+}
+
+static enum status append_dump(struct conversion *c)
 {
     const struct bfc_dump *dump = &c->log.last;
-    if (!dump->chunk_count)
-        return error_set(c->error, STATUS_FORMAT,
-                         "the log holds no dump of an allocator, which has lines such as \"InUse "
-                         "at 7f2e00000000 of size 256\"; keep the messages of level I of "
-                         "bfc_allocator.cc (TF_CPP_MIN_LOG_LEVEL=0)");
-    struct trace_info described = *info;
-    described.limit_bytes = dump->limit_bytes;
-    c->memory = trace_memory_create(&described);
-    if (!c->memory)
-        return error_set(c->error, STATUS_HOST_MEMORY, "no host memory for a trace");
     enum status status = append_regions(c);
     if (status)
         return status;
@@ -243,8 +266,23 @@ static enum status convert(struct conversion *c, const struct trace_info *info)
         status = append_runs(c);
     if (!status)
         status = append_places(c);
-    if (!status)
-        status = append_blocks(c);
+    return status ? status : append_blocks(c);
+}
+
+static enum status convert(struct conversion *c, const struct trace_info *info)
+{
+    const struct bfc_dump *dump = &c->log.last;
+    if (!dump->chunk_count && !c->log.buffers.count)
+        return error_set(c->error, STATUS_FORMAT,
+                         "the log holds no dump of an allocator, which has lines such as \"InUse "
+                         "at 7f2e00000000 of size 256\"; keep the messages of level I of "
+                         "bfc_allocator.cc (TF_CPP_MIN_LOG_LEVEL=0)");
+    struct trace_info described = *info;
+    described.limit_bytes = dump->limit_bytes;
+    c->memory = trace_memory_create(&described);
+    if (!c->memory)
+        return error_set(c->error, STATUS_HOST_MEMORY, "no host memory for a trace");
+    enum status status = dump->chunk_count ? append_dump(c) : append_buffers(c);
     return status ? status : append_failure(c);
 }
 
