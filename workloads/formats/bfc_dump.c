@@ -23,8 +23,8 @@
 #include "workloads/formats/log_lines.h"
 
 #define ROUNDING 256u
-#define SUMMARY_LIMIT                                                                              \
-    1000000u /* chunks that stand for a summary: a number costs no memory in a log */
+/* Chunks that stand for a summary: there a number of them costs a log nothing. */
+#define SUMMARY_LIMIT 100000u
 
 struct bfc_reading {
     struct bfc_log *log;
