@@ -83,7 +83,8 @@ check "the exit status is told" said 'ended with status 7; its trace is written'
 check "a failed program's trace is not complete" grep -qx '# complete: no' "$trace"
 plays fork 0
 check "a forked child is a tenant" said '2 processes, each a tenant'
-STAND_IN_TIME=1 plays plain 0
+plays fork_first 0
+check "a child that begins by itself is a tenant" said '2 processes, each a tenant'
 
 # ---- many threads --------------------------------------------------------------------------------
 

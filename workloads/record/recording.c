@@ -30,7 +30,7 @@ struct maker {
     const struct spool_file *file; /* of the record in hand */
     const struct spool_record *record;
     uint64_t first_ns, time_ns, next_id;
-    bool died;
+    bool died, begun;
     struct error *error;
 };
 
@@ -47,6 +47,18 @@ struct keys {
     uint32_t pool;
 };
 
+/* The time of the record in hand, where the trace does not stand there yet. */
+static enum status emit_time(struct maker *m)
+{
+    uint64_t time_ns = m->record->time_ns - m->first_ns;
+    if (m->begun && time_ns <= m->time_ns)
+        return STATUS_OK;
+    m->begun = true;
+    m->time_ns = time_ns;
+    const struct trace_event event = {.kind = TRACE_TIME, .value = time_ns};
+    return trace_memory_append(m->memory, &event, NULL, NULL, m->error);
+}
+
 /* An event of the record in hand. `keys`: NULL for those that all events have. */
 static enum status emit(struct maker *m, struct trace_event event, const struct keys *keys)
 {
@@ -58,7 +70,8 @@ static enum status emit(struct maker *m, struct trace_event event, const struct 
         attributes.pool = keys->pool;
         attributes.space = keys->pinned ? TRACE_SPACE_PINNED : TRACE_SPACE_DEVICE;
     }
-    return trace_memory_append(m->memory, &event, &attributes, NULL, m->error);
+    enum status status = emit_time(m);
+    return status ? status : trace_memory_append(m->memory, &event, &attributes, NULL, m->error);
 }
 
 static enum status emit_note(struct maker *m, const char *verb, unsigned count,
@@ -69,18 +82,8 @@ static enum status emit_note(struct maker *m, const char *verb, unsigned count,
     for (unsigned i = 0; i < count; i++)
         used += snprintf(text + used, sizeof text - (size_t)used, ",%" PRIu64, values[i]);
     const struct trace_event event = {.kind = TRACE_NOTE};
-    return trace_memory_append(m->memory, &event, NULL, text, m->error);
-}
-
-/* The time of the record in hand, where the trace does not stand there yet. */
-static enum status emit_time(struct maker *m)
-{
-    uint64_t time_ns = m->record->time_ns - m->first_ns;
-    if (time_ns != 0 && time_ns <= m->time_ns)
-        return STATUS_OK;
-    m->time_ns = time_ns;
-    const struct trace_event event = {.kind = TRACE_TIME, .value = time_ns};
-    return trace_memory_append(m->memory, &event, NULL, NULL, m->error);
+    enum status status = emit_time(m);
+    return status ? status : trace_memory_append(m->memory, &event, NULL, text, m->error);
 }
 
 static enum status stream_of(struct maker *m, uint32_t *stream)
@@ -126,14 +129,14 @@ static enum status make_block(struct maker *m, const struct keys *keys)
     const struct spool_record *record = m->record;
     struct books_block block;
     enum status status = STATUS_OK;
-    if (record->bytes >= TRACE_BYTES_LIMIT)
-        return STATUS_OK;
-    if (record->address && books_block_take(&m->books, m->file->process, record->address, &block)) {
+    if (!record->address || record->bytes >= TRACE_BYTES_LIMIT)
+        return STATUS_OK; /* nothing was asked for, and nothing given */
+    if (books_block_take(&m->books, m->file->process, record->address, &block)) {
         m->counts->reused++;
         status = make_free(m, block.id, false);
     }
     block = (struct books_block){.id = m->next_id, .bytes = record->bytes};
-    if (!status && record->address)
+    if (!status)
         status = books_block_add(&m->books, m->file->process, record->address, block)
                      ? no_memory(m->error)
                      : STATUS_OK;
@@ -362,10 +365,7 @@ static enum status make_all(struct maker *m)
         const struct spool_place *place = &m->spools->order[i];
         m->file = &m->spools->files[place->file];
         m->record = &m->file->records[place->index];
-        if (m->record->kind != SPOOL_EVENT_GONE)
-            status = emit_time(m);
-        if (!status)
-            status = make_one(m);
+        status = make_one(m);
     }
     for (size_t i = 0; i < m->spools->kernel_count; i++)
         m->counts->unplaced_kernels += !m->spools->kernels[i].placed;

@@ -327,6 +327,31 @@ static void scene_fork(const struct driver *driver)
     puts("a,0,1000\na,1,2000,1,tenant=1\nf,1,tenant=1\na,2,3000,1,tenant=1\nf,0\na,3,4000");
 }
 
+/* The child was forked before the driver was used: each process begins by itself. */
+static void scene_fork_first(const struct driver *driver)
+{
+    int turn[2], done;
+    need(pipe(turn) == 0, "pipe");
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        char go;
+        close(turn[1]);
+        need(read(turn[0], &go, 1) == 1, "read");
+        begin(driver);
+        CUdeviceptr own = alloc(driver, 2000);
+        driver->release(own);
+        exit(0);
+    }
+    begin(driver);
+    CUdeviceptr first = alloc(driver, 1000);
+    need(write(turn[1], "", 1) == 1, "write");
+    waitpid(child, &done, 0);
+    need(WIFEXITED(done) && WEXITSTATUS(done) == 0, "the child failed");
+    driver->release(first);
+    puts("a,0,1000\na,1,2000,1,tenant=1\nf,1,tenant=1\nf,0");
+}
+
 static void scene_crash(const struct driver *driver)
 {
     CUdeviceptr block = 0;
@@ -357,6 +382,10 @@ int main(int argc, char **argv)
     struct driver driver;
     need(argc == 2, "give the name of a scene");
     open_driver(&driver);
+    if (strcmp(argv[1], "fork_first") == 0) {
+        scene_fork_first(&driver);
+        return 0;
+    }
     begin(&driver);
     for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++)
         if (strcmp(scenes[i].name, argv[1]) == 0) {

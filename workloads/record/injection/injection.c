@@ -111,7 +111,8 @@ static void enter(struct spool_writer *writer, unsigned domain, const CUpti_Call
 static void leave(struct spool_writer *writer, unsigned domain, const struct call *call,
                   const CUpti_CallbackData *data, uint64_t now_ns)
 {
-    uint32_t bit = UINT32_C(1) << call->kind;
+    /* The runtime may choose another way to free than it was asked for. */
+    uint32_t bit = UINT32_C(1) << (call->kind == SPOOL_FREE_ASYNC ? SPOOL_FREE : call->kind);
     if (domain == DRIVER) {
         writer->inner_kinds |= bit;
         write_call(writer, call, data, now_ns);
