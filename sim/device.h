@@ -123,6 +123,10 @@ struct device_ops {
      * REFUSED where it does not fit. */
     enum status (*outside)(struct device *self, uint64_t bytes);
 
+    /* What other processes hold of the card from now on; NULL: the card knows by itself. REFUSED
+     * where that much is not free. */
+    enum status (*others)(struct device *self, uint64_t bytes);
+
     /* Host time passes: the recorded gap between events. */
     void (*advance)(struct device *self, uint64_t nanoseconds);
     /* Nanoseconds since open: of the host; and when all queued work is done. */

@@ -96,6 +96,10 @@ struct replay_config {
     /* Optional, with measure_time: the histograms, when the run has come to its end. */
     enum status (*latencies)(void *argument, const struct latency *latency, struct error *error);
     void *latencies_argument;
+    /* Optional: asked where a request was not served, whether it is to be tried again: time has
+     * passed, or somebody else has freed memory. */
+    bool (*again)(void *argument, const struct policy_request *request);
+    void *again_argument;
 };
 
 struct replay_result {
@@ -116,6 +120,19 @@ struct replay_result {
 enum status replay_run(const struct replay_config *config, struct replay_result *result,
                        struct error *error) STATUS_CHECKED;
 void replay_result_close(struct replay_result *result);
+
+/* The same in parts, for several replays that take turns: opened, then driven until the source says that
+ * there is no more, which it may take back later, and ended. `config` lives as long. */
+struct replay;
+enum status replay_open(const struct replay_config *config, struct replay **out,
+                        struct error *error) STATUS_CHECKED;
+enum status replay_go(struct replay *run, struct error *error) STATUS_CHECKED;
+bool replay_stopped(const struct replay *run); /* stop_on_failure, and it has failed */
+bool replay_has_failed(const struct replay *run);
+/* Reports, and frees the replay, also where it fails. */
+enum status replay_end(struct replay *run, struct replay_result *result,
+                       struct error *error) STATUS_CHECKED;
+void replay_discard(struct replay *run); /* without a report; NULL is fine */
 
 /* The whole of a run as users mean it: passes that the metrics need, the baseline with an
  * allocator that costs nothing, and timing if asked for. Specs are texts. */

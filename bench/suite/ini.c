@@ -20,9 +20,17 @@ static char *trim(char *text)
     return text;
 }
 
-/* Sets the section of the lines that follow: one of those known. */
-static enum status begin_section(struct ini_line *line, const char *const *sections, size_t count,
-                                 struct error *error)
+/* "tenant *" stands for all sections [tenant NAME]. */
+static bool is_of_kind(const char *name, const char *known)
+{
+    size_t length = strlen(known);
+    return length > 2 && !strcmp(known + length - 2, " *") && !strncmp(name, known, length - 1) &&
+           name[length - 1];
+}
+
+/* Sets the section of the lines that follow: one of those known. `named` has room for a name. */
+static enum status begin_section(struct ini_line *line, char named[INI_SECTION_ROOM],
+                                 const char *const *sections, size_t count, struct error *error)
 {
     size_t length = strlen(line->text);
     if (line->text[length - 1] != ']')
@@ -35,19 +43,24 @@ static enum status begin_section(struct ini_line *line, const char *const *secti
             line->section = sections[i];
             return STATUS_OK;
         }
+        if (is_of_kind(name, sections[i]) && strlen(name) < INI_SECTION_ROOM) {
+            line->section = strcpy(named, name);
+            return STATUS_OK;
+        }
     }
     const char *near = nearest_name(name, sections, count);
     return error_set(error, STATUS_FORMAT, "%s:%u: there is no section [%s]; did you mean [%s]?",
                      line->path, line->number, name, near ? near : sections[0]);
 }
 
-static enum status read_line(struct ini_line *line, const char *const *sections, size_t count,
-                             ini_entry *entry, void *argument, struct error *error)
+static enum status read_line(struct ini_line *line, char named[INI_SECTION_ROOM],
+                             const char *const *sections, size_t count, ini_entry *entry,
+                             void *argument, struct error *error)
 {
     if (line->text[0] == '\0' || line->text[0] == '#' || line->text[0] == ';')
         return STATUS_OK;
     if (line->text[0] == '[')
-        return begin_section(line, sections, count, error);
+        return begin_section(line, named, sections, count, error);
     if (!line->section)
         return error_set(error, STATUS_FORMAT,
                          "%s:%u: \"%.40s\" stands before the first section; begin with [%s]",
@@ -76,6 +89,7 @@ enum status ini_read(const char *path, const char *const *sections, size_t secti
     if (!file)
         return STATUS_IO;
     struct ini_line line = {.path = path};
+    char named[INI_SECTION_ROOM];
     char *buffer = NULL;
     size_t room = 0;
     ssize_t length;
@@ -89,7 +103,7 @@ enum status ini_read(const char *path, const char *const *sections, size_t secti
             break;
         }
         line.text = trim(buffer);
-        status = read_line(&line, sections, section_count, entry, argument, error);
+        status = read_line(&line, named, sections, section_count, entry, argument, error);
     }
     if (!status && ferror(file))
         status = error_set(error, STATUS_IO, "%s:%u: cannot be read further: %s", path, line.number,

@@ -18,7 +18,10 @@ struct ini_line {
 
 typedef enum status ini_entry(void *argument, const struct ini_line *line, struct error *error);
 
-/* Calls `entry` for each one, in order. FORMAT and IO name file and line. */
+#define INI_SECTION_ROOM 80 /* bytes of a section's name */
+
+/* Calls `entry` for each one, in order. A section "tenant *" stands for every [tenant NAME]; the
+ * line's section, valid during the call, is the whole name then. FORMAT and IO name file and line. */
 enum status ini_read(const char *path, const char *const *sections, size_t section_count,
                      ini_entry *entry, void *argument, struct error *error) STATUS_CHECKED;
 

@@ -97,6 +97,8 @@ INLINE enum plain plain_alloc(struct replay *run, const struct trace_event *even
     run->allocs++;
     slot->block.requested_bytes = bytes;
     *status = run->policy_alloc(run->policy, &run->request, &slot->block);
+    if (UNLIKELY(*status != STATUS_OK))
+        *status = replay_ask_again(run, &slot->block, *status);
     if (counts)
         look_for_pause(run);
     if (UNLIKELY(*status != STATUS_OK))
@@ -323,6 +325,20 @@ static void end(struct replay *run)
     free(run->uses);
 }
 
+/* What is left to do when the source has come to its end. */
+static enum status finish(struct replay *run, struct replay_result *result, struct error *error)
+{
+    const struct replay_config *config = run->config;
+    enum status status = replay_check_end(run, error);
+    if (status == STATUS_OK && run->verify && !run->device->failed)
+        status = verify_end(run, error);
+    if (status == STATUS_OK)
+        status = replay_report(run, result, error);
+    if (status == STATUS_OK && run->latency && config->latencies)
+        status = config->latencies(config->latencies_argument, run->latency, error);
+    return status;
+}
+
 enum status replay_run(const struct replay_config *config, struct replay_result *result,
                        struct error *error)
 {
@@ -332,15 +348,56 @@ enum status replay_run(const struct replay_config *config, struct replay_result 
     if (status == STATUS_OK)
         status = all_spans(&run, error);
     if (status == STATUS_OK)
-        status = replay_check_end(&run, error);
-    if (status == STATUS_OK && run.verify && !run.device->failed)
-        status = verify_end(&run, error);
-    if (status == STATUS_OK)
-        status = replay_report(&run, result, error);
-    if (status == STATUS_OK && run.latency && config->latencies)
-        status = config->latencies(config->latencies_argument, run.latency, error);
+        status = finish(&run, result, error);
     end(&run);
     return status;
+}
+
+enum status replay_open(const struct replay_config *config, struct replay **out,
+                        struct error *error)
+{
+    struct replay *run = malloc(sizeof *run);
+    if (!run)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a replay");
+    enum status status = begin(run, config, error);
+    if (status != STATUS_OK) {
+        end(run);
+        free(run);
+        return status;
+    }
+    *out = run;
+    return STATUS_OK;
+}
+
+enum status replay_go(struct replay *run, struct error *error)
+{
+    return all_spans(run, error);
+}
+
+bool replay_stopped(const struct replay *run)
+{
+    return run->stop;
+}
+
+bool replay_has_failed(const struct replay *run)
+{
+    return run->failed;
+}
+
+enum status replay_end(struct replay *run, struct replay_result *result, struct error *error)
+{
+    memset(result, 0, sizeof *result);
+    enum status status = finish(run, result, error);
+    replay_discard(run);
+    return status;
+}
+
+void replay_discard(struct replay *run)
+{
+    if (!run)
+        return;
+    end(run);
+    free(run);
 }
 
 void replay_result_close(struct replay_result *result)

@@ -73,6 +73,8 @@ static enum status ask(struct replay *run, const struct trace_event *event,
     run->request.bytes = event->value;
     run->request.stream = event->stream;
     enum status status = policy_asked(run, slot);
+    if (UNLIKELY(status != STATUS_OK))
+        status = replay_ask_again(run, &slot->block, status);
     run->request.stream = 0;
     if (UNLIKELY(status != STATUS_OK)) {
         exact_reserved(&run->exact);

@@ -38,6 +38,15 @@ static void count_failure(struct replay *run, const struct trace_event *event,
     run->stop = run->config->stop_on_failure;
 }
 
+enum status replay_ask_again(struct replay *run, struct policy_block *block, enum status status)
+{
+    const struct replay_config *config = run->config;
+    while ((status == STATUS_NO_MEMORY || status == STATUS_REFUSED) && config->again &&
+           config->again(config->again_argument, &run->request))
+        status = policy_alloc(run->policy, &run->request, block);
+    return status;
+}
+
 enum status replay_not_served(struct replay *run, const struct trace_event *event,
                               struct replay_slot *slot, enum status status, struct error *error)
 {

@@ -114,6 +114,9 @@ void replay_uses_end(struct replay *run, struct replay_slot *slot, uint32_t stre
 
 /* failure.c: what the policy or the device answered other than OK. A request that was not
  * served is counted; the rest becomes a sentence. */
+/* Tries a request that was not served (`status`) again, as often as who watches over the run says
+ * so. Returns what came of it. */
+enum status replay_ask_again(struct replay *run, struct policy_block *block, enum status status);
 enum status replay_not_served(struct replay *run, const struct trace_event *event,
                               struct replay_slot *slot, enum status status, struct error *error);
 /* The program's own memory outside of the pool found no place. */

@@ -68,3 +68,12 @@ bool sim_ledger_outside(struct sim_ledger *self, uint64_t bytes)
     self->outside_bytes = charged_bytes;
     return true;
 }
+
+bool sim_ledger_others(struct sim_ledger *self, uint64_t bytes)
+{
+    uint64_t charged_bytes = sim_ledger_units(self, bytes);
+    if (charged_bytes == UINT64_MAX || charged_bytes > sim_ledger_free(self) + self->others_bytes)
+        return false;
+    self->others_bytes = charged_bytes;
+    return true;
+}

@@ -35,5 +35,7 @@ uint64_t sim_ledger_cleaning_ns(struct sim_ledger *self, uint64_t unit_bytes,
 
 /* Memory held outside of the pool, the whole of it. False: it does not fit, nothing changed. */
 bool sim_ledger_outside(struct sim_ledger *self, uint64_t bytes);
+/* The same of what other processes hold of the card. */
+bool sim_ledger_others(struct sim_ledger *self, uint64_t bytes);
 
 #endif

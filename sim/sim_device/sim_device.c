@@ -140,6 +140,15 @@ static void sim_close(struct device *device)
     free(self);
 }
 
+static enum status sim_others(struct device *device, uint64_t bytes)
+{
+    struct sim_device *self = sim_of(device);
+    if (!sim_ledger_others(&self->ledger, bytes))
+        return STATUS_REFUSED;
+    sim_show_memory(self);
+    return STATUS_OK;
+}
+
 static enum status sim_outside(struct device *device, uint64_t bytes)
 {
     struct sim_device *self = sim_of(device);
@@ -279,6 +288,7 @@ static const char *sim_backing_problem(struct backing *backing)
 static const struct device_ops sim_ops = {
     .close = sim_close,
     .outside = sim_outside,
+    .others = sim_others,
     .advance = sim_advance,
     .now = sim_now,
     .idle_at = sim_idle_at,

@@ -51,6 +51,7 @@ enum process_exception {
 struct process_pool {
     uint32_t card;        /* of the machine, from 0 */
     uint64_t limit_bytes; /* UINT64_MAX: none */
+    bool limit_of_free;   /* it follows from what was free when the process came */
     bool grows;
     char policy[640]; /* a policy spec */
 };

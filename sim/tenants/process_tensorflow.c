@@ -153,7 +153,8 @@ static enum status set_visible(struct tensorflow *self, const char *value)
 /* ---- what comes of them ------------------------------------------------------------------- */
 
 /* The limit of a card of which nothing is divided. */
-static enum status default_limit(struct tensorflow *self, size_t index, uint64_t *limit_bytes)
+static enum status default_limit(struct tensorflow *self, size_t index, uint64_t *limit_bytes,
+                                 bool *of_free)
 {
     struct process_reading *reading = self->reading;
     const struct process_card *card = &reading->cards[reading->visible[index]];
@@ -175,13 +176,16 @@ static enum status default_limit(struct tensorflow *self, size_t index, uint64_t
                      variable);
         left_mib = self->system_mib;
     }
+    *of_free = !(self->fraction > 0);
     if (left_mib && (left_mib >= (UINT64_C(1) << 40) || left_mib * MIB > card->free_bytes))
         process_warn(reading,
                      "%" PRIu64
                      " MiB for the system are more than GPU %zu has free and are ignored",
                      left_mib, index);
-    else if (left_mib)
+    else if (left_mib) {
         *limit_bytes = card->free_bytes - left_mib * MIB;
+        *of_free = true;
+    }
     return STATUS_OK;
 }
 
@@ -209,13 +213,15 @@ static void choose_policy(struct tensorflow *self, struct process_pool *pool, bo
              collecting ? "" : ",garbage_collection=false");
 }
 
-static enum status add_pool(struct tensorflow *self, size_t card, uint64_t limit_bytes, bool grows)
+static enum status add_pool(struct tensorflow *self, size_t card, uint64_t limit_bytes,
+                            bool of_free, bool grows)
 {
     struct process_pool *pool;
     enum status status = process_add_pool(self->reading, (uint32_t)card, &pool);
     if (status)
         return status;
     pool->limit_bytes = limit_bytes;
+    pool->limit_of_free = of_free;
     choose_policy(self, pool, grows);
     return STATUS_OK;
 }
@@ -225,14 +231,15 @@ static enum status make_pools(struct tensorflow *self, size_t card, bool grows)
     const struct card_settings *settings = &self->cards[card];
     enum status status = STATUS_OK;
     uint64_t limit_bytes = 0;
+    bool of_free = false;
     for (size_t i = 0; i < settings->logical_count && !status; i++)
-        status = add_pool(self, card, settings->logical_mib[i] * MIB, grows);
+        status = add_pool(self, card, settings->logical_mib[i] * MIB, false, grows);
     if (settings->logical_count || status)
         return status;
-    status = default_limit(self, card, &limit_bytes);
+    status = default_limit(self, card, &limit_bytes, &of_free);
     uint64_t parts = self->equal_parts ? self->equal_parts : 1;
     for (uint64_t i = 0; i < parts && !status; i++)
-        status = add_pool(self, card, limit_bytes / parts, grows);
+        status = add_pool(self, card, limit_bytes / parts, of_free, grows);
     return status;
 }
 

@@ -1,0 +1,208 @@
+/* `tenants`: several processes on one machine, on one virtual clock. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "allocators/base/size.h"
+#include "bench/cli/cli.h"
+#include "bench/report/output_file.h"
+#include "bench/report/results_csv.h"
+#include "bench/report/tenants_page.h"
+#include "bench/suite/tenants_suite.h"
+
+enum option_key { KEY_CSV = CLI_KEYS, KEY_SERIES, KEY_DRAWS, KEY_SEED, KEY_ALONE };
+
+static const struct cli_option options[] = {
+    {CLI_HEADING, NULL, NULL, "Options:"},
+    {KEY_DRAWS, "draws", "N", "mode free: so many interleavings"},
+    {KEY_SEED, "seed", "N", "of the first of them"},
+    {KEY_ALONE, "no-alone", NULL, "do not run each process alone, too: no slowdown"},
+    {KEY_CSV, "csv", "FILE", "a row for each draw and process; - is standard output"},
+    {KEY_SERIES, "series", "FILE", "what each holds after each round, of the first draw"},
+    {0},
+};
+
+static const struct cli_page page = {
+    .arguments = "SUITE.ini [options]",
+    .text =
+        "Runs several processes, each with its framework's settings or a policy, its workloads\n"
+        "and its context, on the cards of one simulated machine: who starts, who fails, who stood "
+        "in\n"
+        "the way, what comes back when one leaves. workloads/suites/tenants explains the files.\n"
+        "barriered: all step together, one outcome. free: many interleavings, their outcomes "
+        "counted.",
+    .options = options,
+};
+
+struct tenants_arguments {
+    const char *path, *csv, *series;
+    uint64_t draws, seed;
+    bool draws_given, seed_given, no_alone;
+};
+
+static enum status take(void *argument, int key, const char *value, struct error *error)
+{
+    struct tenants_arguments *self = argument;
+    switch (key) {
+    case KEY_CSV:
+        self->csv = value;
+        return STATUS_OK;
+    case KEY_SERIES:
+        self->series = value;
+        return STATUS_OK;
+    case KEY_ALONE:
+        self->no_alone = true;
+        return STATUS_OK;
+    case KEY_DRAWS:
+        self->draws_given = true;
+        if (count_parse(value, &self->draws, NULL) || !self->draws || self->draws > 10000)
+            return error_set(error, STATUS_INVALID, "--draws %s: a number from 1 to 10000", value);
+        return STATUS_OK;
+    case KEY_SEED:
+        self->seed_given = true;
+        if (count_parse(value, &self->seed, NULL))
+            return error_set(error, STATUS_INVALID, "--seed %s: a number", value);
+        return STATUS_OK;
+    default:
+        if (self->path)
+            return error_set(error, STATUS_INVALID, "\"%s\" is one suite too many", value);
+        self->path = value;
+        return STATUS_OK;
+    }
+}
+
+struct series {
+    FILE *stream;
+    const struct tenants_suite *suite;
+};
+
+static enum status add_sample(void *argument, const struct tenant_sample *sample,
+                              struct error *error)
+{
+    struct series *self = argument;
+    (void)error;
+    fprintf(self->stream, "%" PRIu64 ",%" PRIu64 ",", sample->round, sample->time_ns);
+    csv_text(self->stream, self->suite->setups[sample->tenant].name);
+    fprintf(self->stream, ",%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
+            sample->card, sample->live_bytes, sample->reserved_bytes, sample->physical_bytes,
+            sample->card_free_bytes);
+    return STATUS_OK;
+}
+
+/* Each process by itself on the same machine, from the start. */
+static enum status run_alone(const struct tenants *together, uint64_t *alone_ns,
+                             struct error *error)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < together->count && !status; i++) {
+        struct tenant_setup setup = together->setups[i];
+        struct tenants tenants = *together;
+        struct tenant_result result;
+        setup.arrives = setup.leaves = 0;
+        tenants.setups = &setup;
+        tenants.count = 1;
+        tenants.free = false;
+        tenants.sample = NULL;
+        status = tenants_run(&tenants, &result, error);
+        alone_ns[i] = !status && result.outcome == TENANT_PASSED ? result.own_ns : 0;
+    }
+    return status;
+}
+
+static enum status run_draws(const struct tenants_arguments *self, struct tenants_suite *suite,
+                             struct output_set *files, struct tenants_page *made,
+                             struct tenant_result *results, uint64_t *alone_ns, struct error *error)
+{
+    struct series series = {NULL, suite};
+    struct tenants tenants = {
+        .cards = suite->cards,
+        .card_count = suite->card_count,
+        .setups = suite->setups,
+        .count = suite->count,
+        .free = suite->free,
+        .turn_events = suite->turn_events,
+    };
+    enum status status = STATUS_OK;
+    if (self->series) {
+        series.stream = output_set_open(files, self->series, error);
+        if (!series.stream)
+            return STATUS_IO;
+        fputs("round,time_ns,process,card,live_bytes,reserved_bytes,physical_bytes,"
+              "card_free_bytes\n",
+              series.stream);
+        tenants.argument = &series;
+    }
+    for (size_t draw = 0; draw < made->draws && !status; draw++) {
+        tenants.seed = suite->seed + draw;
+        tenants.sample = series.stream && !draw ? add_sample : NULL;
+        status = tenants_run(&tenants, results + draw * suite->count, error);
+    }
+    if (!status && !self->no_alone) {
+        status = run_alone(&tenants, alone_ns, error);
+        made->alone_ns = alone_ns;
+    }
+    return status;
+}
+
+static enum status run_suite(const struct tenants_arguments *self, struct tenants_suite *suite,
+                             struct error *error)
+{
+    size_t draws = suite->free ? (size_t)suite->draws : 1;
+    char title[256];
+    struct output_set files = {0};
+    struct tenant_result *results = calloc(draws * suite->count, sizeof *results);
+    uint64_t *alone_ns = calloc(suite->count, sizeof *alone_ns);
+    struct tenants_page made = {
+        .title = title,
+        .setups = suite->setups,
+        .count = suite->count,
+        .draws = draws,
+        .results = results,
+    };
+    snprintf(title, sizeof title, "%s: %zu process%s on %zu card%s, %s", suite->name, suite->count,
+             suite->count == 1 ? "" : "es", suite->card_count, suite->card_count == 1 ? "" : "s",
+             suite->free ? "free" : "barriered");
+    enum status status =
+        results && alone_ns
+            ? run_draws(self, suite, &files, &made, results, alone_ns, error)
+            : error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu draws", draws);
+    bool page_wanted = !self->csv || self->csv[0] != '-' || self->csv[1];
+    if (!status && self->csv) {
+        FILE *stream = output_set_open(&files, self->csv, error);
+        status = stream ? STATUS_OK : STATUS_IO;
+        if (stream)
+            tenants_csv_print(stream, &made);
+    }
+    if (!status && page_wanted)
+        status = tenants_page_print(stdout, &made, error);
+    if (!status)
+        status = output_set_commit(&files, error);
+    output_set_abandon(&files);
+    free(results);
+    free(alone_ns);
+    return status;
+}
+
+enum status cmd_tenants(int argc, char **argv, struct error *error)
+{
+    struct tenants_arguments self = {0};
+    struct tenants_suite suite;
+    bool help = false;
+    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    if (status || help)
+        return status;
+    if (!self.path)
+        return error_set(error, STATUS_INVALID, "tenants: name a suite: tenants SUITE.ini");
+    status = tenants_suite_read(self.path, &suite, error);
+    if (status)
+        return status;
+    suite.draws = self.draws_given ? self.draws : suite.draws;
+    suite.seed = self.seed_given ? self.seed : suite.seed;
+    if (self.draws_given && !suite.free)
+        status = error_set(error, STATUS_INVALID,
+                           "--draws wants mode = free: barriered processes have one outcome");
+    if (!status)
+        status = run_suite(&self, &suite, error);
+    tenants_suite_close(&suite);
+    return status;
+}

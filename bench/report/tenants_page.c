@@ -1,0 +1,229 @@
+#include "bench/report/tenants_page.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "bench/report/results_csv.h"
+#include "bench/report/table.h"
+
+#define OUTCOME_ROOM 4096
+
+const char *tenant_outcome_name(enum tenant_outcome outcome)
+{
+    static const char *const names[] = {
+        [TENANT_PASSED] = "passed",
+        [TENANT_REFUSED_SETTINGS] = "refused",
+        [TENANT_NO_ROOM] = "no room",
+        [TENANT_FAILED] = "failed",
+    };
+    return names[outcome];
+}
+
+static const struct tenant_result *result_of(const struct tenants_page *page, size_t draw, size_t i)
+{
+    return &page->results[draw * page->count + i];
+}
+
+static void outcome_of_one(const struct tenant_result *result, char *text, size_t room)
+{
+    if (result->outcome == TENANT_FAILED)
+        snprintf(text, room, "failed at step %" PRIu64 ": %s", result->failed_step,
+                 replay_cause_name(result->cause));
+    else
+        snprintf(text, room, "%s", tenant_outcome_name(result->outcome));
+}
+
+void tenants_outcome_text(const struct tenants_page *page, size_t draw, char *text, size_t room)
+{
+    size_t length = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < page->count && length + 1 < room; i++) {
+        char one[128];
+        outcome_of_one(result_of(page, draw, i), one, sizeof one);
+        int more = snprintf(text + length, room - length, "%s%s %s", i ? "; " : "",
+                            page->setups[i].name, one);
+        length += more > 0 ? (size_t)more : 0;
+    }
+}
+
+static void mib(struct table *table, uint64_t bytes)
+{
+    table_cell(table, "%.1f", (double)bytes / (double)MIB);
+}
+
+static void slowdown(struct table *table, const struct tenants_page *page, size_t i,
+                     const struct tenant_result *result)
+{
+    if (page->alone_ns && page->alone_ns[i] && result->outcome == TENANT_PASSED)
+        table_cell(table, "%.3f", (double)result->own_ns / (double)page->alone_ns[i]);
+    else
+        table_cell(table, "-");
+}
+
+/* What a row cannot say: settings that were refused, who stood in the way. */
+static void print_reasons(FILE *stream, const struct tenants_page *page)
+{
+    for (size_t i = 0; i < page->count; i++) {
+        const struct tenant_result *result = result_of(page, 0, i);
+        char size[32];
+        if (result->why[0])
+            fprintf(stream, "%s: %s\n", page->setups[i].name, result->why);
+        if (result->refused_by < page->count)
+            fprintf(stream, "%s: %s refused; %s holds most of card %" PRIu32 " beside it\n",
+                    page->setups[i].name, size_print(result->refused_bytes, size, sizeof size),
+                    page->setups[result->refused_by].name, result->card);
+    }
+}
+
+static enum status print_one(FILE *stream, const struct tenants_page *page, struct error *error)
+{
+    static const struct table_column columns[] = {
+        {"process", "", true, 20}, {"card", "", false, 0},        {"steps", "", false, 0},
+        {"live", "MiB", false, 0}, {"reserved", "MiB", false, 0}, {"physical", "MiB", false, 0},
+        {"end", "MiB", false, 0},  {"stall", "ms", false, 0},     {"slow", "", false, 0},
+        {"outcome", "", true, 0},
+    };
+    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    if (!table)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a table");
+    for (size_t i = 0; i < page->count; i++) {
+        const struct tenant_result *result = result_of(page, 0, i);
+        char outcome[128];
+        outcome_of_one(result, outcome, sizeof outcome);
+        table_cell(table, "%s", page->setups[i].name);
+        table_cell(table, "%" PRIu32, result->card);
+        table_cell(table, "%" PRIu64, result->steps);
+        mib(table, result->peak_live_bytes);
+        mib(table, result->peak_reserved_bytes);
+        mib(table, result->peak_physical_bytes);
+        mib(table, result->end_physical_bytes);
+        table_cell(table, "%.3f", (double)result->stall_ns / 1e6);
+        slowdown(table, page, i, result);
+        table_cell(table, "%s", outcome);
+    }
+    enum status status = table_print(table, stream, TABLE_TEXT, error);
+    table_close(table);
+    print_reasons(stream, page);
+    fprintf(stream,
+            "\nPeaks of bytes in the pools; end: physical when the workload ended. slow: "
+            "time over\nthat when it runs alone; kernels of several processes do not slow each "
+            "other here.\n");
+    return status;
+}
+
+/* Outcomes of the draws, the most frequent first; equal ones by the first draw. */
+static enum status print_outcomes(FILE *stream, const struct tenants_page *page,
+                                  struct error *error)
+{
+    char(*texts)[OUTCOME_ROOM] = malloc(page->draws * sizeof *texts);
+    size_t *counts = calloc(page->draws, sizeof *counts);
+    size_t kinds = 0;
+    if (!texts || !counts) {
+        free(texts);
+        free(counts);
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu draws", page->draws);
+    }
+    for (size_t draw = 0; draw < page->draws; draw++) {
+        size_t kind = 0;
+        tenants_outcome_text(page, draw, texts[kinds], OUTCOME_ROOM);
+        while (strcmp(texts[kind], texts[kinds]) != 0)
+            kind++;
+        kinds += kind == kinds;
+        counts[kind]++;
+    }
+    fprintf(stream, "%zu draws, %zu outcome%s:\n", page->draws, kinds, kinds == 1 ? "" : "s");
+    for (size_t most = page->draws; most; most--)
+        for (size_t kind = 0; kind < kinds; kind++)
+            if (counts[kind] == most)
+                fprintf(stream, "%6zu  %s\n", most, texts[kind]);
+    free(texts);
+    free(counts);
+    return STATUS_OK;
+}
+
+/* Over the draws: least and most. */
+static void range(struct table *table, const struct tenants_page *page, size_t i, size_t offset)
+{
+    uint64_t least = UINT64_MAX, most = 0;
+    for (size_t draw = 0; draw < page->draws; draw++) {
+        uint64_t bytes;
+        memcpy(&bytes, (const char *)result_of(page, draw, i) + offset, sizeof bytes);
+        least = bytes < least ? bytes : least;
+        most = bytes > most ? bytes : most;
+    }
+    if (least == most)
+        table_cell(table, "%.1f", (double)most / (double)MIB);
+    else
+        table_cell(table, "%.1f to %.1f", (double)least / (double)MIB, (double)most / (double)MIB);
+}
+
+static enum status print_many(FILE *stream, const struct tenants_page *page, struct error *error)
+{
+    static const struct table_column columns[] = {
+        {"process", "", true, 20},       {"passed", "", false, 0},
+        {"reserved", "MiB", false, 0},   {"physical", "MiB", false, 0},
+        {"at the end", "MiB", false, 0},
+    };
+    enum status status = print_outcomes(stream, page, error);
+    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    if (!table)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a table");
+    for (size_t i = 0; i < page->count; i++) {
+        size_t passed = 0;
+        for (size_t draw = 0; draw < page->draws; draw++)
+            passed += result_of(page, draw, i)->outcome == TENANT_PASSED;
+        table_cell(table, "%s", page->setups[i].name);
+        table_cell(table, "%zu of %zu", passed, page->draws);
+        range(table, page, i, offsetof(struct tenant_result, peak_reserved_bytes));
+        range(table, page, i, offsetof(struct tenant_result, peak_physical_bytes));
+        range(table, page, i, offsetof(struct tenant_result, end_physical_bytes));
+    }
+    fputc('\n', stream);
+    if (status == STATUS_OK)
+        status = table_print(table, stream, TABLE_TEXT, error);
+    table_close(table);
+    return status;
+}
+
+enum status tenants_page_print(FILE *stream, const struct tenants_page *page, struct error *error)
+{
+    fprintf(stream, "%s\n\n", page->title);
+    return page->draws == 1 ? print_one(stream, page, error) : print_many(stream, page, error);
+}
+
+void tenants_csv_print(FILE *stream, const struct tenants_page *page)
+{
+    fputs("draw,process,outcome,card,arrived,steps,failed_step,failed_event,failed_bytes,cause,"
+          "refused_bytes,refused_by,retries_waited,peak_live_bytes,peak_reserved_bytes,"
+          "peak_physical_bytes,end_reserved_bytes,end_physical_bytes,stall_ns,own_ns,alone_ns,"
+          "driver_calls\n",
+          stream);
+    for (size_t draw = 0; draw < page->draws; draw++)
+        for (size_t i = 0; i < page->count; i++) {
+            const struct tenant_result *result = result_of(page, draw, i);
+            bool failed = result->outcome == TENANT_FAILED;
+            fprintf(stream, "%zu,", draw);
+            csv_text(stream, page->setups[i].name);
+            fprintf(stream, ",%s,%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",",
+                    tenant_outcome_name(result->outcome), result->card, result->arrived,
+                    result->steps);
+            if (failed)
+                fprintf(stream, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%s,", result->failed_step,
+                        result->failed_event, result->failed_bytes,
+                        replay_cause_name(result->cause));
+            else
+                fputs(",,,,", stream);
+            fprintf(stream, "%" PRIu64 ",", result->refused_bytes);
+            csv_text(stream,
+                     result->refused_by < page->count ? page->setups[result->refused_by].name : "");
+            fprintf(stream,
+                    ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
+                    ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
+                    result->retries_waited, result->peak_live_bytes, result->peak_reserved_bytes,
+                    result->peak_physical_bytes, result->end_reserved_bytes,
+                    result->end_physical_bytes, result->stall_ns, result->own_ns,
+                    page->alone_ns ? page->alone_ns[i] : 0, result->driver_calls);
+        }
+}

@@ -1,0 +1,31 @@
+/* What became of several processes on one machine, as tables and as comma-separated values. */
+#ifndef BENCH_REPORT_TENANTS_PAGE_H
+#define BENCH_REPORT_TENANTS_PAGE_H
+
+#include <stdio.h>
+
+#include "sim/tenants/tenants.h"
+
+struct tenants_page {
+    const char *title;
+    const struct tenant_setup *setups;
+    size_t count;
+    size_t draws;
+    const struct tenant_result *results; /* draws x count, one draw behind the other */
+    const uint64_t *alone_ns; /* own_ns of each when it runs alone; NULL, or 0: not known */
+};
+
+/* One draw: a row for each process. Several: how often each outcome was seen, and ranges. */
+enum status tenants_page_print(FILE *stream, const struct tenants_page *page,
+                               struct error *error) STATUS_CHECKED;
+
+/* One row for each draw and process. */
+void tenants_csv_print(FILE *stream, const struct tenants_page *page);
+
+/* "passed", "failed", "no room", "refused". */
+const char *tenant_outcome_name(enum tenant_outcome outcome);
+
+/* What became of all in one draw: "A passed; B failed at step 3: tenant". */
+void tenants_outcome_text(const struct tenants_page *page, size_t draw, char *text, size_t room);
+
+#endif

@@ -1,0 +1,271 @@
+/* See tenants_suite.h. All texts that a setup points to are copies that it owns. */
+#include "bench/suite/tenants_suite.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "bench/suite/ini.h"
+
+#define TENANT_PREFIX "tenant "
+
+struct reading {
+    struct tenants_suite *suite;
+    const struct ini_line *line;
+    const char *key, *value;
+    struct error *error;
+};
+
+static enum status bad(const struct reading *self, const char *what)
+{
+    return error_set(self->error, STATUS_FORMAT, "%s:%u: %s = %.80s: %s", self->line->path,
+                     self->line->number, self->key, self->value, what);
+}
+
+static enum status no_memory(struct error *error)
+{
+    return error_set(error, STATUS_HOST_MEMORY, "no host memory for a suite");
+}
+
+static enum status take_count(const struct reading *self, uint64_t *count)
+{
+    return count_parse(self->value, count, NULL) ? bad(self, "a number, from 0") : STATUS_OK;
+}
+
+static enum status take_size(const struct reading *self, uint64_t *bytes)
+{
+    return size_parse(self->value, bytes, NULL) ? bad(self, "a size, such as 500MiB") : STATUS_OK;
+}
+
+static enum status take_bool(const struct reading *self, bool *value)
+{
+    *value = !strcmp(self->value, "yes");
+    return *value || !strcmp(self->value, "no") ? STATUS_OK : bad(self, "yes or no");
+}
+
+static enum status machine_line(const struct reading *self)
+{
+    struct tenants_suite *suite = self->suite;
+    uint64_t number;
+    if (!strcmp(self->key, "compute_capability")) {
+        if (!suite->card_count || count_parse(self->value, &number, NULL) || !number || number > 99)
+            return bad(self, "the major number of the card above, as 8");
+        suite->cards[suite->card_count - 1].compute_capability = (unsigned)number;
+        return STATUS_OK;
+    }
+    if (strcmp(self->key, "card") != 0)
+        return bad(self, "a machine has card and compute_capability");
+    if (suite->card_count == PROCESS_CARDS)
+        return bad(self, "at most 16 cards");
+    struct tenants_card *card = &suite->cards[suite->card_count];
+    enum status status = spec_parse(self->value, &card->device, self->error);
+    if (status != STATUS_OK)
+        return error_prefix(self->error, status, "%s:%u", self->line->path, self->line->number);
+    suite->card_count++;
+    card->compute_capability = 9;
+    if (strcmp(card->device.links[card->device.link_count - 1].name, "sim") != 0)
+        return bad(self, "a card of a machine is a simulated one, sim:...");
+    return STATUS_OK;
+}
+
+static enum status run_line(const struct reading *self)
+{
+    struct tenants_suite *suite = self->suite;
+    if (!strcmp(self->key, "mode")) {
+        suite->free = !strcmp(self->value, "free");
+        return suite->free || !strcmp(self->value, "barriered") ? STATUS_OK
+                                                                : bad(self, "barriered or free");
+    }
+    if (!strcmp(self->key, "name")) {
+        snprintf(suite->name, sizeof suite->name, "%s", self->value);
+        return STATUS_OK;
+    }
+    if (!strcmp(self->key, "draws")) {
+        enum status status = take_count(self, &suite->draws);
+        return status || (suite->draws && suite->draws <= 10000) ? status : bad(self, "1 to 10000");
+    }
+    if (!strcmp(self->key, "seed"))
+        return take_count(self, &suite->seed);
+    if (!strcmp(self->key, "turn_events")) {
+        enum status status = take_count(self, &suite->turn_events);
+        return status || (suite->turn_events && suite->turn_events < (1u << 30))
+                   ? status
+                   : bad(self, "1 to 2^30 events");
+    }
+    return bad(self, "there are mode, draws, seed, turn_events and name");
+}
+
+/* The process that a line belongs to; a new one where it is the first of its section. */
+static enum status tenant_of(const struct reading *self, struct tenant_setup **setup)
+{
+    struct tenants_suite *suite = self->suite;
+    const char *name = self->line->section + strlen(TENANT_PREFIX);
+    for (size_t i = 0; i < suite->count; i++)
+        if (!strcmp(suite->setups[i].name, name)) {
+            *setup = &suite->setups[i];
+            return STATUS_OK;
+        }
+    if (suite->count == TENANTS_MOST)
+        return bad(self, "at most 256 processes");
+    struct tenant_setup *longer =
+        realloc(suite->setups, (suite->count + 1) * sizeof *suite->setups);
+    if (!longer)
+        return no_memory(self->error);
+    suite->setups = longer;
+    *setup = &longer[suite->count++];
+    **setup = (struct tenant_setup){.name = strdup(name)};
+    return (*setup)->name ? STATUS_OK : no_memory(self->error);
+}
+
+static enum status add_workload(const struct reading *self, struct tenant_setup *setup)
+{
+    size_t count = setup->workload_count;
+    const char **longer =
+        realloc((void *)(uintptr_t)setup->workloads, (count + 1) * sizeof *longer);
+    if (!longer)
+        return no_memory(self->error);
+    setup->workloads = longer;
+    longer[count] = strdup(self->value);
+    setup->workload_count += longer[count] != NULL;
+    return longer[count] ? STATUS_OK : no_memory(self->error);
+}
+
+static enum status add_setting(const struct reading *self, struct tenant_setup *setup)
+{
+    size_t count = setup->line_count;
+    struct process_line *longer =
+        realloc((void *)(uintptr_t)setup->lines, (count + 1) * sizeof *longer);
+    if (!longer)
+        return no_memory(self->error);
+    setup->lines = longer;
+    longer[count] =
+        (struct process_line){strdup(self->key), strdup(self->value), self->line->number};
+    setup->line_count++;
+    return longer[count].key && longer[count].value ? STATUS_OK : no_memory(self->error);
+}
+
+static enum status take_placement(const struct reading *self, enum tenant_placement *placement)
+{
+    static const char *const names[] = {
+        [TENANT_GIVEN] = "given",
+        [TENANT_FIRST_FIT] = "first-fit",
+        [TENANT_LEAST_LOADED] = "least-loaded",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(self->value, names[i])) {
+            *placement = (enum tenant_placement)i;
+            return STATUS_OK;
+        }
+    return bad(self, "given, first-fit or least-loaded");
+}
+
+static enum status tenant_line(const struct reading *self)
+{
+    struct tenant_setup *setup = NULL;
+    uint64_t number = 0;
+    enum status status = tenant_of(self, &setup);
+    if (status != STATUS_OK)
+        return status;
+    if (!strcmp(self->key, "workload"))
+        return add_workload(self, setup);
+    if (!strcmp(self->key, "policy")) {
+        free((void *)(uintptr_t)setup->policy);
+        setup->policy = strdup(self->value);
+        return setup->policy ? STATUS_OK : no_memory(self->error);
+    }
+    if (!strcmp(self->key, "card")) {
+        status = take_count(self, &number);
+        setup->card = (uint32_t)number;
+        return status || number < PROCESS_CARDS ? status : bad(self, "a card's number, from 0");
+    }
+    if (!strcmp(self->key, "context"))
+        return take_size(self, &setup->context_bytes);
+    if (!strcmp(self->key, "needs"))
+        return take_size(self, &setup->needs_bytes);
+    if (!strcmp(self->key, "arrives"))
+        return take_count(self, &setup->arrives);
+    if (!strcmp(self->key, "leaves"))
+        return take_count(self, &setup->leaves);
+    if (!strcmp(self->key, "stays"))
+        return take_bool(self, &setup->stays);
+    if (!strcmp(self->key, "placement"))
+        return take_placement(self, &setup->placement);
+    return add_setting(self, setup);
+}
+
+static enum status take_line(void *argument, const struct ini_line *line, struct error *error)
+{
+    struct reading *self = argument;
+    self->line = line;
+    self->error = error;
+    enum status status = ini_split(line, &self->key, &self->value, error);
+    if (status != STATUS_OK)
+        return status;
+    if (!strcmp(line->section, "machine"))
+        return machine_line(self);
+    return !strcmp(line->section, "run") ? run_line(self) : tenant_line(self);
+}
+
+static enum status check(const struct tenants_suite *suite, const char *path, struct error *error)
+{
+    if (!suite->card_count)
+        return error_set(error, STATUS_FORMAT,
+                         "%s: a machine has cards: [machine] and card = sim:profile=h100", path);
+    if (!suite->count)
+        return error_set(error, STATUS_FORMAT, "%s: there is no process: [tenant NAME]", path);
+    for (size_t i = 0; i < suite->count; i++) {
+        const struct tenant_setup *setup = &suite->setups[i];
+        if (!setup->workload_count)
+            return error_set(error, STATUS_FORMAT, "%s: process %s has no workload = SPEC", path,
+                             setup->name);
+        if (!setup->policy == !setup->lines)
+            return error_set(error, STATUS_FORMAT,
+                             "%s: process %s has either policy = SPEC or framework = tensorflow, "
+                             "jax or torch with its settings",
+                             path, setup->name);
+        if (setup->card >= suite->card_count)
+            return error_set(error, STATUS_FORMAT,
+                             "%s: process %s is on card %u, and the machine has %zu, from 0", path,
+                             setup->name, setup->card, suite->card_count);
+    }
+    return STATUS_OK;
+}
+
+enum status tenants_suite_read(const char *path, struct tenants_suite *suite, struct error *error)
+{
+    static const char *const sections[] = {"machine", "run", "tenant *"};
+    struct reading reading = {.suite = suite};
+    *suite = (struct tenants_suite){.draws = 1, .seed = 1};
+    const char *slash = strrchr(path, '/');
+    snprintf(suite->name, sizeof suite->name, "%.*s", (int)strcspn(slash ? slash + 1 : path, "."),
+             slash ? slash + 1 : path);
+    enum status status = ini_read(path, sections, 3, take_line, &reading, error);
+    if (status == STATUS_OK)
+        status = check(suite, path, error);
+    if (status != STATUS_OK)
+        tenants_suite_close(suite);
+    return status;
+}
+
+void tenants_suite_close(struct tenants_suite *suite)
+{
+    for (size_t i = 0; i < suite->card_count; i++)
+        spec_close(&suite->cards[i].device);
+    for (size_t i = 0; i < suite->count; i++) {
+        struct tenant_setup *setup = &suite->setups[i];
+        for (size_t k = 0; k < setup->workload_count; k++)
+            free((void *)(uintptr_t)setup->workloads[k]);
+        for (size_t k = 0; k < setup->line_count; k++) {
+            free((void *)(uintptr_t)setup->lines[k].key);
+            free((void *)(uintptr_t)setup->lines[k].value);
+        }
+        free((void *)(uintptr_t)setup->workloads);
+        free((void *)(uintptr_t)setup->lines);
+        free((void *)(uintptr_t)setup->policy);
+        free((void *)(uintptr_t)setup->name);
+    }
+    free(suite->setups);
+    *suite = (struct tenants_suite){0};
+}

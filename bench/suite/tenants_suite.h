@@ -1,0 +1,29 @@
+/* A suite of processes that share a machine, read from an INI file:
+ *
+ *   [machine]                card = sim:profile=h100,capacity=8GiB   one line a card, in order;
+ *                            compute_capability = 8                  of the card above; default 9
+ *   [run]                    mode = barriered | free; draws = N; seed = N; turn_events = N; name = TEXT
+ *   [tenant NAME]            workload = SPEC (again: of its further pools), context = SIZE,
+ *                            arrives = N, leaves = N (rounds), stays = yes, placement = given |
+ *                            first-fit | least-loaded, needs = SIZE, and either policy = SPEC and
+ *                            card = N, or its framework's settings (sim/tenants/process.h) */
+#ifndef BENCH_SUITE_TENANTS_SUITE_H
+#define BENCH_SUITE_TENANTS_SUITE_H
+
+#include "sim/tenants/tenants.h"
+
+struct tenants_suite {
+    char name[64];
+    struct tenants_card cards[PROCESS_CARDS];
+    size_t card_count;
+    struct tenant_setup *setups;
+    size_t count;
+    bool free;
+    uint64_t draws, seed, turn_events;
+};
+
+enum status tenants_suite_read(const char *path, struct tenants_suite *suite,
+                               struct error *error) STATUS_CHECKED;
+void tenants_suite_close(struct tenants_suite *suite);
+
+#endif

@@ -1,0 +1,150 @@
+/* See runner.h. */
+#include "sim/tenants/runner.h"
+
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "workloads/workload.h"
+
+static enum status open_parts(struct runner *runner, const struct spec *device, const char *policy,
+                              const char *workload, uint64_t others_bytes, struct error *error)
+{
+    struct spec spec;
+    enum status status = spec_parse(policy, &spec, error);
+    if (status != STATUS_OK)
+        return error_prefix(error, status, "policy \"%s\"", policy);
+    status = session_open(&runner->session, &spec, device, 1, error);
+    spec_close(&spec);
+    if (status != STATUS_OK)
+        return status;
+    runner->open = true;
+    const struct device_ops *ops = runner->session.device->ops;
+    if (!ops->others)
+        return error_set(error, STATUS_INVALID, "several processes want the device sim, not %s",
+                         runner->session.device->props.kind);
+    if (ops->others(runner->session.device, others_bytes) != STATUS_OK ||
+        ops->outside(runner->session.device, runner->context_bytes) != STATUS_OK) {
+        char size[32];
+        return error_set(error, STATUS_REFUSED, "the card has no room for a context of %s",
+                         size_print(runner->context_bytes, size, sizeof size));
+    }
+    return workload_open(workload, &runner->source, error);
+}
+
+enum status runner_open(struct runner *runner, const struct spec *device, const char *policy,
+                        const char *workload, uint64_t context_bytes, uint64_t others_bytes,
+                        bool (*again)(void *, const struct policy_request *), void *argument,
+                        struct error *error)
+{
+    *runner = (struct runner){
+        .card = runner->card,
+        .context_bytes = context_bytes,
+        .others_at_start_bytes = others_bytes,
+        .limit_of_free = runner->limit_of_free,
+    };
+    enum status status = open_parts(runner, device, policy, workload, others_bytes, error);
+    if (status == STATUS_OK) {
+        gate_begin(&runner->gate, runner->source);
+        runner->config = (struct replay_config){
+            .policy = runner->session.policy,
+            .device = runner->session.device,
+            .source = &runner->gate.base,
+            .frees = REPLAY_ORDERED,
+            .host = REPLAY_HOST_NONE,
+            .measure = REPLAY_METRICS_EXACT,
+            .stop_on_failure = true,
+            .policy_host = &runner->session.host,
+            .limit_bytes = runner->session.limit_bytes,
+            .again = again,
+            .again_argument = argument,
+        };
+        status = session_plan(&runner->session, runner->source, REPLAY_ORDERED, error);
+        if (status == STATUS_OK)
+            status = trace_rewind(runner->source, error);
+        if (status == STATUS_OK)
+            status = replay_open(&runner->config, &runner->replay, error);
+    }
+    if (status != STATUS_OK)
+        runner_close(runner);
+    return status;
+}
+
+uint64_t runner_held_bytes(const struct runner *runner)
+{
+    if (!runner->open)
+        return 0;
+    const struct device_counters *counters = &runner->session.device->counters;
+    return counters->physical_bytes + counters->outside_bytes;
+}
+
+uint64_t runner_time_ns(const struct runner *runner)
+{
+    struct device *device = runner->session.device;
+    uint64_t now_ns = device->ops->now(device), idle_ns = device->ops->idle_at(device);
+    return now_ns > idle_ns ? now_ns : idle_ns;
+}
+
+void runner_wait_until(struct runner *runner, uint64_t time_ns)
+{
+    replay_wait_until(runner->session.device, time_ns);
+}
+
+static void look(struct runner *runner)
+{
+    const struct policy_totals *totals = &runner->session.policy->totals;
+    uint64_t physical_bytes = runner->session.device->counters.peak_physical_bytes;
+    if (totals->live_bytes > runner->peak_live_bytes)
+        runner->peak_live_bytes = totals->live_bytes;
+    if (totals->reserved_bytes > runner->peak_reserved_bytes)
+        runner->peak_reserved_bytes = totals->reserved_bytes;
+    if (physical_bytes > runner->peak_physical_bytes)
+        runner->peak_physical_bytes = physical_bytes;
+}
+
+enum status runner_go(struct runner *runner, uint64_t others_bytes, uint64_t steps, uint64_t events,
+                      struct error *error)
+{
+    struct device *device = runner->session.device;
+    uint64_t before_ns = runner_time_ns(runner);
+    if (device->ops->others(device, others_bytes) != STATUS_OK)
+        return error_set(error, STATUS_CORRUPT, "processes hold more of a card than it has: %s",
+                         device->ops->problem(device));
+    gate_let(&runner->gate, steps, events);
+    enum status status = replay_go(runner->replay, error);
+    runner->own_ns += runner_time_ns(runner) - before_ns;
+    look(runner);
+    return status;
+}
+
+bool runner_done(const struct runner *runner)
+{
+    return runner->gate.ended || replay_stopped(runner->replay);
+}
+
+enum status runner_report(struct runner *runner, struct replay_result *result, struct error *error)
+{
+    struct replay *replay = runner->replay;
+    runner->replay = NULL;
+    enum status status = replay_end(replay, result, error);
+    if (status == STATUS_OK) {
+        uint64_t reserved_bytes =
+            (uint64_t)metric_number(&result->metrics, METRIC_peak_reserved_bytes, 0);
+        uint64_t live_bytes = (uint64_t)metric_number(&result->metrics, METRIC_peak_live_bytes, 0);
+        if (reserved_bytes > runner->peak_reserved_bytes)
+            runner->peak_reserved_bytes = reserved_bytes;
+        if (live_bytes > runner->peak_live_bytes)
+            runner->peak_live_bytes = live_bytes;
+    }
+    return status;
+}
+
+void runner_close(struct runner *runner)
+{
+    replay_discard(runner->replay);
+    runner->replay = NULL;
+    if (runner->open)
+        session_close(&runner->session);
+    trace_close(runner->source);
+    runner->source = NULL;
+    runner->open = false;
+}

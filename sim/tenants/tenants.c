@@ -1,0 +1,527 @@
+/* The schedule of several processes; tenants.h says by which rules. */
+#include "sim/tenants/tenants.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/rng.h"
+#include "allocators/base/size.h"
+#include "sim/tenants/runner.h"
+
+#define TURN_EVENTS 64
+#define LINES_MOST  64
+#define RETRY_NS    UINT64_C(1000000) /* between two tries of a request that waits */
+
+enum presence { TO_COME, THERE, STAYING, GONE };
+
+struct schedule;
+
+struct tenant {
+    struct schedule *schedule;
+    const struct tenant_setup *setup;
+    struct tenant_result *result;
+    struct process process;
+    struct runner *runners; /* of its pools */
+    size_t runner_count;
+    enum presence presence;
+    uint64_t turns;            /* steps of its first pool, which counts its rounds */
+    uint64_t held_bytes;       /* at the last sample */
+    bool waits;                /* for memory, within a request */
+    uint64_t retry_ns;         /* how long it does so; 0: not at all */
+    uint64_t waiting_since_ns; /* 0: not */
+};
+
+struct schedule {
+    const struct tenants *tenants;
+    struct tenant *items;
+    struct process_card cards[PROCESS_CARDS]; /* empty */
+    uint64_t round;
+    struct rng rng;
+    enum status status; /* of what went on within a wait */
+    struct error *error;
+};
+
+/* ---- who holds what ------------------------------------------------------------------------- */
+
+static uint64_t tenant_held(const struct tenant *tenant, uint32_t card)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < tenant->runner_count; i++)
+        if (tenant->runners[i].card == card)
+            bytes += runner_held_bytes(&tenant->runners[i]);
+    return bytes;
+}
+
+/* By all but one runner. */
+static uint64_t others_held(const struct schedule *self, const struct runner *but, uint32_t card)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < self->tenants->count; i++)
+        bytes += tenant_held(&self->items[i], card);
+    return but ? bytes - runner_held_bytes(but) : bytes;
+}
+
+/* Bytes of each card that a process may have when nobody else is there. */
+static enum status measure_cards(struct schedule *self, struct error *error)
+{
+    for (size_t i = 0; i < self->tenants->card_count; i++) {
+        struct device *device;
+        enum status status = device_open(&self->tenants->cards[i].device, &device, error);
+        if (status != STATUS_OK)
+            return error_prefix(error, status, "card %zu", i);
+        self->cards[i].total_bytes = device->props.total_bytes;
+        self->cards[i].free_bytes = device->props.capacity_bytes;
+        self->cards[i].compute_capability = self->tenants->cards[i].compute_capability;
+        device_close(device);
+    }
+    return STATUS_OK;
+}
+
+static uint64_t card_free(const struct schedule *self, uint32_t card)
+{
+    return self->cards[card].free_bytes - others_held(self, NULL, card);
+}
+
+/* The process beside `tenant` that holds most of a card; TENANTS_MOST: none holds any. */
+static uint64_t largest_holder(const struct schedule *self, const struct tenant *tenant,
+                               uint32_t card)
+{
+    uint64_t most_bytes = 0, who = TENANTS_MOST;
+    for (size_t i = 0; i < self->tenants->count; i++) {
+        uint64_t bytes = &self->items[i] == tenant ? 0 : tenant_held(&self->items[i], card);
+        if (bytes > most_bytes) {
+            most_bytes = bytes;
+            who = i;
+        }
+    }
+    return who;
+}
+
+static enum status take_sample(struct tenant *tenant, bool only_if_moved, struct error *error)
+{
+    const struct schedule *self = tenant->schedule;
+    const struct tenants *tenants = self->tenants;
+    struct tenant_sample sample = {.round = self->round, .tenant = (size_t)(tenant - self->items)};
+    for (size_t i = 0; i < tenant->runner_count; i++) {
+        const struct runner *runner = &tenant->runners[i];
+        if (!runner->open)
+            continue;
+        sample.live_bytes += runner->session.policy->totals.live_bytes;
+        sample.reserved_bytes += runner->session.policy->totals.reserved_bytes;
+        sample.physical_bytes += runner->session.device->counters.physical_bytes;
+        if (!i)
+            sample.time_ns = runner_time_ns(runner);
+    }
+    if (!tenants->sample || (only_if_moved && sample.physical_bytes == tenant->held_bytes))
+        return STATUS_OK;
+    tenant->held_bytes = sample.physical_bytes;
+    sample.card = tenant->runner_count ? tenant->runners[0].card : 0;
+    sample.card_free_bytes = card_free(self, sample.card);
+    return tenants->sample(tenants->argument, &sample, error);
+}
+
+/* ---- going ---------------------------------------------------------------------------------- */
+
+static void leave(struct tenant *tenant)
+{
+    for (size_t i = 0; i < tenant->runner_count; i++)
+        runner_close(&tenant->runners[i]);
+    tenant->presence = GONE;
+}
+
+static void note_failure(struct tenant *tenant, const struct runner *runner,
+                         const struct replay_result *replayed)
+{
+    struct tenant_result *result = tenant->result;
+    if (result->outcome == TENANT_FAILED)
+        return; /* the first one's figures stay */
+    result->outcome = TENANT_FAILED;
+    result->failed_event = replayed->first_failed_event;
+    result->failed_step = replayed->steps;
+    result->failed_bytes = replayed->first_failed_bytes;
+    result->cause = replayed->cause;
+    /* A limit that follows from what others left is their doing, if the request fitted without. */
+    if (result->cause == REPLAY_CAUSE_CAPACITY && runner->limit_of_free &&
+        runner->others_at_start_bytes >= replayed->first_failed_bytes)
+        result->cause = REPLAY_CAUSE_TENANT;
+    if (result->cause == REPLAY_CAUSE_TENANT) {
+        result->refused_bytes = replayed->first_failed_bytes;
+        result->refused_by = largest_holder(tenant->schedule, tenant, runner->card);
+    }
+}
+
+/* What is to be said of a pool, once. */
+static enum status report(struct tenant *tenant, struct runner *runner, struct error *error)
+{
+    struct tenant_result *result = tenant->result;
+    struct replay_result replayed;
+    if (!runner->replay)
+        return STATUS_OK;
+    const struct device_counters *counters = &runner->session.device->counters;
+    enum status status = runner_report(runner, &replayed, error);
+    if (status != STATUS_OK)
+        return error_prefix(error, status, "process %s", tenant->setup->name);
+    if (!replayed.passed)
+        note_failure(tenant, runner, &replayed);
+    result->steps += replayed.steps;
+    result->peak_live_bytes += runner->peak_live_bytes;
+    result->peak_reserved_bytes += runner->peak_reserved_bytes;
+    result->peak_physical_bytes += runner->peak_physical_bytes;
+    result->end_reserved_bytes += runner->session.policy->totals.reserved_bytes;
+    result->end_physical_bytes += counters->physical_bytes;
+    result->stall_ns += counters->stall_ns;
+    result->own_ns += runner->own_ns;
+    for (size_t i = 0; i < DEVICE_CALL_COUNT; i++)
+        result->driver_calls += counters->calls[i];
+    replay_result_close(&replayed);
+    return STATUS_OK;
+}
+
+/* It has come to its end, of whatever kind. */
+static enum status retire(struct tenant *tenant, struct error *error)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < tenant->runner_count && !status; i++)
+        status = report(tenant, &tenant->runners[i], error);
+    if (tenant->setup->stays && tenant->result->outcome == TENANT_PASSED &&
+        (!tenant->setup->leaves || tenant->schedule->round < tenant->setup->leaves))
+        tenant->presence = STAYING;
+    else
+        leave(tenant);
+    return status;
+}
+
+/* ---- coming --------------------------------------------------------------------------------- */
+
+/* The card with room that the placement picks; false: none. */
+static bool place(struct tenant *tenant, uint32_t *card)
+{
+    const struct schedule *self = tenant->schedule;
+    uint64_t needs_bytes = tenant->setup->needs_bytes + tenant->setup->context_bytes;
+    uint64_t most_bytes = 0;
+    bool found = false;
+    for (uint32_t i = 0; i < self->tenants->card_count; i++) {
+        uint64_t free_bytes = card_free(self, i);
+        bool first = tenant->setup->placement == TENANT_FIRST_FIT;
+        if (free_bytes < needs_bytes || (found && (first || free_bytes <= most_bytes)))
+            continue;
+        found = true;
+        *card = i;
+        most_bytes = free_bytes;
+    }
+    return found;
+}
+
+/* Its pools, by its settings, as the cards are now; `only`: the card where it was placed, or NULL. */
+static enum status configure(struct tenant *tenant, const uint32_t *only, struct error *error)
+{
+    const struct schedule *self = tenant->schedule;
+    const struct tenant_setup *setup = tenant->setup;
+    struct process_card cards[PROCESS_CARDS];
+    struct process_line lines[LINES_MOST];
+    char visible[16];
+    size_t line_count = setup->line_count;
+    if (!setup->lines) {
+        struct process_pool *pool = &tenant->process.pools[0];
+        tenant->process.pool_count = 1;
+        pool->card = only ? *only : setup->card;
+        snprintf(pool->policy, sizeof pool->policy, "%s", setup->policy);
+        return STATUS_OK;
+    }
+    if (line_count >= LINES_MOST)
+        return error_set(error, STATUS_INVALID, "process %s: more than %d settings", setup->name,
+                         LINES_MOST - 1);
+    for (uint32_t i = 0; i < self->tenants->card_count; i++) {
+        uint64_t free_bytes = card_free(self, i), context_bytes = setup->context_bytes;
+        cards[i] = self->cards[i];
+        cards[i].free_bytes = free_bytes > context_bytes ? free_bytes - context_bytes : 0;
+    }
+    memcpy(lines, setup->lines, line_count * sizeof *lines);
+    if (only) {
+        snprintf(visible, sizeof visible, "%" PRIu32, *only);
+        lines[line_count++] = (struct process_line){"CUDA_VISIBLE_DEVICES", visible, 0};
+    }
+    enum status status = process_configure(cards, self->tenants->card_count, lines, line_count,
+                                           &tenant->process, error);
+    return status == STATUS_INVALID ? error_prefix(error, status, "process %s", setup->name)
+                                    : status;
+}
+
+static bool wait_for_memory(void *argument, const struct policy_request *request);
+
+static enum status open_pools(struct tenant *tenant, struct error *error)
+{
+    const struct schedule *self = tenant->schedule;
+    const struct tenant_setup *setup = tenant->setup;
+    enum status status = STATUS_OK;
+    tenant->runners = calloc(tenant->process.pool_count, sizeof *tenant->runners);
+    if (!tenant->runners && tenant->process.pool_count)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for process %s", setup->name);
+    for (size_t i = 0; i < tenant->process.pool_count && !status; i++) {
+        const struct process_pool *pool = &tenant->process.pools[i];
+        struct runner *runner = &tenant->runners[tenant->runner_count];
+        bool first_there = true; /* the context is held once on each card */
+        for (size_t k = 0; k < tenant->runner_count; k++)
+            first_there = first_there && tenant->runners[k].card != pool->card;
+        runner->card = pool->card;
+        runner->limit_of_free = pool->limit_of_free;
+        size_t work = i < setup->workload_count ? i : setup->workload_count - 1;
+        status = runner_open(runner, &self->tenants->cards[pool->card].device, pool->policy,
+                             setup->workloads[work], first_there ? setup->context_bytes : 0,
+                             others_held(self, NULL, pool->card), wait_for_memory, tenant, error);
+        if (status == STATUS_OK)
+            tenant->runner_count++;
+    }
+    return status;
+}
+
+/* What keeps it from starting, as an outcome. */
+static void stay_away(struct tenant *tenant, enum tenant_outcome outcome, const char *why)
+{
+    tenant->result->outcome = outcome;
+    snprintf(tenant->result->why, sizeof tenant->result->why, "%s", why);
+    leave(tenant);
+}
+
+static enum status arrive(struct tenant *tenant, uint64_t time_ns, struct error *error)
+{
+    uint32_t card = 0;
+    bool placed = tenant->setup->placement != TENANT_GIVEN;
+    bool found = !placed || place(tenant, &card);
+    struct error why = {""};
+    tenant->presence = THERE;
+    tenant->result->arrived = tenant->schedule->round;
+    if (!found) {
+        stay_away(tenant, TENANT_NO_ROOM, "no card has room for what it needs");
+        return STATUS_OK;
+    }
+    enum status status = configure(tenant, placed ? &card : NULL, &why);
+    if (status == STATUS_NEGATIVE) {
+        stay_away(tenant, TENANT_REFUSED_SETTINGS, why.text);
+        return STATUS_OK;
+    }
+    if (status == STATUS_OK)
+        status = open_pools(tenant, &why);
+    if (status == STATUS_REFUSED || status == STATUS_NO_MEMORY) {
+        stay_away(tenant, TENANT_NO_ROOM, why.text);
+        return STATUS_OK;
+    }
+    if (status != STATUS_OK) {
+        if (error)
+            *error = why;
+        return error_prefix(error, status, "process %s", tenant->setup->name);
+    }
+    tenant->retry_ns = tenant->process.retries ? tenant->process.retry_ms * 1000000 : 0;
+    tenant->result->card = tenant->runner_count ? tenant->runners[0].card : 0;
+    for (size_t i = 0; i < tenant->runner_count; i++)
+        runner_wait_until(&tenant->runners[i], time_ns);
+    if (!tenant->runner_count)
+        return retire(tenant, error);
+    return STATUS_OK;
+}
+
+static enum status arrivals(struct schedule *self, uint64_t time_ns, struct error *error)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < self->tenants->count && !status; i++)
+        if (self->items[i].presence == TO_COME && self->items[i].setup->arrives <= self->round)
+            status = arrive(&self->items[i], time_ns, error);
+    return status;
+}
+
+static enum status departures(struct schedule *self, struct error *error)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < self->tenants->count && !status; i++) {
+        struct tenant *tenant = &self->items[i];
+        if (!tenant->setup->leaves || self->round < tenant->setup->leaves || tenant->waits)
+            continue;
+        if (tenant->presence == THERE)
+            status = retire(tenant, error);
+        else if (tenant->presence == STAYING)
+            leave(tenant);
+    }
+    return status;
+}
+
+/* ---- turns ---------------------------------------------------------------------------------- */
+
+/* All pools of a process, so many steps or events each. Retires it at its end. */
+static enum status turn(struct tenant *tenant, uint64_t steps, uint64_t events, struct error *error)
+{
+    const struct schedule *self = tenant->schedule;
+    bool done = true, failed = false;
+    tenant->waiting_since_ns = 0;
+    for (size_t i = 0; i < tenant->runner_count; i++) {
+        struct runner *runner = &tenant->runners[i];
+        if (!runner_done(runner)) {
+            enum status status =
+                runner_go(runner, others_held(self, runner, runner->card), steps, events, error);
+            if (status != STATUS_OK)
+                return error_prefix(error, status, "process %s", tenant->setup->name);
+        }
+        done = done && runner_done(runner);
+        failed = failed || replay_has_failed(runner->replay);
+    }
+    tenant->turns = tenant->runners[0].gate.steps;
+    enum status status = take_sample(tenant, self->tenants->free, error);
+    return status == STATUS_OK && (done || failed) ? retire(tenant, error) : status;
+}
+
+static uint64_t tenant_time_ns(const struct tenant *tenant)
+{
+    uint64_t latest_ns = 0;
+    for (size_t i = 0; i < tenant->runner_count; i++) {
+        uint64_t time_ns = runner_time_ns(&tenant->runners[i]);
+        latest_ns = time_ns > latest_ns ? time_ns : latest_ns;
+    }
+    return latest_ns;
+}
+
+/* One step of each, and then all of them wait for the slowest. */
+static enum status round_of_all(struct schedule *self, struct error *error)
+{
+    uint64_t latest_ns = 0;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < self->tenants->count && !status; i++)
+        if (self->items[i].presence == THERE)
+            status = turn(&self->items[i], 1, UINT64_MAX, error);
+        else if (self->items[i].presence == STAYING)
+            status = take_sample(&self->items[i], false, error);
+    for (size_t i = 0; i < self->tenants->count && !status; i++)
+        if (self->items[i].presence == THERE) {
+            uint64_t time_ns = tenant_time_ns(&self->items[i]);
+            latest_ns = time_ns > latest_ns ? time_ns : latest_ns;
+        }
+    for (size_t i = 0; i < self->tenants->count && !status; i++)
+        for (size_t k = 0; k < self->items[i].runner_count; k++)
+            if (self->items[i].presence == THERE)
+                runner_wait_until(&self->items[i].runners[k], latest_ns);
+    self->round++;
+    if (status == STATUS_OK)
+        status = departures(self, error);
+    return status == STATUS_OK ? arrivals(self, latest_ns, error) : status;
+}
+
+/* The process that is furthest behind and not in a wait; NULL: none is there. */
+static struct tenant *furthest_behind(struct schedule *self)
+{
+    struct tenant *found = NULL;
+    uint64_t least_ns = UINT64_MAX;
+    for (size_t i = 0; i < self->tenants->count; i++) {
+        struct tenant *tenant = &self->items[i];
+        if (tenant->presence != THERE || tenant->waits)
+            continue;
+        uint64_t time_ns = tenant_time_ns(tenant);
+        if (time_ns < least_ns) {
+            least_ns = time_ns;
+            found = tenant;
+        }
+    }
+    return found;
+}
+
+/* One turn of one process, and who comes or goes by it. */
+static enum status turn_of_one(struct schedule *self, struct tenant *tenant, struct error *error)
+{
+    uint64_t mean = self->tenants->turn_events ? self->tenants->turn_events : TURN_EVENTS;
+    uint64_t events = rng_between(&self->rng, 1, 2 * mean - 1);
+    uint64_t time_ns = tenant_time_ns(tenant);
+    enum status status = turn(tenant, UINT64_MAX, events, error);
+    if (status == STATUS_OK && tenant->turns > self->round) {
+        self->round = tenant->turns;
+        status = departures(self, error);
+        if (status == STATUS_OK)
+            status = arrivals(self, time_ns, error);
+    }
+    return status;
+}
+
+/* A request of `argument` was not served. Others go on until its clock has passed the wait, or
+ * memory has come free. */
+static bool wait_for_memory(void *argument, const struct policy_request *request)
+{
+    struct tenant *tenant = argument;
+    struct schedule *self = tenant->schedule;
+    (void)request;
+    if (!tenant->retry_ns || tenant->waits || !tenant->runner_count)
+        return false;
+    struct runner *runner = &tenant->runners[0];
+    uint64_t begun_ns = tenant_time_ns(tenant);
+    uint64_t since_ns = tenant->waiting_since_ns ? tenant->waiting_since_ns : begun_ns;
+    uint64_t until_ns = since_ns + tenant->retry_ns;
+    uint64_t held_bytes = others_held(self, runner, runner->card);
+    struct tenant *other;
+    tenant->waits = true;
+    while (self->tenants->free && self->status == STATUS_OK &&
+           others_held(self, runner, runner->card) >= held_bytes &&
+           (other = furthest_behind(self)) && tenant_time_ns(other) < until_ns)
+        self->status = turn_of_one(self, other, self->error);
+    tenant->waits = false;
+    bool freed = others_held(self, runner, runner->card) < held_bytes;
+    struct device *device = runner->session.device;
+    (void)device->ops->others(device, others_held(self, runner, runner->card));
+    runner_wait_until(runner, freed ? begun_ns + RETRY_NS : until_ns);
+    tenant->waiting_since_ns = freed ? since_ns : 0;
+    tenant->result->retries_waited += freed;
+    return freed && self->status == STATUS_OK && tenant_time_ns(tenant) < until_ns;
+}
+
+static enum status run_all(struct schedule *self, struct error *error)
+{
+    enum status status = arrivals(self, 0, error);
+    while (status == STATUS_OK) {
+        struct tenant *next = furthest_behind(self);
+        bool to_come = false;
+        for (size_t i = 0; i < self->tenants->count; i++)
+            to_come = to_come || self->items[i].presence == TO_COME;
+        if (!next && !to_come)
+            break;
+        if (!next) { /* nobody's steps bring the next one, so it comes now */
+            self->round++;
+            status = departures(self, error);
+            status = status == STATUS_OK ? arrivals(self, 0, error) : status;
+        } else {
+            status =
+                self->tenants->free ? turn_of_one(self, next, error) : round_of_all(self, error);
+        }
+        status = status == STATUS_OK ? self->status : status;
+    }
+    return status;
+}
+
+enum status tenants_run(const struct tenants *tenants, struct tenant_result *results,
+                        struct error *error)
+{
+    struct schedule self = {.tenants = tenants, .error = error};
+    if (!tenants->count || tenants->count > TENANTS_MOST || !tenants->card_count ||
+        tenants->card_count > PROCESS_CARDS)
+        return error_set(error, STATUS_INVALID, "1 to %d processes on 1 to %d cards", TENANTS_MOST,
+                         PROCESS_CARDS);
+    enum status status = measure_cards(&self, error);
+    if (status != STATUS_OK)
+        return status;
+    self.items = calloc(tenants->count, sizeof *self.items);
+    if (!self.items)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu processes",
+                         tenants->count);
+    memset(results, 0, tenants->count * sizeof *results);
+    rng_seed(&self.rng, tenants->seed);
+    for (size_t i = 0; i < tenants->count; i++) {
+        results[i].refused_by = TENANTS_MOST;
+        self.items[i] = (struct tenant){
+            .schedule = &self,
+            .setup = &tenants->setups[i],
+            .result = &results[i],
+        };
+    }
+    status = run_all(&self, error);
+    for (size_t i = 0; i < tenants->count; i++) {
+        leave(&self.items[i]);
+        free(self.items[i].runners);
+    }
+    free(self.items);
+    return status;
+}

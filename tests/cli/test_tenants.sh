@@ -1,0 +1,69 @@
+#!/bin/bash
+# `tenants`: the suites of workloads/suites/tenants end as their first lines say, and what cannot be is
+# refused with file and line.
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+tmp=$TEST_TMP
+suites=workloads/suites/tenants
+
+# ends SUITE PROCESS PATTERN: the row of the process ends like that
+ends() {
+    run tenants "$suites/$1.ini" --no-alone
+    check "$1.$2" grep -qE "^$2 .*  $3\$" "$out"
+}
+
+ends two_greedy first passed
+ends two_greedy second 'failed at step [0-9]+: tenant'
+ends greedy_then_growth greedy passed
+ends greedy_then_growth growing 'failed at step [0-9]+: tenant'
+ends two_growing first passed
+ends two_growing second passed
+ends two_limited enough passed
+ends two_limited too_little 'failed at step [0-9]+: (fragmentation|capacity)'
+ends unlike_cards on_24 passed
+ends unlike_cards on_40 passed
+ends unlike_cards on_3 'failed at step [0-9]+: .*'
+ends who_leaves long passed
+ends who_leaves early 'failed at step [0-9]+: .*'
+ends who_leaves late passed
+ends placement d 'no room'
+ends mixed_pools cupy passed
+
+run tenants "$suites/race_for_the_card.ini"
+check several_outcomes grep -qE '^20 draws, [2-9] outcomes:$' "$out"
+cp "$out" "$tmp/first"
+run tenants "$suites/race_for_the_card.ini"
+check the_same_bytes cmp -s "$tmp/first" "$out"
+run tenants "$suites/race_for_the_card.ini" --draws 3 --csv -
+check a_row_for_each_draw_and_process [ "$(wc -l <"$out")" = 7 ]
+run tenants "$suites/who_leaves.ini" --series "$tmp/series.csv"
+check series [ "$(grep -c ',long,' "$tmp/series.csv")" = 8 ]
+
+suite() { printf '%b' "$1" >"$tmp/suite.ini"; }
+suite '[machine]\ncard = sim\n[tenant a]\npolicy = torch\n'
+refuses no_workload 2 'suite.ini: process a has no workload' tenants "$tmp/suite.ini"
+suite '[machine]\ncard = sim\n[tenant a]\nworkload = linear_ramp\n'
+refuses no_policy 2 'either policy = SPEC or framework' tenants "$tmp/suite.ini"
+suite '[tenant a]\npolicy = torch\nworkload = linear_ramp\n'
+refuses no_machine 2 'card = sim:profile=h100' tenants "$tmp/suite.ini"
+suite '[machine]\ncard = cuda\n'
+refuses no_simulated_card 2 'suite.ini:2.*a simulated one' tenants "$tmp/suite.ini"
+suite '[machine]\ncard = sim\n[tenant a]\npolicy = torch\ncard = 1\nworkload = linear_ramp\n'
+refuses no_such_card 2 'on card 1, and the machine has 1' tenants "$tmp/suite.ini"
+suite '[machine]\ncard = sim\n[run]\nmode = serial\n'
+refuses no_such_mode 2 'suite.ini:4.*barriered or free' tenants "$tmp/suite.ini"
+suite '[machine]\ncard = sim\n[tenants a]\n'
+refuses no_such_section 2 'suite.ini:3: there is no section' tenants "$tmp/suite.ini"
+suite '[machine]\ncard = sim\n[tenant a]\nframework = tensorflow\nset_memory_grow = all true\nworkload = linear_ramp\n'
+refuses no_such_setting 2 'process a: line 5.*no such setting' tenants "$tmp/suite.ini"
+suite '[machine]\ncard = sim\n[tenant a]\npolicy = torhc\nworkload = linear_ramp\n'
+refuses no_such_policy 2 'process a.*torch' tenants "$tmp/suite.ini"
+suite '[machine]\ncard = sim\n[tenant a]\npolicy = torch\nworkload = linear_rampp\n'
+refuses no_such_workload 2 'process a.*linear_ramp' tenants "$tmp/suite.ini"
+suite '[machine]\ncard = sim\n[tenant a]\nframework = tensorflow\ninitialize = yes\nset_memory_growth = all true\nworkload = linear_ramp\n'
+run tenants "$tmp/suite.ini"
+check an_exception_is_an_outcome grep -q '^a: RuntimeError: ' "$out"
+refuses one_outcome 2 'barriered processes have one outcome' tenants "$suites/two_greedy.ini" --draws 4
+refuses a_suite 2 'name a suite' tenants
+finish

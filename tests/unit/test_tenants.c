@@ -1,0 +1,309 @@
+/* Several processes on one machine: who gets what of a card, who fails and by whom, what comes back,
+ * and what a wait for memory does. Workloads are small text traces of whole MiB. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/size.h"
+#include "sim/tenants/tenants.h"
+
+static struct tenants_card card_of(const char *text)
+{
+    struct tenants_card card = {.compute_capability = 9};
+    assert_int_equal(spec_parse(text, &card.device, NULL), STATUS_OK);
+    return card;
+}
+
+/* A trace in a file that is taken away by `forget`. */
+static char *write_trace(const char *events)
+{
+    char *path = strdup("/tmp/allocrig-tenants-XXXXXX");
+    int file = mkstemp(path);
+    FILE *stream = fdopen(file, "w");
+    fprintf(stream, "# allocrig-trace 1\n%s", events);
+    fclose(stream);
+    return path;
+}
+
+static void forget(char *path)
+{
+    unlink(path);
+    free(path);
+}
+
+/* 1 GiB is held for three steps; 512 MiB come and go in each. */
+#define HOLDER                                                                                     \
+    "a,0,1073741824\na,1,536870912\nf,1\nm,step\n"                                                 \
+    "a,2,536870912\nf,2\nm,step\na,3,536870912\nf,3\nm,step\nf,0\n"
+
+static const struct process_line greedy_lines[] = {{"framework", "tensorflow", 1}};
+static const struct process_line growth_lines[] = {{"framework", "tensorflow", 1},
+                                                   {"set_memory_growth", "all true", 2}};
+
+static const struct process_line limited_lines[] = {{"framework", "tensorflow", 1},
+                                                    {"set_logical_devices", "0 1100", 2}};
+
+static enum status run(struct tenants *tenants, const char *card, struct tenant_result *results,
+                       struct error *error)
+{
+    struct tenants_card machine = card_of(card);
+    tenants->cards = &machine;
+    tenants->card_count = 1;
+    enum status status = tenants_run(tenants, results, error);
+    spec_close(&machine.device);
+    return status;
+}
+
+static void the_second_greedy_one_finds_too_little(void **state)
+{
+    (void)state;
+    char *path = write_trace(HOLDER);
+    const char *workloads[] = {path};
+    struct tenant_setup setups[2];
+    struct tenant_result results[2];
+    struct error error;
+    for (int i = 0; i < 2; i++)
+        setups[i] = (struct tenant_setup){
+            .name = i ? "second" : "first",
+            .lines = greedy_lines,
+            .line_count = 1,
+            .workloads = workloads,
+            .workload_count = 1,
+            .context_bytes = 100 * MIB,
+            .arrives = (uint64_t)i,
+        };
+    struct tenants tenants = {.setups = setups, .count = 2};
+    assert_int_equal(run(&tenants, "sim:profile=h100,capacity=8GiB", results, &error), STATUS_OK);
+    assert_int_equal(results[0].outcome, TENANT_PASSED);
+    assert_int_equal(results[0].steps, 3);
+    /* 8 GiB - 100 MiB of context - 1800 MiB for the system */
+    assert_int_equal(results[0].peak_reserved_bytes, 8 * GIB - 1900 * MIB);
+    /* 1800 MiB are left, 100 of them for its context, 225 of the rest for the system: 1475 MiB hold
+     * 1 GiB, and no 512 MiB beside it. */
+    assert_int_equal(results[1].outcome, TENANT_FAILED);
+    assert_int_equal(results[1].cause, REPLAY_CAUSE_TENANT);
+    assert_int_equal(results[1].refused_by, 0);
+    assert_int_equal(results[1].refused_bytes, 512 * MIB);
+    assert_int_equal(results[1].failed_step, 0);
+    assert_int_equal(results[1].peak_reserved_bytes, 1475 * MIB);
+    forget(path);
+}
+
+/* tensorflow#8170: 190.3125 MiB are free when the second one comes, all of it is tried. */
+static void all_of_little_is_tried(void **state)
+{
+    (void)state;
+    char *holder = write_trace(HOLDER), *small = write_trace("a,0,1048576\nm,step\n");
+    const char *holds[] = {holder}, *asks[] = {small};
+    const struct tenant_setup setups[] = {
+        {.name = "first",
+         .policy = "greedy:framework=tf,limit=8388608000",
+         .workloads = holds,
+         .workload_count = 1},
+        {.name = "second",
+         .lines = greedy_lines,
+         .line_count = 1,
+         .workloads = asks,
+         .workload_count = 1,
+         .arrives = 1},
+    };
+    struct tenants tenants = {.setups = setups, .count = 2};
+    struct tenant_result results[2];
+    struct error error;
+    /* 8000 MiB and 190 MiB in whole pages of 2 MiB */
+    assert_int_equal(run(&tenants, "sim:profile=h100,capacity=8190MiB", results, &error),
+                     STATUS_OK);
+    assert_int_equal(results[0].outcome, TENANT_PASSED);
+    assert_int_equal(results[1].outcome, TENANT_PASSED);
+    assert_int_equal(results[1].peak_reserved_bytes, 190 * MIB);
+    forget(holder);
+    forget(small);
+}
+
+static void growth_lets_two_in(void **state)
+{
+    (void)state;
+    char *path = write_trace(HOLDER);
+    const char *workloads[] = {path};
+    struct tenant_setup setups[2];
+    struct tenant_result results[2];
+    struct error error;
+    for (int i = 0; i < 2; i++)
+        setups[i] = (struct tenant_setup){.name = i ? "second" : "first",
+                                          .lines = growth_lines,
+                                          .line_count = 2,
+                                          .workloads = workloads,
+                                          .workload_count = 1,
+                                          .arrives = (uint64_t)i};
+    struct tenants tenants = {.setups = setups, .count = 2};
+    assert_int_equal(run(&tenants, "sim:profile=h100,capacity=8GiB", results, &error), STATUS_OK);
+    assert_int_equal(results[0].outcome, TENANT_PASSED);
+    assert_int_equal(results[1].outcome, TENANT_PASSED);
+    forget(path);
+}
+
+/* The first one gives its memory back when it ends. The second's framework waits ten seconds for a
+ * request, free: the first one ends within them. PyTorch does not wait and fails. */
+static void a_request_waits_for_memory(void **state)
+{
+    (void)state;
+    char *holder =
+        write_trace("a,0,1073741824\nk,0,1000000000\nm,step\nk,0,1000000000\nm,step\nf,0\n");
+    char *asker = write_trace("k,0,1000\na,0,1073741824\nm,step\n");
+    const char *holds[] = {holder}, *asks[] = {asker};
+    struct error error;
+    for (int waits = 0; waits < 2; waits++) {
+        const struct tenant_setup setups[] = {
+            {.name = "holder", .policy = "direct", .workloads = holds, .workload_count = 1},
+            {.name = "asker",
+             .policy = waits ? NULL : "direct",
+             .lines = waits ? limited_lines : NULL,
+             .line_count = 2,
+             .workloads = asks,
+             .workload_count = 1},
+        };
+        struct tenants tenants = {
+            .setups = setups, .count = 2, .free = true, .seed = 1, .turn_events = 1};
+        struct tenant_result results[2];
+        struct tenants_card machine = card_of("sim:profile=h100,capacity=1536MiB");
+        tenants.cards = &machine;
+        tenants.card_count = 1;
+        assert_int_equal(tenants_run(&tenants, results, &error), STATUS_OK);
+        spec_close(&machine.device);
+        assert_int_equal(results[0].outcome, TENANT_PASSED);
+        if (waits) {
+            assert_int_equal(results[1].retries_waited, 1);
+            assert_int_equal(results[1].outcome, TENANT_PASSED);
+        } else {
+            assert_int_equal(results[1].outcome, TENANT_FAILED);
+            assert_int_equal(results[1].cause, REPLAY_CAUSE_TENANT);
+        }
+    }
+    forget(holder);
+    forget(asker);
+}
+
+static void settings_that_are_refused_keep_a_process_away(void **state)
+{
+    (void)state;
+    static const struct process_line late[] = {{"framework", "tensorflow", 1},
+                                               {"initialize", "yes", 2},
+                                               {"set_memory_growth", "all true", 3}};
+    char *path = write_trace(HOLDER);
+    const char *workloads[] = {path};
+    const struct tenant_setup setups[] = {
+        {.name = "late",
+         .lines = late,
+         .line_count = 3,
+         .workloads = workloads,
+         .workload_count = 1},
+        {.name = "big",
+         .policy = "torch",
+         .workloads = workloads,
+         .workload_count = 1,
+         .context_bytes = 16 * GIB},
+        {.name = "unplaced",
+         .policy = "torch",
+         .workloads = workloads,
+         .workload_count = 1,
+         .placement = TENANT_FIRST_FIT,
+         .needs_bytes = 9 * GIB},
+        {.name = "fine", .policy = "torch", .workloads = workloads, .workload_count = 1},
+    };
+    struct tenants tenants = {.setups = setups, .count = 4};
+    struct tenant_result results[4];
+    struct error error;
+    assert_int_equal(run(&tenants, "sim:profile=h100,capacity=8GiB", results, &error), STATUS_OK);
+    assert_int_equal(results[0].outcome, TENANT_REFUSED_SETTINGS);
+    assert_non_null(strstr(results[0].why, "RuntimeError"));
+    assert_int_equal(results[1].outcome, TENANT_NO_ROOM);
+    assert_int_equal(results[2].outcome, TENANT_NO_ROOM);
+    assert_int_equal(results[3].outcome, TENANT_PASSED);
+    forget(path);
+}
+
+/* A process that stays keeps what it held, and leaves when it is told to. */
+static void what_stays_is_held_until_it_leaves(void **state)
+{
+    (void)state;
+    char *path = write_trace(HOLDER);
+    const char *workloads[] = {path};
+    struct tenant_setup setups[] = {
+        {.name = "stays",
+         .policy = "torch",
+         .workloads = workloads,
+         .workload_count = 1,
+         .stays = true,
+         .leaves = 6},
+        {.name = "early",
+         .policy = "torch",
+         .workloads = workloads,
+         .workload_count = 1,
+         .arrives = 4},
+        {.name = "late",
+         .policy = "torch",
+         .workloads = workloads,
+         .workload_count = 1,
+         .arrives = 6},
+    };
+    struct tenants tenants = {.setups = setups, .count = 3};
+    struct tenant_result results[3];
+    struct error error;
+    assert_int_equal(run(&tenants, "sim:profile=h100,capacity=2GiB", results, &error), STATUS_OK);
+    assert_int_equal(results[0].outcome, TENANT_PASSED);
+    assert_int_equal(results[0].end_physical_bytes, 1536 * MIB);
+    assert_int_equal(results[1].outcome, TENANT_FAILED);
+    assert_int_equal(results[1].refused_by, 0);
+    assert_int_equal(results[2].outcome, TENANT_PASSED);
+    forget(path);
+}
+
+/* The same seed, the same bytes; and each pool of a process has its own workload. */
+static void runs_repeat(void **state)
+{
+    (void)state;
+    char *path = write_trace(HOLDER);
+    const char *workloads[] = {path, "linear_ramp"};
+    static const struct process_line pools[] = {{"framework", "tensorflow", 1},
+                                                {"set_logical_devices", "0 2048 1024", 2}};
+    const struct tenant_setup setups[] = {
+        {.name = "two_pools",
+         .lines = pools,
+         .line_count = 2,
+         .workloads = workloads,
+         .workload_count = 2,
+         .context_bytes = 10 * MIB},
+        {.name = "other", .policy = "vmm", .workloads = workloads, .workload_count = 1},
+    };
+    struct tenant_result results[2][2];
+    struct error error;
+    for (int i = 0; i < 2; i++) {
+        struct tenants tenants = {.setups = setups, .count = 2, .free = true, .seed = 7};
+        assert_int_equal(run(&tenants, "sim:profile=h100,capacity=8GiB", results[i], &error),
+                         STATUS_OK);
+    }
+    assert_memory_equal(results[0], results[1], sizeof results[0]);
+    assert_int_equal(results[0][0].peak_reserved_bytes, 3072 * MIB);
+    forget(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_second_greedy_one_finds_too_little),
+        cmocka_unit_test(all_of_little_is_tried),
+        cmocka_unit_test(growth_lets_two_in),
+        cmocka_unit_test(a_request_waits_for_memory),
+        cmocka_unit_test(settings_that_are_refused_keep_a_process_away),
+        cmocka_unit_test(what_stays_is_held_until_it_leaves),
+        cmocka_unit_test(runs_repeat),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
