@@ -83,10 +83,13 @@ static void early_versions(void **state)
         "INT,"
         " streamId INT, correlationId INT);"
         "INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES (10, 256, 0, 4096), (30, 256, 1, 4096);"
-        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (20, 25, 0, 7, 9);",
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (20, 25, 0, 7, 9);"
+        /* texts that are no texts */
+        "CREATE TABLE META_DATA_EXPORT (name, value);"
+        "INSERT INTO META_DATA_EXPORT VALUES ('EXPORT_PRODUCT_VERSION', '1' || char(10) || '2');",
         NULL};
     converts(*state, statements,
-             "# recorder: nsys\nt,0\na,0,256\n!,alloc,4096\nt,10\nk,0,5\nt,20\nf,0\n", &report);
+             "# recorder: nsys 1_2\nt,0\na,0,256\n!,alloc,4096\nt,10\nk,0,5\nt,20\nf,0\n", &report);
     assert_int_equal(report.guess_count, 3);
     assert_non_null(strstr(report.guesses[0], "does not tell kinds"));
     assert_non_null(strstr(report.guesses[1], "stream 7 is taken for the default stream"));

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/utf8.h"
 #include "workloads/trace/lines.h"
 
 #define NS_PER_S UINT64_C(1000000000)
@@ -44,6 +45,25 @@ size_t fields_split(char *line, char separator, char **fields, size_t room)
         at = end;
     }
     return count;
+}
+
+void field_text(const char *text, char *out, size_t room)
+{
+    size_t used = 0;
+    while (*text) {
+        size_t bytes = utf8_bytes(text);
+        bool plain = bytes && (unsigned char)*text >= ' ' && *text != 0x7f;
+        size_t wanted = plain ? bytes : 1;
+        if (used + wanted >= room)
+            break;
+        if (plain)
+            memcpy(out + used, text, bytes);
+        else
+            out[used] = '_';
+        used += wanted;
+        text += bytes ? bytes : 1;
+    }
+    out[used] = 0;
 }
 
 static int digit_value(char digit)

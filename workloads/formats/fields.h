@@ -20,6 +20,10 @@ enum status fields_lines(struct trace_input *input,
  * those past the room. */
 size_t fields_split(char *line, char separator, char **fields, size_t room);
 
+/* Copies a text that another program wrote, as much as there is room for; control bytes and what
+ * is no UTF-8 become underscores. */
+void field_text(const char *text, char *out, size_t room);
+
 /* An address or handle as programs print it: "0x7f00", "7f00", "(nil)", "NULL", "nullptr". Below
  * UINT64_MAX. INVALID otherwise, with a sentence. */
 enum status field_pointer(const char *text, uint64_t *value, struct error *error) STATUS_CHECKED;

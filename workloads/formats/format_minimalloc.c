@@ -159,7 +159,8 @@ static enum status parse_row(struct reading *r, char *line, struct buffer *buffe
         return error_set(error, STATUS_INVALID, "a buffer of %" PRIu64 " bytes cannot be",
                          buffer->size);
     status = parse_optional(r, fields, buffer, error);
-    const char *id = fields[place[ID]];
+    char id[256];
+    field_text(fields[place[ID]], id, sizeof id);
     return status ? status : texts_intern(&r->ids, id, strlen(id), &buffer->text, error);
 }
 

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "workloads/formats/fields.h"
 #include "workloads/formats/formats.h"
 #include "workloads/formats/rows.h"
 #include "workloads/formats/sqlite_file.h"
@@ -134,7 +135,7 @@ static enum status take_export(void *self, const struct sqlite_value *values, ui
     struct reading *r = self;
     (void)row, (void)error;
     if (strcmp(values[0].text, "EXPORT_PRODUCT_VERSION") == 0)
-        snprintf(r->version, sizeof r->version, "%s", values[1].text);
+        field_text(values[1].text, r->version, sizeof r->version);
     return STATUS_OK;
 }
 
@@ -149,7 +150,7 @@ static enum status take_card(void *self, const struct sqlite_value *values, uint
     if ((row > 1 && !its) || r->card_is_its)
         return STATUS_OK;
     r->card_is_its = its;
-    snprintf(r->card, sizeof r->card, "%s", values[1].text);
+    field_text(values[1].text, r->card, sizeof r->card);
     r->capacity_bytes = values[2].is_null || values[2].number < 0 ? 0 : (uint64_t)values[2].number;
     return STATUS_OK;
 }

@@ -88,7 +88,7 @@ static void make_label(char *line)
         bool beside_colon = from[1] == ':' || (to > line && to[-1] == ':');
         if (space && (beside_colon || to == line || to[-1] == '_'))
             continue;
-        bool plain = (unsigned char)*from > ' ' && *from != ',' && *from != '=' && *from != 0x7f;
+        bool plain = *from > ' ' && *from < 0x7f && *from != ',' && *from != '=';
         *to++ = plain ? *from : '_';
     }
     while (to > line && to[-1] == '_')
