@@ -19,6 +19,7 @@ const struct cli_command cli_commands[] = {
     {"inspect", "describe a trace", cmd_inspect},
     {"record", "run a program and write what it asks of the GPU driver", cmd_record},
     {"calibrate", "measure what this card's driver calls cost, into a profile", cmd_calibrate},
+    {"minimize", "the smallest trace that still shows something", cmd_minimize},
     {"model", "hold the simulated device against runs on a card", cmd_model},
     {"list", "the policies, workloads, devices, metrics and formats there are", cmd_list},
     {NULL, NULL, NULL},

@@ -14,7 +14,7 @@ says() { # NAME REGEX ARGUMENTS...: ends with 0 and prints a line that matches
 
 says version '^allocrig [0-9]+\.[0-9]+\.[0-9]+$' --version
 says help_names_every_command '^  run ' help
-for command in run capacity gen convert inspect calibrate list; do
+for command in run capacity gen convert inspect calibrate list minimize; do
     says "help_$command" "^Usage: allocrig $command" help "$command"
     says "help_option_$command" "^Usage: allocrig $command" "$command" --help
 done

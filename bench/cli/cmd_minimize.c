@@ -1,0 +1,179 @@
+/* `minimize`: the smallest trace that still shows something, as text. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "allocators/registry.h"
+#include "bench/cli/cli.h"
+#include "bench/cli/trace_output.h"
+#include "bench/report/sentence.h"
+#include "bench/suite/suite.h"
+#include "sim/minimize.h"
+#include "workloads/workload.h"
+
+enum option_key { KEY_UNTIL = CLI_KEYS, KEY_FREES, KEY_HOST, KEY_SEED };
+
+static const struct cli_option options[] = {
+    {CLI_HEADING, NULL, NULL, "Options:"},
+    {KEY_UNTIL, "until", "COND", "fails, cause=CAUSE, METRIC>VALUE, differs(SPEC,SPEC)"},
+    {'p', "policy", "SPEC", "the policy; differs(..) names its own"},
+    {'d', "device", "DEVICE", "default: sim"},
+    {'o', "output", "FILE", "the trace, as text; .zst behind it compresses"},
+    {KEY_FREES, "frees", "MODE", "ordered (default), at-once or recorded"},
+    {KEY_HOST, "host", "MODE", "none (default), recorded or open: do host times pass"},
+    {KEY_SEED, "seed", "N", "of policies that draw"},
+    {0},
+};
+
+static const struct cli_page page = {
+    .arguments = "TRACE --until COND [-p SPEC] [-d DEVICE] -o FILE",
+    .text =
+        "Takes steps, blocks and events away from a trace, and makes sizes rounder, for as long "
+        "as\n"
+        "it still shows COND: a request fails (for CAUSE), an exact metric is above (or >= < <=)\n"
+        "VALUE, or two policies do not put all blocks at the same places. Without any one of the\n"
+        "blocks and events that are left it does not show it any more.",
+    .options = options,
+};
+
+struct minimize_arguments {
+    struct suite suite; /* frees, host and seed */
+    const char *trace, *until, *policy, *device, *path;
+};
+
+static enum status take(void *argument, int key, const char *value, struct error *error)
+{
+    struct minimize_arguments *self = argument;
+    const char **place = key == CLI_ARGUMENT ? &self->trace
+                         : key == KEY_UNTIL  ? &self->until
+                         : key == 'p'        ? &self->policy
+                         : key == 'd'        ? &self->device
+                         : key == 'o'        ? &self->path
+                                             : NULL;
+    if (!place)
+        return suite_set(&self->suite, cli_option_name(&page, key), value, error);
+    if (*place)
+        return error_set(error, STATUS_INVALID,
+                         "\"%s\" and \"%s\": minimize takes one trace, condition, policy, device "
+                         "and file each",
+                         *place, value);
+    *place = value;
+    return STATUS_OK;
+}
+
+static enum status report(const struct minimize_arguments *self, struct trace_source *smallest,
+                          const struct minimize_result *result,
+                          const struct trace_output_choice *format, struct error *error)
+{
+    char text[512];
+    enum status status = trace_rewind(smallest, error);
+    if (!status)
+        status = trace_output_save(smallest, self->path, format, error);
+    if (status)
+        return status;
+    snprintf(text, sizeof text,
+             "%s: from %" PRIu64 " to %" PRIu64 " events, from %" PRIu64 " to %" PRIu64
+             " requests, in %" PRIu64 " runs",
+             smallest->info.name, result->events[0], result->events[1], result->requests[0],
+             result->requests[1], result->runs);
+    sentence_wrap(stdout, text, 0, 0, SENTENCE_WIDTH);
+    printf("wrote %s\n", self->path);
+    return STATUS_OK;
+}
+
+static enum status run(const struct minimize_arguments *self, const struct condition *condition,
+                       struct experiment *experiment, const struct trace_output_choice *format,
+                       struct error *error)
+{
+    struct trace_source *smallest = NULL;
+    struct minimize_result result;
+    enum status status = workload_open(self->trace, &experiment->source, error);
+    if (status)
+        return status;
+    enum replay_frees modes[2];
+    (void)replay_frees_choices(&experiment->source->info, experiment->frees, modes);
+    experiment->frees = modes[0];
+    status = minimize(experiment, condition, &smallest, &result, error);
+    if (!status && !result.shown)
+        status = error_set(error, STATUS_NEGATIVE,
+                           "minimize: the whole of %s does not show %s: nothing to minimize",
+                           experiment->source->info.name, self->until);
+    if (!status)
+        status = report(self, smallest, &result, format, error);
+    trace_close(smallest);
+    trace_close(experiment->source);
+    return status;
+}
+
+/* With device and policy made ready. */
+static enum status prepare(const struct minimize_arguments *self, const struct condition *condition,
+                           const struct trace_output_choice *format, struct error *error)
+{
+    struct spec policy, device;
+    const struct policy_ops *ops;
+    bool own = condition->kind == CONDITION_DIFFERS;
+    if (own && self->policy)
+        return error_set(error, STATUS_INVALID, "minimize: %s names its policies; leave -p out",
+                         self->until);
+    if (!own && !self->policy)
+        return error_set(error, STATUS_INVALID,
+                         "minimize: no policy is given; write minimize TRACE --until %s -p SPEC -o "
+                         "FILE",
+                         self->until);
+    enum status status = spec_parse(own ? "null" : self->policy, &policy, error);
+    if (status)
+        return status;
+    status = spec_parse(self->device ? self->device : "sim", &device, error);
+    if (status) {
+        spec_close(&policy);
+        return status;
+    }
+    struct experiment experiment = {
+        .policy = &policy,
+        .device = &device,
+        .frees = self->suite.frees,
+        .host = self->suite.host,
+        .seed = self->suite.seed,
+    };
+    status = registry_lookup(&policy, &ops, error);
+    if (!status)
+        status = run(self, condition, &experiment, format, error);
+    spec_close(&device);
+    spec_close(&policy);
+    return status;
+}
+
+static enum status check_and_run(const struct minimize_arguments *self, struct error *error)
+{
+    struct trace_output_choice format;
+    struct condition condition;
+    const char *lacks = !self->trace   ? "no trace is named"
+                        : !self->until ? "no condition is given"
+                        : !self->path  ? "no file is named to write the trace to"
+                                       : NULL;
+    if (lacks)
+        return error_set(error, STATUS_INVALID,
+                         "minimize: %s; write minimize TRACE --until COND -p SPEC -o FILE", lacks);
+    enum status status = trace_output_choose(self->path, "text", &format, error);
+    if (status)
+        return status;
+    status = condition_parse(self->until, &condition, error);
+    if (status)
+        return error_prefix(error, status, "minimize: --until");
+    status = prepare(self, &condition, &format, error);
+    condition_close(&condition);
+    return status;
+}
+
+enum status cmd_minimize(int argc, char **argv, struct error *error)
+{
+    struct minimize_arguments self = {0};
+    bool help = false;
+    suite_init(&self.suite);
+    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    if (!status && !help)
+        status = check_and_run(&self, error);
+    suite_close(&self.suite);
+    return status;
+}

@@ -1,0 +1,310 @@
+/* The smallest trace that still shows something: known answers, 1-minimality checked from outside,
+ * and conditions as they are read. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/rng.h"
+#include "sim/minimize.h"
+#include "tests/support/format_rig.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+#define HEAD         "# allocrig-trace 1\n# name: t\n"
+#define SMALL_CARD   "sim:profile=bump,capacity=100MiB"
+
+struct setting {
+    struct spec policy, device;
+    struct condition condition;
+    struct experiment experiment;
+};
+
+static void set(struct setting *self, const char *until, const char *policy, const char *device)
+{
+    struct error error;
+    if (spec_parse(policy, &self->policy, &error) || spec_parse(device, &self->device, &error) ||
+        condition_parse(until, &self->condition, &error))
+        fail_msg("%s", error.text);
+    self->experiment =
+        (struct experiment){.policy = &self->policy, .device = &self->device, .seed = 1};
+}
+
+static void unset(struct setting *self)
+{
+    condition_close(&self->condition);
+    spec_close(&self->policy);
+    spec_close(&self->device);
+}
+
+static bool shows(const struct setting *self, struct trace_source *source)
+{
+    struct experiment experiment = self->experiment;
+    struct error error;
+    uint64_t runs = 0;
+    bool holds = false;
+    experiment.source = source;
+    if (condition_holds(&self->condition, &experiment, &runs, &holds, &error))
+        fail_msg("%s", error.text);
+    return holds;
+}
+
+/* The smallest trace of `text`, as text without its head; the caller frees it. */
+static char *smallest(void *rig, struct setting *setting, const char *text,
+                      struct minimize_result *result)
+{
+    struct trace_source *source, *least;
+    struct error error;
+    if (trace_rig_text(rig, text, &source, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    setting->experiment.source = source;
+    if (minimize(&setting->experiment, &setting->condition, &least, result, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    assert_true(result->shown);
+    assert_true(shows(setting, least));
+    char *printed = trace_rig_print(rig, least);
+    trace_close(least);
+    trace_close(source);
+    assert_int_equal(strncmp(printed, HEAD, strlen(HEAD)), 0);
+    memmove(printed, printed + strlen(HEAD), strlen(printed) - strlen(HEAD) + 1);
+    return printed;
+}
+
+/* Forty megabytes, twenty behind them that stay, and the forty are given back: sixty are free, and
+ * not in one piece. All else is noise. */
+static const char fragmented[] = HEAD "a,0,500,tag=noise\n"
+                                      "a,1,41943040\n"
+                                      "t,5\n"
+                                      "k,0,100\n"
+                                      "a,2,20971520\n"
+                                      "!,alloc,77\n"
+                                      "a,3,700,1\n"
+                                      "e,3,1\n"
+                                      "w,0,3\n"
+                                      "s\n"
+                                      "u,3,0\n"
+                                      "f,1\n"
+                                      "m,step\n"
+                                      "c\n"
+                                      "r,3\n"
+                                      "o,5\n"
+                                      "a,4,62914560\n"
+                                      "f,2\n"
+                                      "m,step\n";
+
+static void answers_are_known(void **state)
+{
+    static const struct {
+        const char *until, *policy, *device, *text, *answer;
+    } cases[] = {
+        {"cause=fragmentation", "first-fit", SMALL_CARD, fragmented,
+         "a,0,33554432\na,1,16777216\nf,0\na,2,67108864\n"},
+        /* one request that no card of that size can serve */
+        {"fails", "first-fit", SMALL_CARD, HEAD "a,0,1000\na,1,200000001\nf,0\na,2,3\nm,step\n",
+         "a,0,134217728\n"},
+        {"cause=capacity", "torch", SMALL_CARD,
+         HEAD "a,0,1000\na,1,200000001\nf,0\na,2,3\nm,step\n", "a,0,134217728\n"},
+        /* a probe may fail: only the request counts */
+        {"fails", "first-fit", SMALL_CARD, HEAD "p,0,900000001\na,1,200000001\n",
+         "a,0,134217728\n"},
+        {"peak_live_bytes>=1000", "first-fit", SMALL_CARD,
+         HEAD "a,0,600\na,1,10\nf,1\na,2,500\nf,0\nf,2\n", "a,0,512\na,1,512\n"},
+        {"peak_live_bytes>2KiB", "first-fit", SMALL_CARD, HEAD "a,0,1000\na,1,1100\na,2,3\nf,0\n",
+         "a,0,1024\na,1,2048\n"},
+        {"allocs<=3", "first-fit", SMALL_CARD, HEAD "a,0,1000\nf,0\n", ""},
+        {"frees>1", "first-fit", SMALL_CARD, HEAD "a,0,1\nf,0\na,1,3\nf,1\na,2,4\nr,2\nf,2\n",
+         "a,0,2\nf,0\na,1,4\nf,1\n"},
+        /* the lower hole is large enough, the upper fits; nothing need lie above that */
+        {"differs(first-fit,best-fit)", "null", SMALL_CARD,
+         HEAD "a,0,9\na,1,4096\na,2,16\na,3,1024\na,4,16\nf,1\nf,3\na,5,1000\nf,0\n",
+         "a,0,4096\na,1,16\na,2,1024\nf,0\nf,2\na,3,512\n"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct setting setting;
+        struct minimize_result result;
+        set(&setting, cases[i].until, cases[i].policy, cases[i].device);
+        char *answer = smallest(*state, &setting, cases[i].text, &result);
+        if (strcmp(answer, cases[i].answer) != 0)
+            fail_msg("%s of %s: %s", cases[i].until, cases[i].policy, answer);
+        free(answer);
+        unset(&setting);
+    }
+}
+
+static void counts_are_told(void **state)
+{
+    struct setting setting;
+    struct minimize_result result;
+    set(&setting, "cause=fragmentation", "first-fit", SMALL_CARD);
+    char *answer = smallest(*state, &setting, fragmented, &result);
+    free(answer);
+    assert_int_equal(result.events[0], 18); /* without the note */
+    assert_int_equal(result.events[1], 4);
+    assert_int_equal(result.requests[0], 5);
+    assert_int_equal(result.requests[1], 3);
+    assert_true(result.runs > 4 && result.runs <= result.candidates);
+    unset(&setting);
+}
+
+static void what_is_not_shown_is_not_minimized(void **state)
+{
+    struct setting setting;
+    struct minimize_result result;
+    struct trace_source *source, *least;
+    struct error error;
+    set(&setting, "fails", "first-fit", SMALL_CARD);
+    assert_int_equal(trace_rig_text(*state, HEAD "a,0,8\n", &source, &error), STATUS_OK);
+    setting.experiment.source = source;
+    assert_int_equal(minimize(&setting.experiment, &setting.condition, &least, &result, &error),
+                     STATUS_OK);
+    assert_false(result.shown);
+    assert_null(least);
+    assert_int_equal(result.runs, 1);
+    trace_close(source);
+    unset(&setting);
+}
+
+/* A copy of the trace without one event, and, where that is a request, without its block. */
+static struct trace_source *copy_without(struct trace_source *source, size_t left_out)
+{
+    struct trace_memory *memory = trace_memory_create(&source->info);
+    struct trace_source *out;
+    const struct trace_event *events;
+    struct error error;
+    uint64_t gone = UINT64_MAX;
+    size_t count;
+    assert_int_equal(trace_rewind(source, &error), STATUS_OK);
+    assert_int_equal(trace_next(source, &events, &count, &error), STATUS_OK);
+    if (events[left_out].kind <= TRACE_PROBE)
+        gone = events[left_out].id;
+    for (size_t i = 0; i < count; i++) {
+        struct trace_event event = events[i];
+        bool block = trace_kind_has_block(event.kind);
+        if (i == left_out || (block && event.id == gone))
+            continue;
+        event.id -= block && gone != UINT64_MAX && event.id > gone;
+        event.attributes = 0;
+        assert_int_equal(trace_memory_append(memory, &event, NULL, NULL, &error), STATUS_OK);
+    }
+    assert_int_equal(trace_memory_open(memory, &out, &error), STATUS_OK);
+    return out;
+}
+
+/* A trace of requests and frees at random; some sizes are a large part of the card. */
+static char *random_trace(uint64_t seed)
+{
+    struct rng rng;
+    char *text = malloc(1 << 16);
+    size_t used = (size_t)sprintf(text, HEAD), live[64], live_count = 0, next = 0;
+    assert_non_null(text);
+    rng_seed(&rng, seed);
+    for (int i = 0; i < 200; i++) {
+        if (live_count == 64 || (live_count > 2 && rng_below(&rng, 5) < 2)) {
+            size_t at = (size_t)rng_below(&rng, live_count);
+            used += (size_t)sprintf(text + used, "f,%zu\n", live[at]);
+            live[at] = live[--live_count];
+        } else {
+            used += (size_t)sprintf(text + used, "a,%zu,%llu\n", next,
+                                    (unsigned long long)rng_below(&rng, 16 << 20));
+            live[live_count++] = next++;
+        }
+    }
+    return text;
+}
+
+static void no_block_and_no_event_can_be_missed(void **state)
+{
+    static const char *const untils[] = {
+        "cause=fragmentation", "fails", "differs(first-fit,best-fit)", "peak_reserved_bytes>90MiB"};
+    unsigned checked = 0;
+    for (uint64_t seed = 1; seed <= 6; seed++)
+        for (size_t i = 0; i < COUNT(untils); i++) {
+            struct setting setting;
+            struct minimize_result result;
+            struct trace_source *source, *least;
+            struct error error;
+            char *text = random_trace(seed);
+            set(&setting, untils[i], "first-fit", SMALL_CARD);
+            assert_int_equal(trace_rig_text(*state, text, &source, &error), STATUS_OK);
+            setting.experiment.source = source;
+            if (minimize(&setting.experiment, &setting.condition, &least, &result, &error))
+                fail_msg("%s", error.text);
+            for (size_t at = 0; result.shown && at < least->info.events; at++, checked++) {
+                struct trace_source *less = copy_without(least, at);
+                if (shows(&setting, less))
+                    fail_msg("seed %d, %s: event %zu can be missed", (int)seed, untils[i], at);
+                trace_close(less);
+            }
+            trace_close(least);
+            trace_close(source);
+            unset(&setting);
+            free(text);
+        }
+    assert_true(checked > 50); /* else the traces show nothing */
+}
+
+static void conditions_are_read(void **state)
+{
+    (void)state;
+    struct condition condition;
+    struct error error;
+    assert_int_equal(condition_parse("cause=pending", &condition, &error), STATUS_OK);
+    assert_int_equal(condition.kind, CONDITION_CAUSE);
+    assert_int_equal(condition.cause, REPLAY_CAUSE_PENDING);
+    assert_int_equal(condition_parse("driver_calls>=12", &condition, &error), STATUS_OK);
+    assert_int_equal(condition.metric, METRIC_driver_calls);
+    assert_int_equal(condition.order, CONDITION_FROM);
+    assert_true(condition.value == 12);
+    assert_int_equal(condition_parse("peak_live_bytes<1.5GiB", &condition, &error), STATUS_OK);
+    assert_int_equal(condition.order, CONDITION_BELOW);
+    assert_true(condition.value == 1610612736.0);
+    /* commas belong to the specs */
+    assert_int_equal(
+        condition_parse("differs(growth:limit=2GiB,checked+torch:limit=1GiB)", &condition, &error),
+        STATUS_OK);
+    assert_string_equal(condition.policies[0].text, "growth:limit=2GiB");
+    assert_string_equal(condition.policies[1].text, "checked+torch:limit=1GiB");
+    condition_close(&condition);
+}
+
+static void bad_conditions_are_refused(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"", "\"\" is no condition; there are fails, cause=CAUSE"},
+        {"failed", "\"failed\" is no condition"},
+        {"cause=luck", "\"luck\" is no cause; there are fragmentation"},
+        {"peak_live_byte>1",
+         "there is no metric \"peak_live_byte\"; did you mean \"peak_live_bytes"},
+        {"peak_live_bytes>", "\"\" is neither a number nor a size"},
+        {"peak_live_bytes>much", "\"much\" is neither a number nor a size"},
+        {"alloc_ns_p50>5", "alloc_ns_p50 is a time of the host"},
+        {"differs(growth)", "differs takes two policies"},
+        {"differs(growth,grwth)", "differs takes two policies, as in differs(growth,greedy): "},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct condition condition;
+        struct error error = {""};
+        assert_int_equal(condition_parse(cases[i][0], &condition, &error), STATUS_INVALID);
+        if (strncmp(error.text, cases[i][1], strlen(cases[i][1])) != 0)
+            fail_msg("%s: %s", cases[i][0], error.text);
+    }
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, format_rig_open, format_rig_close)
+    const struct CMUnitTest tests[] = {
+        TEST(answers_are_known),
+        TEST(counts_are_told),
+        TEST(what_is_not_shown_is_not_minimized),
+        TEST(no_block_and_no_event_can_be_missed),
+        TEST(conditions_are_read),
+        TEST(bad_conditions_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
