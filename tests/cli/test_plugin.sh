@@ -2,6 +2,7 @@
 # The plug-in and the program together: what a policy did inside a program, on the stand-in for the driver, is what the
 # simulated device says of the recorded trace. Policies in shared objects work in both.
 set -u
+# shellcheck disable=SC2317 # functions are called by `check`
 # shellcheck source=tests/cli/lib.bash
 . tests/cli/lib.bash
 
@@ -38,7 +39,8 @@ same() {
     local one two
     one=$(figure "$1" "$TEST_TMP/t.json")
     two=$(figure "$2" "$TEST_TMP/run.json")
-    [ -n "$one" ] && [ "$one" = "$two" ] || { echo "  $1: $one, $2: $two" && return 1; }
+    echo "  $1: $one, $2: $two"
+    [ -n "$one" ] && [ "$one" = "$two" ]
 }
 
 for policy in torch torch:expandable_segments=true growth:limit=8GiB best-fit tlsf vmm slab checked+cupy; do
