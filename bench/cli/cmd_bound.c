@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "allocators/base/size.h"
 #include "bench/cli/cli.h"
@@ -14,7 +15,17 @@
 #include "sim/device.h"
 #include "workloads/workload.h"
 
-enum option_key { KEY_PLAN = CLI_KEYS, KEY_CHECK, KEY_CAPACITY, KEY_GRANULE, KEY_FREES, KEY_JSON };
+enum option_key {
+    KEY_PLAN = CLI_KEYS,
+    KEY_CHECK,
+    KEY_CAPACITY,
+    KEY_GRANULE,
+    KEY_FREES,
+    KEY_JSON,
+    KEY_EXACT,
+    KEY_SECONDS,
+    KEY_STEPS
+};
 
 static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
@@ -23,6 +34,11 @@ static const struct cli_option options[] = {
     {KEY_FREES, "frees", "MODE", "blocks live to the let-go (at-once, default), or as recorded"},
     {KEY_PLAN, "plan", "FILE", "the lowest plan found: id,lower,upper,size,offset"},
     {KEY_JSON, "json", "FILE", "the answers as JSON; - is standard output"},
+    {CLI_HEADING, NULL, NULL, "Searching for the lowest plan:"},
+    {KEY_EXACT, "exact", NULL,
+     "search until a plan is proven to be the lowest, or until time is up"},
+    {KEY_SECONDS, "seconds", "N", "the time it may take; default: 60"},
+    {KEY_STEPS, "steps", "N", "steps it may take; then the answer is the same on every machine"},
     {CLI_HEADING, NULL, NULL, "Checking a plan:"},
     {KEY_CHECK, "check", "FILE", "says what is wrong with a plan; exit status 1 if something is"},
     {KEY_CAPACITY, "capacity", "BYTES", "no block of the plan may end beyond it"},
@@ -30,7 +46,8 @@ static const struct cli_option options[] = {
 };
 
 static const struct cli_page page = {
-    .arguments = "WORKLOAD [options]\n--check FILE WORKLOAD [--capacity BYTES] [--granule BYTES]",
+    .arguments = "WORKLOAD [--exact [--seconds N]] [--plan FILE] [options]\n--check FILE WORKLOAD "
+                 "[--capacity BYTES] [--granule BYTES]",
     .text =
         "Bounds on the memory that a workload needs: its live peak, which no policy beats, and\n"
         "the same in pages; then one arena without a bound, first as the textbook fits fill\n"
@@ -42,7 +59,11 @@ struct bound_arguments {
     const char *workload, *plan, *check, *json;
     uint64_t capacity_bytes, granule_bytes;
     enum replay_frees frees;
+    bool exact;
+    uint64_t seconds, steps; /* 0: not said */
 };
+
+#define SECONDS_DEFAULT 60
 
 static enum status take_size(const char *name, const char *value, uint64_t *bytes,
                              struct error *error)
@@ -72,6 +93,15 @@ static enum status take_text(const char **place, const char *value, struct error
     return STATUS_OK;
 }
 
+static enum status take_count(const char *name, const char *value, uint64_t *count,
+                              struct error *error)
+{
+    enum status status = count_parse(value, count, error);
+    if (!status && (*count == 0 || *count > UINT32_MAX))
+        status = error_set(error, STATUS_INVALID, "%s is not from 1 to 2^32 - 1", value);
+    return status ? error_prefix(error, status, "--%s", name) : STATUS_OK;
+}
+
 static enum status take(void *argument, int key, const char *value, struct error *error)
 {
     struct bound_arguments *self = argument;
@@ -93,6 +123,13 @@ static enum status take(void *argument, int key, const char *value, struct error
                                "--granule: %s is no power of two up to 1 GiB", value);
         return status;
     }
+    case KEY_EXACT:
+        self->exact = true;
+        return STATUS_OK;
+    case KEY_SECONDS:
+        return take_count("seconds", value, &self->seconds, error);
+    case KEY_STEPS:
+        return take_count("steps", value, &self->steps, error);
     default:
         return take_text(&self->workload, value, error);
     }
@@ -113,6 +150,29 @@ static void add_row(struct table *table, const struct bounds *bounds, const char
     table_cell(table, "%s", note);
 }
 
+static const char *exact_note(const struct packing_exact *exact, char *text, size_t text_bytes)
+{
+    switch (exact->end) {
+    case PACKING_EXACT_MEETS_BOUND:
+        return "optimum: as low as the live peak allows";
+    case PACKING_EXACT_EXHAUSTED:
+        return "optimum: every lower plan was ruled out";
+    case PACKING_EXACT_TOO_LARGE:
+        return "not searched: too many blocks";
+    default:
+        snprintf(text, text_bytes, "not decided: the optimum is %" PRIu64 " or more",
+                 exact->least_bytes);
+        return text;
+    }
+}
+
+static void add_exact(struct table *table, const struct bounds *bounds)
+{
+    char note[96];
+    add_row(table, bounds, "exact", bounds->exact.top_bytes,
+            exact_note(&bounds->exact, note, sizeof note));
+}
+
 static void add_rows(struct table *table, const struct bounds *bounds)
 {
     char note[64];
@@ -130,6 +190,8 @@ static void add_rows(struct table *table, const struct bounds *bounds)
     }
     snprintf(note, sizeof note, "by %s", packing_order_name(bounds->orders.order));
     add_row(table, bounds, "best order", bounds->orders.top_bytes, note);
+    if (bounds->searched)
+        add_exact(table, bounds);
 }
 
 static enum status print_table(const struct bound_blocks *blocks, const struct bounds *bounds,
@@ -159,6 +221,19 @@ static void put_bytes(struct json_writer *json, const char *key, uint64_t bytes)
         json_put_integer(json, key, bytes);
 }
 
+static void write_exact(struct json_writer *json, const struct packing_exact *exact)
+{
+    static const char *const ends[] = {"meets-bound", "exhausted", "cut", "too-large"};
+    json_begin_object(json, "exact");
+    json_put_bool(json, "optimal", exact->least_bytes == exact->top_bytes);
+    json_put_text(json, "end", ends[exact->end]);
+    json_put_integer(json, "best_bytes", exact->top_bytes);
+    json_put_integer(json, "proven_bytes", exact->least_bytes);
+    json_put_integer(json, "steps", exact->steps);
+    json_put_integer(json, "attempts", exact->attempts);
+    json_end_object(json);
+}
+
 static void write_json(FILE *stream, const struct bound_blocks *blocks, const struct bounds *bounds,
                        const struct bound_arguments *self)
 {
@@ -181,6 +256,8 @@ static void write_json(FILE *stream, const struct bound_blocks *blocks, const st
     json_end_object(&json);
     json_put_text(&json, "best_order", packing_order_name(bounds->orders.order));
     json_put_integer(&json, "best_order_bytes", bounds->orders.top_bytes);
+    if (bounds->searched)
+        write_exact(&json, &bounds->exact);
     json_put_integer(&json, "top_bytes", bounds->top_bytes);
     json_end_object(&json);
 }
@@ -201,6 +278,34 @@ static enum status report(const struct bound_arguments *self, const struct bound
     return output_set_commit(files, error);
 }
 
+struct clock {
+    struct timespec end;
+};
+
+static bool is_over(void *argument)
+{
+    const struct clock *clock = argument;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec > clock->end.tv_sec ||
+           (now.tv_sec == clock->end.tv_sec && now.tv_nsec >= clock->end.tv_nsec);
+}
+
+static enum status search(const struct bound_arguments *self, const struct bound_blocks *blocks,
+                          struct bounds *bounds, struct error *error)
+{
+    struct clock clock;
+    uint64_t seconds = self->seconds ? self->seconds : SECONDS_DEFAULT;
+    const struct packing_exact_options limits = {
+        .steps_most = self->steps,
+        .stop = self->steps && !self->seconds ? NULL : is_over, /* steps alone: no clock */
+        .argument = &clock,
+    };
+    clock_gettime(CLOCK_MONOTONIC, &clock.end);
+    clock.end.tv_sec += (time_t)seconds;
+    return bounds_search(blocks, &limits, bounds, error);
+}
+
 static enum status find(const struct bound_arguments *self, const struct bound_blocks *blocks,
                         const char *name, struct error *error)
 {
@@ -213,7 +318,10 @@ static enum status find(const struct bound_arguments *self, const struct bound_b
     if (!status)
         status = bounds_find(blocks, &bounds, error);
     if (!status) {
-        status = report(self, blocks, &bounds, &files, plan, json, name, error);
+        if (self->exact)
+            status = search(self, blocks, &bounds, error);
+        if (!status)
+            status = report(self, blocks, &bounds, &files, plan, json, name, error);
         bounds_close(&bounds);
     }
     output_set_abandon(&files);
@@ -296,5 +404,10 @@ enum status cmd_bound(int argc, char **argv, struct error *error)
         return error_set(error, STATUS_INVALID, "bound: --check makes neither --plan nor --json");
     if (self.capacity_bytes && !self.check)
         return error_set(error, STATUS_INVALID, "bound: --capacity is for --check");
+    if ((self.seconds || self.steps) && !self.exact)
+        return error_set(error, STATUS_INVALID, "bound: --seconds and --steps are for --exact");
+    if (self.exact && self.check)
+        return error_set(error, STATUS_INVALID,
+                         "bound: --check searches no plan: leave --exact out");
     return answer(&self, error);
 }

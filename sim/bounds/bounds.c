@@ -30,6 +30,19 @@ enum status bounds_find(const struct bound_blocks *blocks, struct bounds *out, s
     return status;
 }
 
+enum status bounds_search(const struct bound_blocks *blocks,
+                          const struct packing_exact_options *options, struct bounds *self,
+                          struct error *error)
+{
+    self->exact.top_bytes = self->top_bytes;
+    enum status status = packing_exact(&blocks->packing, options, self->offsets, &self->exact);
+    if (status)
+        return error_set(error, status, "the exact search ended early: %s", status_meaning(status));
+    self->searched = true;
+    self->top_bytes = self->exact.top_bytes;
+    return STATUS_OK;
+}
+
 void bounds_close(struct bounds *self)
 {
     free(self->offsets);

@@ -3,6 +3,7 @@
 #ifndef SIM_BOUNDS_BOUNDS_H
 #define SIM_BOUNDS_BOUNDS_H
 
+#include "allocators/planning/exact.h"
 #include "allocators/planning/orders.h"
 #include "sim/bounds/blocks.h"
 
@@ -18,11 +19,17 @@ struct bounds {
     struct packing_best orders;
     uint64_t *offsets;  /* of the lowest plan so far; bounds_close */
     uint64_t top_bytes; /* of that plan */
+    bool searched;      /* bounds_search was called: */
+    struct packing_exact exact;
 };
 
 /* All but the exact search. INVALID, HOST_MEMORY. On success the caller closes the bounds. */
 enum status bounds_find(const struct bound_blocks *blocks, struct bounds *out,
                         struct error *error) STATUS_CHECKED;
+/* Lowers the plan by exact search as far as it gets. HOST_MEMORY. */
+enum status bounds_search(const struct bound_blocks *blocks,
+                          const struct packing_exact_options *options, struct bounds *self,
+                          struct error *error) STATUS_CHECKED;
 void bounds_close(struct bounds *self);
 
 /* The extent that a policy's arena reaches when it serves the blocks as they come: `policy` is a

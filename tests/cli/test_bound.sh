@@ -7,7 +7,7 @@ tmp=$TEST_TMP
 
 # answer KEY: of the bounds in $tmp/bound.json
 answer() {
-    sed -n "s/.*\"$1\": \\([0-9a-z\"]*\\),*\$/\\1/p" "$tmp/bound.json"
+    sed -n "s/.*\"$1\": \\([-0-9a-z\"]*\\),*\$/\\1/p" "$tmp/bound.json"
 }
 # Two long-lived blocks, a hole between them that the third one does not fit when it comes.
 cat >"$tmp/three.txt" <<'END'
@@ -82,6 +82,22 @@ run bound --check "$tmp/tape.csv" workloads/data/tape_small.default.csv.gz
 check recorded_plan [ "$status" = 0 ]
 run bound order_flip
 check generators_are_taken [ "$status" = 0 ]
+
+run bound "$tmp/three.txt" --exact --steps 100 --json "$tmp/bound.json"
+check exact_is_proven grep -qE '^exact +500 +1\.0000 +optimum: as low as the live peak allows$' "$out"
+check exact_is_in_the_json [ "$(answer end) $(answer proven_bytes)" = '"meets-bound" 500' ]
+# Aligned to 64, blocks of 40 and 30 cannot share 70 bytes: more than the live peak, and proven.
+printf '# allocrig-trace 1\na,0,40,align=64\na,1,30,align=64\n' >"$tmp/above.txt"
+run bound "$tmp/above.txt" --exact --seconds 5 --json "$tmp/bound.json"
+check above_the_peak [ "$(answer best_bytes) $(answer proven_bytes) $(answer end)" = '94 94 "exhausted"' ]
+check above_is_said grep -qE '^exact +94 +1\.3429 +optimum: every lower plan was ruled out$' "$out"
+run bound random:events=4000,seed=3 --exact --steps 500 --json "$tmp/bound.json"
+check cut_says_how_far [ "$(answer end)" = '"cut"' ]
+check cut_is_said grep -qE '^exact .* not decided: the optimum is [0-9]+ or more$' "$out"
+"$ALLOCRIG" bound random:events=4000,seed=3 --exact --steps 500 --json "$tmp/again.json" >/dev/null
+check steps_are_the_same_again cmp "$tmp/bound.json" "$tmp/again.json"
+refuses seconds_alone 2 'are for --exact' bound order_flip --seconds 5
+refuses seconds_zero 2 'seconds: 0 is not' bound order_flip --exact --seconds 0
 
 printf 'id,lower,upper,size\n1,2,3,4\n' >"$tmp/short.csv"
 refuses no_offset 2 'short.csv:1: no column "offset"' bound --check "$tmp/short.csv" "$tmp/three.txt"

@@ -40,6 +40,25 @@ void planning_rig_draw(struct rng *rng, struct packing_block *blocks, size_t cou
     }
 }
 
+size_t planning_rig_fill(struct rng *rng, struct packing_block *blocks, size_t most,
+                         uint64_t full_bytes, uint64_t bytes_most, uint64_t moments)
+{
+    size_t count = 0;
+    for (int tries = 0; tries < 400 && count < most; tries++) {
+        planning_rig_draw(rng, &blocks[count], 1, bytes_most, moments);
+        bool fits = true;
+        for (uint64_t moment = blocks[count].born; moment < blocks[count].dies; moment++) {
+            uint64_t live_bytes = blocks[count].bytes;
+            for (size_t i = 0; i < count; i++)
+                if (blocks[i].born <= moment && moment < blocks[i].dies)
+                    live_bytes += blocks[i].bytes;
+            fits = fits && live_bytes <= full_bytes;
+        }
+        count += fits;
+    }
+    return count;
+}
+
 uint64_t planning_rig_peak(const struct packing_block *blocks, size_t count)
 {
     uint64_t peak_bytes = 0;

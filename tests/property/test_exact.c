@@ -1,0 +1,213 @@
+/* The exact search against brute force, of two kinds: every offset for every block; and placing
+ * blocks at their lowest gaps in every order there is, which finds the optimum, since the blocks
+ * of an optimal plan can be placed again in the order of their offsets. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/planning/exact.h"
+#include "allocators/planning/orders.h"
+#include "tests/support/planning_rig.h"
+
+#define MOST   16
+#define BLOCKS 7
+#define ROUNDS 250
+
+/* Every order, by Heap's rule. */
+static uint64_t every_order(const struct packing *packing)
+{
+    uint32_t order[BLOCKS], turns[BLOCKS] = {0};
+    uint64_t offsets[BLOCKS], top_bytes, best_bytes = PACKING_NOWHERE;
+    for (uint32_t i = 0; i < BLOCKS; i++)
+        order[i] = i;
+    for (uint32_t i = 0; i < BLOCKS;) {
+        assert_int_equal(packing_place(packing, order, best_bytes, offsets, &top_bytes), STATUS_OK);
+        best_bytes = top_bytes < best_bytes ? top_bytes : best_bytes;
+        while (i < BLOCKS && turns[i] >= i)
+            turns[i++] = 0;
+        if (i == BLOCKS)
+            break;
+        uint32_t from = i % 2 ? turns[i] : 0, moved = order[from];
+        order[from] = order[i];
+        order[i] = moved;
+        turns[i]++;
+        i = 1;
+    }
+    return best_bytes;
+}
+
+/* Solves one problem, which must be proven, and looks at the plan. */
+static struct packing_exact solve(const struct packing_block *blocks, size_t count,
+                                  uint64_t (*brute)(const struct packing *packing))
+{
+    uint64_t offsets[MOST];
+    struct host host = {0};
+    struct packing packing;
+    struct packing_best best;
+    struct packing_exact exact;
+    const struct packing_exact_options options = {.steps_most = 0};
+    assert_int_equal(packing_open(&packing, &host, blocks, count, NULL), STATUS_OK);
+    assert_int_equal(packing_best_order(&packing, offsets, &best), STATUS_OK);
+    exact.top_bytes = best.top_bytes * 2; /* a plan that is easy to better */
+    assert_int_equal(packing_exact(&packing, &options, offsets, &exact), STATUS_OK);
+    assert_int_equal(exact.top_bytes, brute(&packing));
+    assert_int_equal(exact.least_bytes, exact.top_bytes);
+    assert_true(planning_rig_is_plan(blocks, count, offsets, exact.top_bytes));
+    assert_int_equal(exact.end, exact.top_bytes == packing.peak_bytes ? PACKING_EXACT_MEETS_BOUND
+                                                                      : PACKING_EXACT_EXHAUSTED);
+    packing_close(&packing);
+    assert_int_equal(host.now_bytes, 0);
+    return exact;
+}
+
+/* Blocks from `at` on at every offset there is. */
+static bool try_offsets(const struct packing_block *blocks, size_t count, uint64_t *offsets,
+                        size_t at, uint64_t capacity_bytes)
+{
+    if (at == count)
+        return true;
+    for (uint64_t offset = 0; offset + blocks[at].bytes <= capacity_bytes; offset++) {
+        bool fits = true;
+        for (size_t i = 0; i < at && fits; i++)
+            fits = blocks[i].born >= blocks[at].dies || blocks[at].born >= blocks[i].dies ||
+                   offset >= offsets[i] + blocks[i].bytes ||
+                   offsets[i] >= offset + blocks[at].bytes;
+        offsets[at] = offset;
+        if (fits && try_offsets(blocks, count, offsets, at + 1, capacity_bytes))
+            return true;
+    }
+    return false;
+}
+
+static uint64_t every_offset(const struct packing *packing)
+{
+    uint64_t offsets[MOST], capacity_bytes = packing->peak_bytes;
+    while (!try_offsets(packing->blocks, packing->count, offsets, 0, capacity_bytes))
+        capacity_bytes++;
+    return capacity_bytes;
+}
+
+static void finds_what_every_offset_finds(void **state)
+{
+    (void)state;
+    struct rng rng;
+    unsigned above = 0;
+    rng_seed(&rng, 1);
+    for (int round = 0; round < 300; round++) {
+        struct packing_block blocks[MOST];
+        size_t count = planning_rig_fill(&rng, blocks, MOST, 12, 9, 10);
+        above += solve(blocks, count, every_offset).end == PACKING_EXACT_EXHAUSTED;
+    }
+    assert_true(above > 2);
+}
+
+static void keeps_alignments(void **state)
+{
+    (void)state;
+    struct rng rng;
+    unsigned above = 0;
+    rng_seed(&rng, 3);
+    for (int round = 0; round < ROUNDS; round++) {
+        struct packing_block blocks[BLOCKS];
+        planning_rig_draw(&rng, blocks, BLOCKS, 6, 9);
+        for (size_t i = 0; i < BLOCKS; i++)
+            blocks[i].alignment = UINT64_C(1) << rng_below(&rng, 3);
+        above += solve(blocks, BLOCKS, every_order).end == PACKING_EXACT_EXHAUSTED;
+    }
+    assert_true(above > ROUNDS / 10);
+}
+
+/* Multiples of a unit have the same plans, scaled. */
+static void units_do_not_matter(void **state)
+{
+    (void)state;
+    struct rng rng;
+    rng_seed(&rng, 6);
+    for (int round = 0; round < 50; round++) {
+        struct packing_block blocks[BLOCKS];
+        planning_rig_draw(&rng, blocks, BLOCKS, 6, 9);
+        uint64_t top_bytes = solve(blocks, BLOCKS, every_order).top_bytes;
+        for (size_t i = 0; i < BLOCKS; i++)
+            blocks[i].bytes *= 1536;
+        assert_int_equal(solve(blocks, BLOCKS, every_order).top_bytes, 1536 * top_bytes);
+    }
+}
+
+/* Larger ones, where only the sizes of the steps say whether it ends. */
+static void says_how_far_it_got(void **state)
+{
+    (void)state;
+    struct rng rng;
+    unsigned cut = 0, done = 0;
+    rng_seed(&rng, 4);
+    for (int round = 0; round < 60; round++) {
+        struct packing_block blocks[80];
+        uint64_t offsets[2][80];
+        struct host host = {0};
+        struct packing packing;
+        struct packing_best best;
+        struct packing_exact exact[2];
+        const struct packing_exact_options options = {.steps_most = 3000};
+        size_t count = planning_rig_fill(&rng, blocks, 80, 1000, 400, 30);
+        assert_int_equal(packing_open(&packing, &host, blocks, count, NULL), STATUS_OK);
+        for (int twice = 0; twice < 2; twice++) { /* and the same again */
+            assert_int_equal(packing_best_order(&packing, offsets[twice], &best), STATUS_OK);
+            memset(&exact[twice], 0, sizeof exact[twice]);
+            exact[twice].top_bytes = best.top_bytes;
+            assert_int_equal(packing_exact(&packing, &options, offsets[twice], &exact[twice]),
+                             STATUS_OK);
+        }
+        assert_memory_equal(offsets[0], offsets[1], count * sizeof offsets[0][0]);
+        assert_memory_equal(&exact[0], &exact[1], sizeof exact[0]);
+        assert_true(planning_rig_is_plan(blocks, count, offsets[0], exact->top_bytes));
+        assert_true(exact->least_bytes >= packing.peak_bytes && exact->steps <= 3000);
+        assert_true(exact->least_bytes <= exact->top_bytes && exact->top_bytes <= best.top_bytes);
+        assert_int_equal(exact->end == PACKING_EXACT_CUT, exact->least_bytes < exact->top_bytes);
+        cut += exact->end == PACKING_EXACT_CUT;
+        done += exact->end != PACKING_EXACT_CUT;
+        packing_close(&packing);
+        assert_int_equal(host.now_bytes, 0);
+    }
+    assert_true(cut > 0 && done > 0);
+}
+
+static void no_host_memory_keeps_a_plan(void **state)
+{
+    (void)state;
+    struct rng rng;
+    struct packing_block blocks[40];
+    bool done = false;
+    rng_seed(&rng, 5);
+    planning_rig_draw(&rng, blocks, 40, 40, 30);
+    for (uint64_t fail_at = 1; !done; fail_at++) {
+        uint64_t offsets[40];
+        struct host host = {0};
+        struct packing packing;
+        struct packing_best best;
+        struct packing_exact exact;
+        const struct packing_exact_options options = {.steps_most = 2000};
+        assert_int_equal(packing_open(&packing, &host, blocks, 40, NULL), STATUS_OK);
+        assert_int_equal(packing_best_order(&packing, offsets, &best), STATUS_OK);
+        exact.top_bytes = best.top_bytes;
+        host.fail_at = host.calls + fail_at;
+        enum status status = packing_exact(&packing, &options, offsets, &exact);
+        done = status == STATUS_OK;
+        assert_true(done || status == STATUS_HOST_MEMORY);
+        assert_true(planning_rig_is_plan(blocks, 40, offsets, exact.top_bytes));
+        packing_close(&packing);
+        assert_int_equal(host.now_bytes, 0);
+        assert_true(fail_at < 100);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(finds_what_every_offset_finds), cmocka_unit_test(keeps_alignments),
+        cmocka_unit_test(units_do_not_matter),           cmocka_unit_test(says_how_far_it_got),
+        cmocka_unit_test(no_host_memory_keeps_a_plan),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
