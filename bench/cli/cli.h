@@ -24,6 +24,7 @@ extern const struct cli_command cli_commands[];
 
 cli_run cmd_bound, cmd_calibrate, cmd_capacity, cmd_convert, cmd_explain, cmd_fidelity, cmd_gen,
     cmd_inspect, cmd_list, cmd_minimize, cmd_model, cmd_run;
+cli_run cmd_advise;
 cli_run cmd_record;
 cli_run cmd_tenants;
 

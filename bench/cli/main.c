@@ -10,6 +10,7 @@
 const struct cli_command cli_commands[] = {
     {"run", "every policy x workload: a table, and files", cmd_run},
     {"capacity", "the smallest capacities at which workloads pass", cmd_capacity},
+    {"advise", "which settings would let a recorded program run in less memory", cmd_advise},
     {"explain", "why memory ran out, in a run or in a pasted message", cmd_explain},
     {"tenants", "several processes on the cards of one machine", cmd_tenants},
     {"bound", "lower bounds, offline plans, and a checker for plans", cmd_bound},

@@ -1,5 +1,6 @@
 #include "sim/advise/trial.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +10,11 @@
 #include "sim/session.h"
 #include "workloads/trace/trace.h"
 
-#define STEP_PER_CENT 2
-#define UNIT_BYTES    (2 * MIB)
-#define JOBS_MOST     256
+#define FINE_PER_CENT   2 /* of the live peak: steps up to twice that */
+#define COARSE_PER_CENT 5 /* and above */
+#define UNIT_BYTES      (2 * MIB)
+#define PAGE_BYTES      (20 * MIB) /* the largest that PyTorch maps at once, by default */
+#define JOBS_MOST       256
 
 static void note_metrics(const struct replay_result *result, struct trial *out)
 {
@@ -26,6 +29,17 @@ static void note_metrics(const struct replay_result *result, struct trial *out)
     out->flushes = (uint64_t)metric_number(metrics, METRIC_flushes, 0);
     out->driver_calls = (uint64_t)metric_number(metrics, METRIC_driver_calls, 0);
     out->slowdown = metric_number(metrics, METRIC_slowdown, 0);
+}
+
+/* A limit is looked at before pages are mapped, so a growing segment may overrun it by a page. One
+ * that took more than that does not keep to it. */
+static void keep_limit(const struct trial_setup *setup, uint64_t capacity_bytes, struct trial *out)
+{
+    if (!setup->as_limit || !capacity_bytes || !out->passed ||
+        out->peak_physical_bytes <= capacity_bytes + PAGE_BYTES)
+        return;
+    out->passed = false;
+    out->cause = REPLAY_CAUSE_CAPACITY;
 }
 
 static enum status replay(const struct trial_setup *setup, struct trace_source *trace,
@@ -65,6 +79,17 @@ static bool says_no(enum status status)
            status == STATUS_INVALID;
 }
 
+/* The spec with the capacity as its limit, where that is how it is meant. */
+static void write_spec(const struct trial_setup *setup, const char *policy, uint64_t capacity_bytes,
+                       char *text, size_t text_bytes)
+{
+    if (setup->as_limit && capacity_bytes)
+        snprintf(text, text_bytes, "%s%slimit=%" PRIu64, policy, strchr(policy, ':') ? "," : ":",
+                 capacity_bytes);
+    else
+        snprintf(text, text_bytes, "%s", policy);
+}
+
 enum status trial_run(const struct trial_setup *setup, struct trace_source *trace,
                       const char *policy, uint64_t capacity_bytes, bool exact, struct trial *out,
                       struct error *error)
@@ -72,11 +97,14 @@ enum status trial_run(const struct trial_setup *setup, struct trace_source *trac
     struct session_device device;
     struct session session;
     struct spec spec;
+    char text[640];
     *out = (struct trial){0};
-    enum status status = spec_parse(policy, &spec, error);
+    write_spec(setup, policy, capacity_bytes, text, sizeof text);
+    enum status status = spec_parse(text, &spec, error);
     if (status)
         return status;
-    status = session_device_with(&device, setup->device, capacity_bytes, error);
+    status =
+        session_device_with(&device, setup->device, setup->as_limit ? 0 : capacity_bytes, error);
     if (status) {
         spec_close(&spec);
         return status;
@@ -90,6 +118,7 @@ enum status trial_run(const struct trial_setup *setup, struct trace_source *trac
             out->setting[0] = '\0';
         status = replay(setup, trace, &session, exact, out, error);
         session_close(&session);
+        keep_limit(setup, capacity_bytes, out);
     }
     if (says_no(status)) {
         out->begun = false;
@@ -109,16 +138,22 @@ static enum status passes(const struct trial_setup *setup, struct trace_source *
     return status;
 }
 
+static uint64_t step_at(const struct trial_setup *setup, uint64_t bytes)
+{
+    bool coarse = bytes / 2 > setup->live_peak_bytes;
+    uint64_t step = setup->live_peak_bytes / 100 * (coarse ? COARSE_PER_CENT : FINE_PER_CENT);
+    return step > UNIT_BYTES ? size_round_up(step, UNIT_BYTES) : UNIT_BYTES;
+}
+
 enum status trial_safe(const struct trial_setup *setup, struct trace_source *trace,
                        const char *policy, uint64_t from_bytes, uint64_t *safe_bytes,
                        struct error *error)
 {
     uint64_t least = size_round_up(setup->live_peak_bytes, UNIT_BYTES);
-    uint64_t step = size_round_up(setup->live_peak_bytes / 100 * STEP_PER_CENT, UNIT_BYTES);
     uint64_t high = size_round_up(from_bytes, UNIT_BYTES), low = high;
     bool passed = true;
-    step = step ? step : UNIT_BYTES;
     while (passed && high > least) { /* below the live peak nothing passes */
+        uint64_t step = step_at(setup, high);
         low = high - least > step ? high - step : least;
         enum status status = passes(setup, trace, policy, low, &passed, error);
         if (status)

@@ -14,6 +14,7 @@ struct trial_setup {
     uint64_t live_peak_bytes;
     uint64_t card_bytes;             /* the most capacity there can be */
     const struct baseline *baseline; /* NULL: no slowdown is wanted */
+    bool as_limit; /* a capacity is what the policy lets itself hold, on a card that has more */
 };
 
 struct trial {
@@ -36,7 +37,8 @@ enum status trial_run(const struct trial_setup *setup, struct trace_source *trac
                       struct error *error) STATUS_CHECKED;
 
 /* The lowest capacity above which all that were tried pass: from `from_bytes` (which passes) down
- * in steps of 2 % of the live peak (at least 2 MiB) to the first failure, then by halving to 2 MiB. */
+ * in steps of 5 %, below twice the live peak 2 %, of that peak (at least 2 MiB) to the first
+ * failure, then by halving to 2 MiB. */
 enum status trial_safe(const struct trial_setup *setup, struct trace_source *trace,
                        const char *policy, uint64_t from_bytes, uint64_t *safe_bytes,
                        struct error *error) STATUS_CHECKED;

@@ -1,0 +1,272 @@
+/* `advise`: which settings would let a recorded program run in less memory. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "allocators/base/size.h"
+#include "bench/cli/cli.h"
+#include "bench/report/advise_page.h"
+#include "bench/report/output_file.h"
+#include "bench/suite/suite.h"
+#include "workloads/trace/trace.h"
+#include "workloads/workload.h"
+
+enum option_key {
+    KEY_CAPACITY = CLI_KEYS,
+    KEY_LIMIT,
+    KEY_BATCHES,
+    KEY_JSON,
+    KEY_FREES,
+    KEY_HOST,
+    KEY_SEED,
+    KEY_JOBS
+};
+
+static const struct cli_option options[] = {
+    {CLI_HEADING, NULL, NULL, "Options:"},
+    {KEY_CAPACITY, "capacity", "BYTES",
+     "the card in question; default: the recorded limit, or card, or the device's"},
+    {KEY_LIMIT, "limit", "BYTES", "the same, as a limit that the program sets for itself"},
+    {KEY_BATCHES, "batches", "A,B", "two traces with these batch sizes: the largest batch"},
+    {'d', "device", "DEVICE", "a simulated one; default: sim"},
+    {KEY_JSON, "json", "FILE", "the advice as JSON; - is standard output"},
+    {KEY_FREES, "frees", "MODE", "ordered (default), at-once or recorded"},
+    {KEY_HOST, "host", "MODE", "none (default), recorded or open: do host times pass"},
+    {KEY_SEED, "seed", "N", "of policies that draw"},
+    {KEY_JOBS, "jobs", "N", "workers; default: one for each processor"},
+    {0},
+};
+
+static const struct cli_page page = {
+    .arguments = "TRACE [TRACE..] [--capacity BYTES] [options]",
+    .text =
+        "Says which settings would let a recorded program run in less memory: first whether the\n"
+        "recording is understood, then the settings of the framework that recorded it and their\n"
+        "pairs, ranked by the capacity that they need, then other policies. Several traces are\n"
+        "the ranks of one program, or with --batches two of its batch sizes.",
+    .options = options,
+};
+
+#define PAGES_MOST 128
+
+struct advise_arguments {
+    struct suite suite;
+    uint64_t capacity_bytes;
+    bool as_limit;
+    uint64_t batches[2]; /* 0, 0: none */
+    const char *json;
+};
+
+static enum status take_batches(struct advise_arguments *self, const char *value,
+                                struct error *error)
+{
+    char first[32];
+    const char *comma = strchr(value, ',');
+    if (!comma || (size_t)(comma - value) >= sizeof first)
+        return error_set(error, STATUS_INVALID, "--batches %s: write two numbers: 8,16", value);
+    snprintf(first, sizeof first, "%.*s", (int)(comma - value), value);
+    enum status status = count_parse(first, &self->batches[0], error);
+    if (!status)
+        status = count_parse(comma + 1, &self->batches[1], error);
+    if (!status && (self->batches[0] == self->batches[1] || !self->batches[0] || !self->batches[1]))
+        status =
+            error_set(error, STATUS_INVALID, "--batches %s: they must differ and not be 0", value);
+    return status;
+}
+
+static enum status take(void *argument, int key, const char *value, struct error *error)
+{
+    struct advise_arguments *self = argument;
+    enum status status;
+    switch (key) {
+    case CLI_ARGUMENT:
+        return text_list_add(&self->suite.workloads, value, error);
+    case KEY_CAPACITY:
+    case KEY_LIMIT:
+        if (self->capacity_bytes)
+            return error_set(error, STATUS_INVALID, "give one --capacity or --limit");
+        status = size_parse(value, &self->capacity_bytes, error);
+        if (!status && !self->capacity_bytes)
+            status = error_set(error, STATUS_INVALID, "a capacity of 0 bytes holds nothing");
+        self->as_limit = key == KEY_LIMIT;
+        return status;
+    case KEY_BATCHES:
+        return take_batches(self, value, error);
+    case KEY_JSON:
+        self->json = value;
+        return STATUS_OK;
+    default:
+        return suite_set(&self->suite, cli_option_name(&page, key), value, error);
+    }
+}
+
+/* All that was found: a page for each trace and way to free. */
+struct advice {
+    struct advise_page pages[PAGES_MOST];
+    struct advise_result results[PAGES_MOST];
+    struct trace_source *sources[PAGES_MOST];
+    size_t count;
+    enum replay_frees frees[2]; /* of the traces, all of them */
+    unsigned frees_count;
+};
+
+static unsigned jobs_of(const struct suite *suite)
+{
+    if (suite->jobs)
+        return (unsigned)suite->jobs;
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    return processors > 0 ? (unsigned)processors : 1;
+}
+
+static enum status open_trace(const char *path, struct trace_source **out, struct error *error)
+{
+    return access(path, F_OK) == 0 ? trace_open_recording(path, out, error)
+                                   : workload_open(path, out, error);
+}
+
+static enum status advise_one(const struct advise_arguments *self, const struct spec *device,
+                              const char *path, enum replay_frees frees, struct advice *advice,
+                              struct error *error)
+{
+    size_t at = advice->count;
+    if (at == PAGES_MOST)
+        return error_set(error, STATUS_INVALID, "more than %d traces at once", PAGES_MOST);
+    enum status status = open_trace(path, &advice->sources[at], error);
+    if (status)
+        return status;
+    const struct advise_config config = {
+        .source = advice->sources[at],
+        .device = device,
+        .capacity_bytes = self->capacity_bytes,
+        .as_limit = self->as_limit,
+        .frees = frees,
+        .host = self->suite.host,
+        .seed = self->suite.seed,
+        .jobs = jobs_of(&self->suite),
+    };
+    status = advise_run(&config, &advice->results[at], error);
+    if (status) {
+        trace_close(advice->sources[at]);
+        return status;
+    }
+    const struct trace_info *info = &advice->sources[at]->info;
+    advice->pages[at] =
+        (struct advise_page){info->name, path, info->recorder, frees, &advice->results[at]};
+    advice->count++;
+    return STATUS_OK;
+}
+
+/* In which ways the blocks of these traces are to be freed: two where any of them wants two. */
+static enum status find_ways(const struct advise_arguments *self, struct advice *advice,
+                             struct error *error)
+{
+    for (size_t i = 0; i < self->suite.workloads.count; i++) {
+        struct trace_source *source;
+        enum replay_frees frees[2];
+        enum status status = open_trace(self->suite.workloads.items[i], &source, error);
+        if (status)
+            return status;
+        unsigned count = replay_frees_choices(&source->info, self->suite.frees, frees);
+        if (count > advice->frees_count) {
+            memcpy(advice->frees, frees, sizeof frees);
+            advice->frees_count = count;
+        }
+        trace_close(source);
+    }
+    return STATUS_OK;
+}
+
+static enum status advise_all(const struct advise_arguments *self, const struct spec *device,
+                              struct advice *advice, struct error *error)
+{
+    enum status status = find_ways(self, advice, error);
+    for (unsigned way = 0; way < advice->frees_count && !status; way++)
+        for (size_t i = 0; i < self->suite.workloads.count && !status; i++)
+            status = advise_one(self, device, self->suite.workloads.items[i], advice->frees[way],
+                                advice, error);
+    return status;
+}
+
+static enum status print_all(const struct advise_arguments *self, const struct advice *advice,
+                             struct error *error)
+{
+    size_t traces = self->suite.workloads.count;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < advice->count && !status; i++) {
+        if (i)
+            puts("\n");
+        status = advise_page_print(stdout, &advice->pages[i], error);
+        bool last = (i + 1) % traces == 0;
+        const struct advise_page *first = &advice->pages[i + 1 - (last ? traces : 1)];
+        if (!status && last && self->batches[0])
+            status = advise_page_batches(stdout, first, self->batches, error);
+        else if (!status && last && traces > 1)
+            status = advise_page_ranks(stdout, first, traces, error);
+    }
+    return status;
+}
+
+static enum status report(const struct advise_arguments *self, const struct advice *advice,
+                          struct error *error)
+{
+    struct output_file json = {0};
+    enum status status = STATUS_OK;
+    if (!self->json || strcmp(self->json, "-") != 0)
+        status = print_all(self, advice, error);
+    if (status || !self->json)
+        return status;
+    status = output_open(&json, self->json, error);
+    if (!status) {
+        advise_json_write(json.stream, advice->pages, advice->count);
+        status = output_commit(&json, error);
+    }
+    output_abandon(&json);
+    return status;
+}
+
+static enum status advise(const struct advise_arguments *self, struct error *error)
+{
+    struct spec device;
+    const struct text_list *devices = &self->suite.devices;
+    if (self->suite.workloads.count == 0)
+        return error_set(error, STATUS_INVALID, "name a trace: advise TRACE");
+    if (self->batches[0] && self->suite.workloads.count != 2)
+        return error_set(error, STATUS_INVALID, "--batches goes with two traces");
+    if (devices->count > 1)
+        return error_set(error, STATUS_INVALID, "give one device");
+    enum status status = spec_parse(devices->count ? devices->items[0] : "sim", &device, error);
+    if (status)
+        return status;
+    struct advice *advice = calloc(1, sizeof *advice);
+    if (!advice)
+        status = error_set(error, STATUS_HOST_MEMORY, "no host memory for the advice");
+    else if (strcmp(device.links[0].name, "sim") != 0)
+        status = error_set(error, STATUS_INVALID, "advise works on a simulated device: -d sim:..");
+    else
+        status = advise_all(self, &device, advice, error);
+    if (!status)
+        status = report(self, advice, error);
+    for (size_t i = 0; advice && i < advice->count; i++) {
+        advise_result_close(&advice->results[i]);
+        trace_close(advice->sources[i]);
+    }
+    free(advice);
+    spec_close(&device);
+    return status;
+}
+
+enum status cmd_advise(int argc, char **argv, struct error *error)
+{
+    struct advise_arguments self = {0};
+    bool help = false;
+    suite_init(&self.suite);
+    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    if (!status && !help) {
+        status = advise(&self, error);
+        if (status)
+            (void)error_prefix(error, status, "advise");
+    }
+    suite_close(&self.suite);
+    return status;
+}

@@ -1,0 +1,100 @@
+/* Advice as JSON. */
+#include <string.h>
+
+#include "bench/report/advise_page.h"
+#include "bench/report/json_writer.h"
+
+static void put_bytes(struct json_writer *json, const char *name, uint64_t bytes)
+{
+    if (bytes)
+        json_put_integer(json, name, bytes);
+    else
+        json_put_null(json, name);
+}
+
+static void put_ratio(struct json_writer *json, const char *name, double ratio)
+{
+    if (ratio > 0)
+        json_put_real(json, name, ratio);
+    else
+        json_put_null(json, name);
+}
+
+static void put_trial(struct json_writer *json, const char *name, const struct trial *trial)
+{
+    json_begin_object(json, name);
+    json_put_bool(json, "passed", trial->begun && trial->passed);
+    if (!trial->begun)
+        json_put_text(json, "why", trial->why);
+    if (trial->begun && !trial->passed) {
+        json_put_integer(json, "first_failed_event", trial->event);
+        json_put_text(json, "cause", replay_cause_name(trial->cause));
+    }
+    put_bytes(json, "peak_reserved_bytes", trial->peak_reserved_bytes);
+    json_put_integer(json, "peak_physical_bytes", trial->peak_physical_bytes);
+    json_put_integer(json, "retries", trial->retries);
+    json_put_integer(json, "flushes", trial->flushes);
+    put_ratio(json, "slowdown", trial->slowdown);
+    json_end_object(json);
+}
+
+static void put_row(struct json_writer *json, const struct advise_row *row)
+{
+    json_begin_object(json, NULL);
+    json_put_text(json, "policy", row->candidate.spec);
+    const char *setting = row->candidate.text[0] ? row->candidate.text : row->at.setting;
+    if (row->candidate.own && setting[0])
+        json_put_text(json, "setting", setting);
+    if (row->candidate.cost)
+        json_put_text(json, "cost", row->candidate.cost);
+    json_put_bool(json, "own", row->candidate.own);
+    json_put_bool(json, "recorded", row->candidate.given);
+    json_put_bool(json, "listed", row->listed);
+    put_bytes(json, "safe_bytes", row->safe_bytes);
+    put_ratio(json, "safe_slowdown", row->safe_slowdown);
+    if (row->listed)
+        put_trial(json, "alone", &row->alone);
+    put_trial(json, "at_capacity", &row->at);
+    json_end_object(json);
+}
+
+static void put_page(struct json_writer *json, const struct advise_page *page)
+{
+    static const char *const fidelities[] = {"not recorded", "agrees", "differs", "not held"};
+    const struct advise_result *result = page->result;
+    const struct advise_row *best = advise_best(result);
+    json_begin_object(json, NULL);
+    json_put_text(json, "trace", page->path);
+    json_put_text(json, "recorder", page->recorder);
+    json_put_text(json, "frees", replay_frees_name(page->frees));
+    json_put_text(json, "fidelity", fidelities[result->fidelity]);
+    json_put_integer(json, "releases", result->releases);
+    json_put_bool(json, "complete", result->complete);
+    json_put_integer(json, "live_peak_bytes", result->peak.bytes);
+    json_put_integer(json, "live_peak_event", result->peak.event);
+    put_bytes(json, "completed_steps_live_peak_bytes", result->step.bytes);
+    put_bytes(json, "recorded_peak_reserved_bytes", result->recorded_peak_reserved_bytes);
+    json_put_integer(json, "capacity_bytes", result->capacity_bytes);
+    json_put_bool(json, "capacity_is_limit", result->as_limit);
+    if (best)
+        json_put_text(json, "best", best->candidate.spec);
+    else
+        json_put_null(json, "best");
+    json_begin_array(json, "rows");
+    for (size_t i = 0; i < result->tried; i++)
+        put_row(json, &result->rows[i]);
+    json_end_array(json);
+    json_end_object(json);
+}
+
+void advise_json_write(FILE *stream, const struct advise_page *pages, size_t count)
+{
+    struct json_writer json = {.stream = stream};
+    json_begin_object(&json, NULL);
+    json_put_text(&json, "schema", "allocrig.advise/1");
+    json_begin_array(&json, "traces");
+    for (size_t i = 0; i < count; i++)
+        put_page(&json, &pages[i]);
+    json_end_array(&json);
+    json_end_object(&json);
+}

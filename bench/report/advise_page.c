@@ -1,0 +1,304 @@
+#include "bench/report/advise_page.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "bench/report/sentence.h"
+#include "bench/report/table.h"
+
+#define OWN_MOST    14 /* rows of own settings; the recorded one and the default always */
+#define OTHERS_MOST 8
+
+static const char *setting_of(const struct advise_row *row)
+{
+    if (row->candidate.text[0])
+        return row->candidate.text;
+    const char *setting = row->alone.setting[0] ? row->alone.setting : row->candidate.spec;
+    return strcmp(setting, "PYTORCH_CUDA_ALLOC_CONF=backend:native") == 0
+               ? "the default settings of PyTorch"
+               : setting;
+}
+
+static void add_holders(char *line, size_t line_bytes, const struct holders *holders)
+{
+    for (size_t i = 0; i < holders->count; i++) {
+        const struct holder *holder = &holders->at[i];
+        char text[32];
+        size_t used = strlen(line);
+        if (holder->tag[0])
+            snprintf(line + used, line_bytes - used, "%s%s (%s)", i ? ", " : "", holder->tag,
+                     size_print(holder->bytes, text, sizeof text));
+        else
+            snprintf(line + used, line_bytes - used, "%s%" PRIu64 " block%s of %s", i ? ", " : "",
+                     holder->blocks, holder->blocks == 1 ? "" : "s",
+                     size_print(holder->block_bytes, text, sizeof text));
+    }
+}
+
+static void print_peak(FILE *stream, const struct holders *peak, const char *begin)
+{
+    char line[1024], text[32], step[48] = "";
+    if (peak->steps && peak->step <= peak->steps)
+        snprintf(step, sizeof step, "in step %" PRIu64 " of %" PRIu64 ", ", peak->step,
+                 peak->steps);
+    snprintf(line, sizeof line, "%s %s, %sat event %" PRIu64 ", held by ", begin,
+             size_print(peak->bytes, text, sizeof text), step, peak->event);
+    add_holders(line, sizeof line, peak);
+    size_t used = strlen(line);
+    snprintf(line + used, sizeof line - used, ".");
+    sentence_print(stream, line);
+}
+
+static void print_fidelity(FILE *stream, const struct advise_page *page)
+{
+    const struct advise_result *result = page->result;
+    char line[1024];
+    switch (result->fidelity) {
+    case ADVISE_AGREES:
+        snprintf(line, sizeof line,
+                 "Recorded with %s. Replayed under %s every address, segment and statistic agrees: "
+                 "what follows is exact where the program asks for the same.",
+                 page->recorder, result->given);
+        break;
+    case ADVISE_DIFFERS:
+        snprintf(line, sizeof line,
+                 "Recorded with %s. Replayed under %s it DIFFERS from event %" PRIu64
+                 " on (`allocrig fidelity` tells more): take what follows as an estimate.",
+                 page->recorder, result->given, result->difference.event);
+        break;
+    case ADVISE_NOT_HELD:
+        snprintf(line, sizeof line,
+                 "Recorded with %s, but it cannot be held against %s: %s. Take what follows as an "
+                 "estimate.",
+                 page->recorder, result->given, result->fidelity_why);
+        break;
+    default:
+        snprintf(line, sizeof line,
+                 "No policy is known for the allocator under which this was recorded, so there is "
+                 "no setting of it to advise: only policies are compared.");
+    }
+    sentence_print(stream, line);
+    if (result->releases) {
+        snprintf(line, sizeof line,
+                 "The program released its cache %zu time%s by itself; it does so here under every "
+                 "setting.",
+                 result->releases, result->releases == 1 ? "" : "s");
+        sentence_print(stream, line);
+    }
+}
+
+static void print_incomplete(FILE *stream, const struct advise_result *result)
+{
+    char line[512], text[32];
+    if (result->complete)
+        return;
+    if (result->has_failed_request)
+        snprintf(line, sizeof line,
+                 "The trace ends with a request of %s (event %" PRIu64
+                 ") that was not served: it proves only the program's beginning. A setting that "
+                 "fits here serves the request that failed; what would have come later is not in "
+                 "the trace.",
+                 size_print(result->failed_bytes, text, sizeof text), result->failed_event);
+    else
+        snprintf(line, sizeof line,
+                 "The program died before its end: the trace proves only its beginning. What would "
+                 "have come later is not in it.");
+    sentence_print(stream, line);
+    if (result->step.steps)
+        print_peak(stream, &result->step, "The largest completed step needed at least");
+    else
+        sentence_print(stream, "No step of it was completed, as far as the trace marks steps.");
+}
+
+static const struct advise_row *given_row(const struct advise_result *result)
+{
+    for (size_t i = 0; i < result->count; i++)
+        if (result->rows[i].candidate.given)
+            return &result->rows[i];
+    return NULL;
+}
+
+static const struct advise_row *best_other(const struct advise_result *result)
+{
+    for (size_t i = result->own_count; i < result->count; i++)
+        if (result->rows[i].at.begun && result->rows[i].at.passed)
+            return &result->rows[i];
+    return NULL;
+}
+
+static void print_nothing_fits(FILE *stream, const struct advise_result *result,
+                               const char *capacity)
+{
+    char line[1024], text[32];
+    const struct advise_row *other = best_other(result);
+    if (result->peak.bytes > result->capacity_bytes) {
+        snprintf(line, sizeof line, "No setting helps in %s: the live peak alone is", capacity);
+        print_peak(stream, &result->peak, line);
+        return;
+    }
+    if (result->own_count && result->rows[0].safe_bytes)
+        snprintf(line, sizeof line, "No setting fits in %s: the least is %s, with %s.", capacity,
+                 size_print(result->rows[0].safe_bytes, text, sizeof text),
+                 setting_of(&result->rows[0]));
+    else if (result->own_count)
+        snprintf(line, sizeof line, "No setting fits in %s.", capacity);
+    else
+        line[0] = '\0';
+    size_t used = strlen(line);
+    if (other)
+        snprintf(line + used, sizeof line - used, "%sThe policy %s fits in %s.", used ? " " : "",
+                 other->candidate.spec, capacity);
+    else if (!result->own_count)
+        snprintf(line, sizeof line, "No policy fits in %s.", capacity);
+    sentence_print(stream, line);
+    print_peak(stream, &result->peak, "The live peak is");
+}
+
+static void print_verdict(FILE *stream, const struct advise_result *result)
+{
+    char line[1400], capacity[32], text[32], slow[64] = "";
+    const struct advise_row *best = advise_best(result);
+    const struct advise_row *given = given_row(result);
+    size_print(result->capacity_bytes, capacity, sizeof capacity);
+    fputc('\n', stream);
+    if (!best) {
+        print_nothing_fits(stream, result, capacity);
+        return;
+    }
+    if (best->at.slowdown > 0)
+        snprintf(slow, sizeof slow, ", %.1f %% slower than with memory that costs nothing",
+                 100 * (best->at.slowdown - 1));
+    const char *fits = result->complete ? "Fits" : "What is recorded fits";
+    if (best == given)
+        snprintf(line, sizeof line, "%s in %s as it is (%s)%s.", fits, capacity, setting_of(best),
+                 slow);
+    else
+        snprintf(line, sizeof line, "%s in %s with %s%s; as recorded it does not.", fits, capacity,
+                 setting_of(best), slow);
+    sentence_print(stream, line);
+    if (best != given && best->candidate.cost) {
+        snprintf(line, sizeof line, "What it costs: %s", best->candidate.cost);
+        sentence_print(stream, line);
+    }
+    const struct advise_row *least = &result->rows[0];
+    while (least < &result->rows[result->own_count] && least->candidate.text[0])
+        least++; /* another allocator is not a setting of this one */
+    if (least < &result->rows[result->own_count] && least != best && least->safe_bytes &&
+        best->safe_bytes > least->safe_bytes) {
+        snprintf(line, sizeof line, "Least memory: %s, with %s.",
+                 size_print(least->safe_bytes, text, sizeof text), setting_of(least));
+        sentence_print(stream, line);
+    }
+    if (result->capacity_bytes < best->safe_bytes)
+        sentence_print(stream, "It passes at this capacity, but not at all above it: leave room.");
+    print_peak(stream, &result->peak, "The live peak is");
+}
+
+static void ratio_cell(struct table *table, double ratio)
+{
+    if (ratio > 0)
+        table_cell(table, "%.3f", ratio);
+    else
+        table_cell(table, "-");
+}
+
+static void add_row(struct table *table, const struct advise_result *result,
+                    const struct advise_row *row, size_t rank)
+{
+    table_cell(table, "%zu", rank);
+    table_cell(table, "%s%s", row->candidate.spec, row->candidate.given ? "  <- recorded" : "");
+    if (!row->alone.begun) {
+        table_rest(table, "cannot begin: %.90s", row->alone.why);
+        return;
+    }
+    if (row->safe_bytes)
+        table_cell(table, "%.1f", (double)row->safe_bytes / (double)MIB);
+    else
+        table_cell(table, "none");
+    ratio_cell(table, (double)row->safe_bytes / (double)(result->peak.bytes + !result->peak.bytes));
+    ratio_cell(table, row->safe_slowdown);
+    table_cell(table, "%.1f", (double)row->alone.peak_reserved_bytes / (double)MIB);
+    table_cell(table, "%s", row->at.begun && row->at.passed ? "yes" : "no");
+    ratio_cell(table, row->at.begun && row->at.passed ? row->at.slowdown : 0);
+    if (row->at.begun && row->at.passed)
+        table_cell(table, "%" PRIu64, row->at.flushes);
+    else
+        table_cell(table, "-");
+}
+
+static enum status print_table(FILE *stream, const struct advise_result *result,
+                               struct error *error)
+{
+    static const struct table_column columns[] = {
+        {"#", "", false, 0},
+        {"setting", "", true, 44},
+        {"needs", "MiB", false, 0},
+        {"needs", "/ live", false, 0},
+        {"slowdown", "there", false, 0},
+        {"takes alone", "MiB", false, 0},
+        {"fits", "", true, 0},
+        {"slowdown", "at it", false, 0},
+        {"flushes", "", false, 0},
+    };
+    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    if (!table)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the table");
+    for (size_t i = 0; i < result->count; i++) {
+        const struct advise_row *row = &result->rows[i];
+        bool own = row->candidate.own;
+        size_t rank = own ? i + 1 : i - result->own_count + 1;
+        if (i == 0 && own)
+            table_heading(table, "the recorder's own settings");
+        if (i == result->own_count)
+            table_heading(table, "other policies");
+        bool always = row->candidate.given || strcmp(row->candidate.spec, "torch") == 0;
+        if (rank <= (own ? OWN_MOST : OTHERS_MOST) || always)
+            add_row(table, result, row, rank);
+    }
+    fputc('\n', stream);
+    enum status status = table_print(table, stream, TABLE_TEXT, error);
+    table_close(table);
+    return status;
+}
+
+/* The texts to set, of the rows that the table begins with. */
+static void print_settings(FILE *stream, const struct advise_result *result)
+{
+    if (!result->own_count)
+        return;
+    fputs("\nTo set:\n", stream);
+    for (size_t i = 0, shown = 0; i < result->own_count && shown < 5; i++) {
+        const struct advise_row *row = &result->rows[i];
+        if (!row->safe_bytes)
+            continue;
+        shown++;
+        fprintf(stream, "  %zu  %s\n", i + 1, setting_of(row));
+        if (row->candidate.cost) {
+            fputs("     ", stream);
+            sentence_wrap(stream, row->candidate.cost, 5, 5, 95);
+        }
+    }
+}
+
+enum status advise_page_print(FILE *stream, const struct advise_page *page, struct error *error)
+{
+    const struct advise_result *result = page->result;
+    char text[32];
+    fprintf(stream, "%s, at %s%s, frees %s\n", page->name,
+            size_print(result->capacity_bytes, text, sizeof text),
+            result->as_limit ? " as the program's own limit" : "", replay_frees_name(page->frees));
+    print_fidelity(stream, page);
+    print_incomplete(stream, result);
+    print_verdict(stream, result);
+    enum status status = print_table(stream, result, error);
+    if (status)
+        return status;
+    print_settings(stream, result);
+    fprintf(
+        stream,
+        "\nTried: %zu settings, their pairs, and policies. Pairs are shown where they need 1 %%\n"
+        "less than both halves.\n",
+        result->tried);
+    return STATUS_OK;
+}

@@ -1,0 +1,32 @@
+/* Advice as pages for a reader, and as JSON. */
+#ifndef BENCH_REPORT_ADVISE_PAGE_H
+#define BENCH_REPORT_ADVISE_PAGE_H
+
+#include <stdio.h>
+
+#include "sim/advise/advise.h"
+
+/* One trace in one way to free. */
+struct advise_page {
+    const char *name, *path;
+    const char *recorder;
+    enum replay_frees frees;
+    const struct advise_result *result;
+};
+
+enum status advise_page_print(FILE *stream, const struct advise_page *page,
+                              struct error *error) STATUS_CHECKED;
+
+/* Several traces of one program: its ranks. Each setting needs what the worst of them needs. */
+enum status advise_page_ranks(FILE *stream, const struct advise_page *pages, size_t count,
+                              struct error *error) STATUS_CHECKED;
+
+/* Two traces of one program with these batch sizes: the largest batch at the capacity in question, on
+ * the straight line through both. INVALID where it is none. */
+enum status advise_page_batches(FILE *stream, const struct advise_page *pages,
+                                const uint64_t batches[2], struct error *error) STATUS_CHECKED;
+
+/* The schema is allocrig.advise/1. */
+void advise_json_write(FILE *stream, const struct advise_page *pages, size_t count);
+
+#endif

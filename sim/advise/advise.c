@@ -1,0 +1,353 @@
+#include "sim/advise/advise.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "sim/advise/prepare.h"
+#include "sim/session.h"
+#include "sim/survey.h"
+
+#define FROM_LIVE_PEAKS 4 /* the search begins there at most */
+#define TOO_SLOW        2.0
+
+struct advising {
+    const struct advise_config *config;
+    struct advise_result *out;
+    struct trial_setup setup;
+    struct baseline baseline;
+    struct prepared prepared;
+    bool single_fits; /* one of the recorder's own settings does at the capacity in question */
+};
+
+/* The policy that answers to the recorder, and whether it does what was recorded. */
+static enum status hold_recording(const struct advise_config *config, struct advise_result *out,
+                                  struct fidelity_result *held, struct error *error)
+{
+    char text[1024];
+    struct spec policy;
+    struct error why = {""};
+    const struct trace_info *info = &config->source->info;
+    out->fidelity = ADVISE_NOT_RECORDED;
+    if (!info->recorder[0] || fidelity_default_spec(info, text, sizeof text, &why)) {
+        snprintf(out->fidelity_why, sizeof out->fidelity_why, "%.250s", why.text);
+        return STATUS_OK;
+    }
+    enum status status = spec_parse(text, &policy, error);
+    if (status)
+        return status;
+    const struct fidelity fidelity = {
+        .policy = &policy, .source = config->source, .seed = config->seed};
+    status = fidelity_run(&fidelity, held, &why);
+    spec_close(&policy);
+    if (status == STATUS_HOST_MEMORY || status == STATUS_CORRUPT) {
+        *error = why;
+        return status;
+    }
+    out->fidelity = status ? ADVISE_NOT_HELD : held->agrees ? ADVISE_AGREES : ADVISE_DIFFERS;
+    if (status)
+        snprintf(out->fidelity_why, sizeof out->fidelity_why, "%.250s", why.text);
+    else
+        out->recorded_peak_reserved_bytes = held->recorded_peak_reserved_bytes;
+    out->difference = held->difference;
+    out->releases = held->release_count;
+    bool jax = strncmp(info->recorder, "xla", 3) == 0 || strncmp(info->recorder, "jax", 3) == 0;
+    if (jax && !strchr(text, ':'))
+        strcat(text, ":framework=jax");
+    return candidates_without_limit(text, out->given, sizeof out->given, error);
+}
+
+static enum status prepare(struct advising *self, struct error *error)
+{
+    struct fidelity_result held = {0};
+    struct advise_result *out = self->out;
+    enum status status = hold_recording(self->config, out, &held, error);
+    if (!status)
+        status = prepare_trace(self->config->source, held.releases, held.release_count,
+                               &self->prepared, error);
+    fidelity_result_close(&held);
+    if (status)
+        return status;
+    out->complete = self->config->source->info.complete && !self->prepared.has_failed_request;
+    out->has_failed_request = self->prepared.has_failed_request;
+    out->failed_event = self->prepared.failed_event;
+    out->failed_bytes = self->prepared.failed_bytes;
+    status = holders_find(self->prepared.trace, UINT64_MAX, &out->peak, error);
+    if (!status && self->prepared.last_step_end)
+        status =
+            holders_find(self->prepared.trace, self->prepared.last_step_end, &out->step, error);
+    return status;
+}
+
+static enum status set_up(struct advising *self, struct error *error)
+{
+    const struct advise_config *config = self->config;
+    const struct trace_info *info = &config->source->info;
+    struct session_device plain;
+    struct device *device;
+    enum status status = session_device_with(&plain, config->device, 0, error);
+    if (status)
+        return status;
+    status = device_open(&plain.spec, &device, error);
+    if (!status) {
+        self->setup = (struct trial_setup){
+            .device = config->device,
+            .frees = config->frees,
+            .host = config->host,
+            .seed = config->seed,
+            .live_peak_bytes = self->out->peak.bytes,
+            .card_bytes = device->props.capacity_bytes,
+        };
+        device_close(device);
+        if (info->kernels || config->host != REPLAY_HOST_NONE) {
+            status = baseline_run(&plain.spec, self->prepared.trace, config->host, &self->baseline,
+                                  error);
+            self->setup.baseline = &self->baseline;
+        }
+    }
+    session_device_end(&plain);
+    struct advise_result *out = self->out;
+    out->as_limit = config->as_limit || (!config->capacity_bytes && info->limit_bytes);
+    out->capacity_bytes = config->capacity_bytes ? config->capacity_bytes
+                          : info->limit_bytes    ? info->limit_bytes
+                          : info->capacity_bytes ? info->capacity_bytes
+                                                 : self->setup.card_bytes;
+    self->setup.as_limit = out->as_limit;
+    return status;
+}
+
+static bool is_pair(const struct candidate *candidate)
+{
+    return candidate->half[0] || candidate->half[1];
+}
+
+/* At the capacity in question: every setting, since somebody may ask for just that one. */
+static enum status try_at(void *argument, size_t number, struct trace_source *trace,
+                          struct error *error)
+{
+    struct advising *self = argument;
+    struct advise_row *row = &self->out->rows[number];
+    return trial_run(&self->setup, trace, row->candidate.spec, self->out->capacity_bytes,
+                     !is_pair(&row->candidate), &row->at, error);
+}
+
+static enum status try_alone(const struct advising *self, struct advise_row *row,
+                             struct trace_source *trace, struct error *error)
+{
+    return trial_run(&self->setup, trace, row->candidate.spec, 0, true, &row->alone, error);
+}
+
+static enum status search(struct advising *self, struct advise_row *row, uint64_t from_bytes,
+                          struct trace_source *trace, struct error *error)
+{
+    struct trial trial = {0};
+    const char *spec = row->candidate.spec;
+    enum status status = trial_run(&self->setup, trace, spec, from_bytes, false, &trial, error);
+    if (status || !trial.begun || !trial.passed)
+        return status;
+    row->listed = true;
+    status = trial_safe(&self->setup, trace, spec, from_bytes, &row->safe_bytes, error);
+    if (!status && self->setup.baseline)
+        status = trial_run(&self->setup, trace, spec, row->safe_bytes, false, &trial, error);
+    row->safe_slowdown = trial.slowdown;
+    return status;
+}
+
+/* Where the search begins: what it took with all of the card, if that was not just a lot. */
+static enum status search_single(void *argument, size_t number, struct trace_source *trace,
+                                 struct error *error)
+{
+    struct advising *self = argument;
+    struct advise_row *row = &self->out->rows[number];
+    uint64_t most = FROM_LIVE_PEAKS * size_round_up(self->setup.live_peak_bytes, 2 * MIB);
+    if (is_pair(&row->candidate))
+        return STATUS_OK;
+    row->listed = true;
+    enum status status = try_alone(self, row, trace, error);
+    if (status || !row->alone.begun || !row->alone.passed)
+        return status;
+    uint64_t from = row->alone.peak_physical_bytes;
+    from = from > row->alone.peak_reserved_bytes ? from : row->alone.peak_reserved_bytes;
+    from = from < most ? from : most;
+    from = from < self->setup.card_bytes ? from : self->setup.card_bytes;
+    return search(self, row, from, trace, error);
+}
+
+static enum status search_pair(void *argument, size_t number, struct trace_source *trace,
+                               struct error *error)
+{
+    struct advising *self = argument;
+    struct advise_row *row = &self->out->rows[number];
+    if (!is_pair(&row->candidate) || !row->at.begun)
+        return STATUS_OK;
+    uint64_t better = UINT64_MAX;
+    for (int i = 0; i < 2; i++) {
+        uint64_t half = self->out->rows[row->candidate.half[i]].safe_bytes;
+        better = half && half < better ? half : better;
+    }
+    if (better == UINT64_MAX)
+        return STATUS_OK;
+    enum status status = STATUS_OK;
+    uint64_t less = size_round_down(better - better / 100, 2 * MIB);
+    if (less >= self->setup.live_peak_bytes)
+        status = search(self, row, less, trace, error);
+    /* A pair that alone fits is worth telling, however little it is ahead. */
+    if (!status && !row->listed && !self->single_fits && row->at.passed)
+        status = search(self, row, self->out->capacity_bytes, trace, error);
+    if (!status && row->listed)
+        status = try_alone(self, row, trace, error);
+    return status;
+}
+
+/* A setting that comes to the same text as the recorded one, or as the one before, is no other. */
+static void drop_same(struct advise_result *out)
+{
+    for (size_t i = 1; i < out->count; i++)
+        for (size_t j = 0; j < i && out->rows[i].candidate.own; j++)
+            if (out->rows[j].listed && out->rows[j].candidate.own &&
+                out->rows[i].alone.setting[0] &&
+                strcmp(out->rows[i].alone.setting, out->rows[j].alone.setting) == 0)
+                out->rows[i].listed = false;
+}
+
+/* What takes more than twice the time is no way out, however little memory it needs. Where no
+ * time is known, other allocators of the framework come after its settings. */
+static bool is_too_slow(const struct advise_row *row)
+{
+    return row->safe_slowdown > TOO_SLOW || (row->safe_slowdown <= 0 && row->candidate.text[0]);
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+    const struct advise_row *a = left, *b = right;
+    if (a->candidate.own != b->candidate.own)
+        return b->candidate.own - a->candidate.own;
+    if (is_too_slow(a) != is_too_slow(b))
+        return is_too_slow(a) - is_too_slow(b);
+    uint64_t safe_a = a->safe_bytes ? a->safe_bytes : UINT64_MAX;
+    uint64_t safe_b = b->safe_bytes ? b->safe_bytes : UINT64_MAX;
+    if (safe_a != safe_b)
+        return safe_a < safe_b ? -1 : 1;
+    if (a->safe_slowdown < b->safe_slowdown || a->safe_slowdown > b->safe_slowdown)
+        return a->safe_slowdown < b->safe_slowdown ? -1 : 1;
+    return strcmp(a->candidate.spec, b->candidate.spec);
+}
+
+static int compare_listed(const void *left, const void *right)
+{
+    const struct advise_row *a = left, *b = right;
+    return a->listed != b->listed ? b->listed - a->listed : compare_rows(a, b);
+}
+
+static void rank(struct advise_result *out)
+{
+    qsort(out->rows, out->tried, sizeof *out->rows, compare_listed);
+    out->count = out->own_count = 0;
+    for (size_t i = 0; i < out->tried && out->rows[i].listed; i++) {
+        out->count++;
+        out->own_count += out->rows[i].candidate.own;
+    }
+}
+
+static enum status try_all(struct advising *self, struct error *error)
+{
+    struct candidates candidates;
+    struct advise_result *out = self->out;
+    const struct advise_config *config = self->config;
+    const char *given = out->given[0] ? out->given : "torch";
+    const char *recorder = out->given[0] ? config->source->info.recorder : "";
+    enum status status = candidates_list(recorder, given, true, &candidates, error);
+    if (status)
+        return status;
+    if (!out->given[0]) /* nobody's settings: all are other policies */
+        candidates.at[0].own = candidates.at[0].given = false;
+    out->rows = calloc(candidates.count, sizeof *out->rows);
+    for (size_t i = 0; out->rows && i < candidates.count; i++)
+        out->rows[i].candidate = candidates.at[i];
+    out->count = out->tried = candidates.count;
+    candidates_close(&candidates);
+    if (!out->rows)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the settings");
+    struct trace_source *trace = self->prepared.trace;
+    status = trial_each(trace, config->jobs, out->count, try_at, self, error);
+    for (size_t i = 0; i < out->count && !status; i++)
+        self->single_fits |= out->rows[i].candidate.own && !is_pair(&out->rows[i].candidate) &&
+                             out->rows[i].at.begun && out->rows[i].at.passed;
+    if (!status)
+        status = trial_each(trace, config->jobs, out->count, search_single, self, error);
+    if (!status)
+        status = trial_each(trace, config->jobs, out->count, search_pair, self, error);
+    if (status)
+        return status;
+    drop_same(out);
+    rank(out);
+    return STATUS_OK;
+}
+
+enum status advise_run(const struct advise_config *config, struct advise_result *result,
+                       struct error *error)
+{
+    struct advising self = {.config = config, .out = result};
+    *result = (struct advise_result){0};
+    if (config->source->ops->served)
+        return error_set(
+            error, STATUS_INVALID,
+            "what %s asks for depends on the policy; write it to a file first with gen",
+            config->source->info.name);
+    enum status status = prepare(&self, error);
+    if (!status)
+        status = set_up(&self, error);
+    if (!status)
+        status = try_all(&self, error);
+    trace_close(self.prepared.trace);
+    if (status)
+        advise_result_close(result);
+    return status;
+}
+
+enum status advise_predict(const struct advise_config *config, const char *policy,
+                           uint64_t capacity_bytes, struct trial *out, struct error *error)
+{
+    struct advise_result result = {0};
+    struct advising self = {.config = config, .out = &result};
+    enum status status = prepare(&self, error);
+    if (!status)
+        status = set_up(&self, error);
+    self.setup.as_limit = false;
+    if (!status)
+        status =
+            trial_run(&self.setup, self.prepared.trace, policy, capacity_bytes, true, out, error);
+    trace_close(self.prepared.trace);
+    return status;
+}
+
+void advise_result_close(struct advise_result *result)
+{
+    free(result->rows);
+    result->rows = NULL;
+    result->count = result->own_count = 0;
+}
+
+/* Whether a is the better advice: fewer settings first, then less time lost. */
+static bool better(const struct advise_row *a, const struct advise_row *b)
+{
+    if (!b || a->candidate.given != b->candidate.given)
+        return !b || a->candidate.given;
+    bool other_a = a->candidate.text[0], other_b = b->candidate.text[0];
+    if (other_a != other_b)
+        return other_b;
+    if (is_pair(&a->candidate) != is_pair(&b->candidate))
+        return is_pair(&b->candidate);
+    double slow_a = a->at.slowdown, slow_b = b->at.slowdown;
+    return slow_a < slow_b || (slow_a <= slow_b && a->safe_bytes < b->safe_bytes);
+}
+
+const struct advise_row *advise_best(const struct advise_result *result)
+{
+    const struct advise_row *best = NULL;
+    for (size_t i = 0; i < result->own_count; i++)
+        if (result->rows[i].at.begun && result->rows[i].at.passed && better(&result->rows[i], best))
+            best = &result->rows[i];
+    return best;
+}

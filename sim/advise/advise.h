@@ -1,0 +1,77 @@
+/* Which settings would let a recorded program run in less memory, and what they cost.
+ *
+ * 1. The recording is held against the policy that imitates its allocator (sim/fidelity.h). Where the
+ *    program released its cache, that is put into the trace: it would do so under any setting.
+ * 2. The recorder's own framework comes first: what was recorded, the defaults, every setting that
+ *    a user can change, and their pairs; other policies apart.
+ * 3. Each is replayed with all of the card (peaks), and at the capacity in question (does it fit, how
+ *    much slower). Then the lowest capacity above which all that were tried pass is looked for
+ *    (trial_safe). A pair is looked at further only where it does with 1 % less than the better half.
+ * 4. Own settings and other policies are each ranked by that capacity, then by slowdown; those that
+ *    take more than twice the time come last.
+ * 5. A trace that ends in a failure holds only what came before: live bytes of its completed steps
+ *    are found for it, and nothing is said of the rest. */
+#ifndef SIM_ADVISE_ADVISE_H
+#define SIM_ADVISE_ADVISE_H
+
+#include "sim/advise/candidates.h"
+#include "sim/advise/holders.h"
+#include "sim/advise/trial.h"
+#include "sim/fidelity.h"
+
+struct advise_config {
+    struct trace_source *source; /* opened with trace_open_recording where it is a file */
+    const struct spec *device;   /* its capacity does not count */
+    uint64_t capacity_bytes;     /* in question; 0: the recorded limit, or card, or the device's */
+    bool as_limit;               /* it is a limit that the program sets for itself */
+    enum replay_frees frees;
+    enum replay_host host;
+    uint64_t seed;
+    unsigned jobs;
+};
+
+enum advise_fidelity { ADVISE_NOT_RECORDED, ADVISE_AGREES, ADVISE_DIFFERS, ADVISE_NOT_HELD };
+
+struct advise_row {
+    struct candidate candidate;
+    struct trial alone;   /* with all of the card */
+    struct trial at;      /* at the capacity in question */
+    uint64_t safe_bytes;  /* 0: not looked for, or none up to four times the live peak */
+    double safe_slowdown; /* at that capacity; 0: not known */
+    bool listed;          /* false: a pair that is no better than its halves */
+};
+
+struct advise_result {
+    enum advise_fidelity fidelity;
+    struct fidelity_difference difference;
+    char fidelity_why[256];                /* NOT_HELD */
+    size_t releases;                       /* of its cache by the program */
+    char given[512];                       /* the recorded setting */
+    uint64_t recorded_peak_reserved_bytes; /* 0: not known */
+    uint64_t capacity_bytes;
+    bool as_limit;
+    bool complete; /* false: the program died, as the recording says */
+    bool has_failed_request;
+    uint64_t failed_event, failed_bytes; /* of that request */
+    struct holders peak;                 /* what was live at the live peak */
+    struct holders step;                 /* the same within the completed steps, if any */
+    struct advise_row *rows;             /* the listed ones first, ranked, own before others */
+    size_t count, own_count;             /* listed; and of them the recorder's own */
+    size_t tried;                        /* rows in all */
+};
+
+/* INVALID where the trace is adaptive. */
+enum status advise_run(const struct advise_config *config, struct advise_result *result,
+                       struct error *error) STATUS_CHECKED;
+/* Only what one setting would do: with `policy` (its own limit counts) at that capacity, 0 for all
+ * of the card, from a recording made ready as above. */
+enum status advise_predict(const struct advise_config *config, const char *policy,
+                           uint64_t capacity_bytes, struct trial *out,
+                           struct error *error) STATUS_CHECKED;
+void advise_result_close(struct advise_result *result);
+
+/* The row to take: of the recorder's own that fit, the recorded one if it does; else the single setting
+ * with the least slowdown at the capacity in question; else the pair. NULL: none fits. */
+const struct advise_row *advise_best(const struct advise_result *result);
+
+#endif

@@ -1,0 +1,62 @@
+#!/bin/bash
+# `advise`: pages and JSON; what it says fits is held against `run`.
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+tmp=$TEST_TMP
+tape=workloads/data/tape_small.expandable.csv.gz
+
+run advise "$tape" --capacity 1298MiB
+check it_answers [ "$status" = 0 ]
+check fidelity_comes_first grep -qE '^Recorded with torch 2\.11' "$out"
+check a_plain_sentence grep -qE '^Fits in 1\.268 GiB with the default settings of PyTorch' "$out"
+check own_settings_before_others [ "$(grep -n "recorder's own" "$out" | cut -d: -f1)" -lt "$(grep -n '^other policies' "$out" | cut -d: -f1)" ]
+check the_recorded_one_is_marked grep -q '<- recorded' "$out"
+check the_exact_setting grep -q 'PYTORCH_CUDA_ALLOC_CONF=roundup_power2_divisions:\|PYTORCH_CUDA_ALLOC_CONF=large_segment_size_mb:' "$out"
+"$ALLOCRIG" run -p torch -w "$tape" -d sim:capacity=1298MiB --metrics none --require-pass >/dev/null 2>&1
+check what_fits_does_pass [ $? = 0 ]
+"$ALLOCRIG" run -p torch:expandable_segments=true -w "$tape" -d sim:capacity=1298MiB --metrics none --require-pass >/dev/null 2>&1
+check what_does_not_fails [ $? = 1 ]
+run advise "$tape" --capacity 1GiB
+check more_than_the_live_peak grep -qE '^No setting helps in 1\.000 GiB: the live peak alone is 1\.255 GiB, at event 20167, held by' "$out"
+
+run advise "$tape" --json -
+check json_has_its_schema grep -q '"schema": "allocrig.advise/1"' "$out"
+check json_predicts_the_default_peak grep -q '"peak_reserved_bytes": 1707081728' "$out"
+"$ALLOCRIG" advise "$tape" --jobs 1 >"$tmp/1"
+"$ALLOCRIG" advise "$tape" --jobs 3 >"$tmp/3"
+check the_same_with_any_jobs cmp "$tmp/1" "$tmp/3"
+
+cat >"$tmp/dying.trace" <<'TRACE'
+# allocrig-trace 1
+# recorder: torch 2.11.0
+# limit: 104857600
+# complete: no
+a,0,31457280
+f,0
+m,step
+a,1,52428800
+a,2,62914560
+!,oom,10485760
+r,2
+TRACE
+run advise "$tmp/dying.trace" --capacity 120MiB
+check a_cut_trace_is_not_the_whole grep -q "proves only the" "$out"
+check the_largest_completed_step grep -qE '^The largest completed step needed at least 30\.00 MiB' "$out"
+check only_the_recorded_part_fits grep -q '^What is recorded fits in 120.0 MiB' "$out"
+
+# Two ranks, of which the second needs 20 MiB more; as two batches they are 10 MiB for each.
+printf '# allocrig-trace 1\n# recorder: torch 2.11.0\na,0,41943040\nf,0\n' >"$tmp/small.trace"
+printf '# allocrig-trace 1\n# recorder: torch 2.11.0\na,0,62914560\nf,0\n' >"$tmp/large.trace"
+run advise "$tmp/small.trace" "$tmp/large.trace" --capacity 200MiB
+check ranks_need_the_worst grep -qE '^torch  <- recorded +60\.0 +large +yes' "$out"
+run advise "$tmp/small.trace" "$tmp/large.trace" --capacity 200MiB --batches 4,6
+check the_largest_batch grep -qE '^ +20  torch \(0\.0 MiB and 10\.0 MiB for each\)' "$out"
+
+refuses no_trace 2 'name a trace' advise
+refuses no_file 2 'no/x.csv' advise no/x.csv
+refuses two_capacities 2 'give one' advise "$tape" --capacity 1G --limit 1G
+refuses one_batch 2 'write two numbers' advise "$tape" --batches 3
+refuses batches_of_one 2 'goes with two traces' advise "$tape" --batches 3,4
+refuses not_on_a_card 2 'works on a simulated device' advise "$tape" -d cuda
+finish

@@ -1,0 +1,224 @@
+/* Advice: on recordings under one setting, what was recorded under another; on small traces, what is
+ * known; on a recording that ends in a failure, that it is not taken for the whole. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "allocators/base/size.h"
+#include "sim/advise/advise.h"
+#include "tests/support/tiny_trace.h"
+#include "workloads/trace/trace.h"
+
+#define DATA "workloads/data/"
+
+struct rig {
+    struct trace_source *source;
+    struct spec device;
+    struct advise_result result;
+};
+
+static void advise_over(struct rig *rig, struct trace_source *source, uint64_t capacity_bytes)
+{
+    struct error error = {""};
+    rig->source = source;
+    assert_int_equal(spec_parse("sim", &rig->device, &error), STATUS_OK);
+    const struct advise_config config = {.source = source,
+                                         .device = &rig->device,
+                                         .capacity_bytes = capacity_bytes,
+                                         .frees = REPLAY_ORDERED,
+                                         .seed = 1,
+                                         .jobs = 2};
+    if (advise_run(&config, &rig->result, &error))
+        fail_msg("%s", error.text);
+}
+
+static void advise_file(struct rig *rig, const char *path, uint64_t capacity_bytes)
+{
+    struct trace_source *source;
+    struct error error = {""};
+    if (trace_open_recording(path, &source, &error))
+        fail_msg("%s", error.text);
+    advise_over(rig, source, capacity_bytes);
+}
+
+static void done(struct rig *rig)
+{
+    advise_result_close(&rig->result);
+    spec_close(&rig->device);
+    trace_close(rig->source);
+}
+
+static const struct advise_row *row_of(const struct rig *rig, const char *spec)
+{
+    for (size_t i = 0; i < rig->result.tried; i++)
+        if (strcmp(rig->result.rows[i].candidate.spec, spec) == 0)
+            return &rig->result.rows[i];
+    fail_msg("no row %s", spec);
+    return NULL;
+}
+
+static void predict(const char *path, const char *policy, struct trial *out)
+{
+    struct error error = {""};
+    struct rig rig = {0};
+    assert_int_equal(spec_parse("sim", &rig.device, &error), STATUS_OK);
+    if (trace_open_recording(path, &rig.source, &error))
+        fail_msg("%s", error.text);
+    const struct advise_config config = {
+        .source = rig.source, .device = &rig.device, .frees = REPLAY_ORDERED, .seed = 1};
+    if (advise_predict(&config, policy, 0, out, &error))
+        fail_msg("%s", error.text);
+    done(&rig);
+}
+
+/* From a recording under one setting, the peak that another setting was recorded with. */
+static void other_settings_are_predicted_to_the_byte(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path, *spec;
+        uint64_t recorded_bytes;
+    } cases[] = {
+        {DATA "tape_small.default.csv.gz", "torch:expandable_segments=true", 1367343104},
+        {DATA "tape_small.expandable.csv.gz", "torch", 1707081728},
+        {DATA "dlrm_embedding.default.csv.gz", "torch:expandable_segments=true", 3323985920},
+        {DATA "dlrm_embedding.expandable.csv.gz", "torch", 3737124864},
+        {DATA "gpt2_train.default.csv.gz", "torch:expandable_segments=true", 8269070336},
+        {DATA "gpt2_train.expandable.csv.gz", "torch", 8082423808},
+        {DATA "lora_recompute.default.csv.gz", "torch:expandable_segments=true", 4611637248},
+        {DATA "lora_recompute.expandable.csv.gz", "torch", 7964983296},
+        {DATA "lora_recompute.limit5.csv.gz", "torch", 7964983296},
+        {DATA "lora_recompute.default.csv.gz", "torch:limit=5GiB", 5213519872},
+        {DATA "lora_recompute.expandable.csv.gz", "torch:limit=5GiB", 5213519872},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct trial trial;
+        predict(cases[i].path, cases[i].spec, &trial);
+        assert_true(trial.passed);
+        assert_int_equal(trial.peak_reserved_bytes, cases[i].recorded_bytes);
+    }
+}
+
+/* The program releases its cache 136 times; else the default settings would hold twice as much. It
+ * asks for other workspaces under them, so that this is no prediction to the byte. */
+static void releases_by_the_program_are_kept(void **state)
+{
+    (void)state;
+    struct trial trial;
+    predict(DATA "resnet50_train.expandable.csv.gz", "torch", &trial);
+    const uint64_t recorded = 11274289152;
+    assert_in_range(trial.peak_reserved_bytes, recorded / 100 * 95, recorded / 100 * 105);
+}
+
+static void a_recording_is_understood_first(void **state)
+{
+    (void)state;
+    struct rig rig;
+    advise_file(&rig, DATA "tape_small.expandable.csv.gz", 1298 * MIB);
+    assert_int_equal(rig.result.fidelity, ADVISE_AGREES);
+    assert_int_equal(rig.result.recorded_peak_reserved_bytes, 1367343104);
+    assert_true(rig.result.complete);
+    const struct advise_row *best = advise_best(&rig.result);
+    assert_false(rig.result.rows[0].candidate.given);
+    assert_string_equal(best->candidate.spec, "torch");
+    assert_true(best->at.passed && best->safe_bytes <= 1298 * MIB);
+    for (size_t i = 0; i < rig.result.own_count; i++)
+        if (rig.result.rows[i].candidate.given)
+            assert_true(!rig.result.rows[i].at.passed &&
+                        rig.result.rows[i].safe_bytes > 1298 * MIB);
+    done(&rig);
+}
+
+#define PINNED "a,0,41943040 a,1,20971520,0,tag=kept a,2,31457280 f,0 f,2 a,3,62914560 f,3 f,1"
+
+static void unrecorded_traces_have_no_settings(void **state)
+{
+    (void)state;
+    struct rig rig;
+    advise_over(&rig, tiny_trace(PINNED), 100 * MIB);
+    assert_int_equal(rig.result.fidelity, ADVISE_NOT_RECORDED);
+    assert_int_equal(rig.result.own_count, 0);
+    assert_null(advise_best(&rig.result));
+    assert_true(row_of(&rig, "vmm")->at.passed);
+    assert_false(row_of(&rig, "best-fit")->at.passed);
+    assert_int_equal(rig.result.peak.bytes, 90 * MIB);
+    assert_int_equal(rig.result.peak.count, 3);
+    assert_int_equal(rig.result.peak.at[0].bytes, 40 * MIB);
+    assert_string_equal(rig.result.peak.at[2].tag, "kept");
+    done(&rig);
+}
+
+/* A second step that dies: 60 MiB are asked for while 50 are live, in 100. */
+static struct trace_source *dying(void)
+{
+    struct trace_source *source =
+        tiny_trace("a,0,31457280 f,0 m,step a,1,52428800 a,2,62914560 !,oom,10485760 r,2");
+    strcpy(source->info.recorder, "torch 2.11.0");
+    source->info.limit_bytes = 100 * MIB;
+    return source;
+}
+
+static void a_trace_that_ends_in_a_failure_proves_its_beginning(void **state)
+{
+    (void)state;
+    struct rig rig;
+    advise_over(&rig, dying(), 0);
+    assert_false(rig.result.complete);
+    assert_true(rig.result.has_failed_request);
+    assert_int_equal(rig.result.failed_bytes, 60 * MIB);
+    assert_int_equal(rig.result.failed_event, 4);
+    assert_int_equal(rig.result.step.bytes, 30 * MIB);
+    assert_int_equal(rig.result.peak.bytes, 110 * MIB);
+    assert_null(advise_best(&rig.result));
+    done(&rig);
+    advise_over(&rig, dying(), 120 * MIB);
+    assert_non_null(advise_best(&rig.result));
+    done(&rig);
+}
+
+/* Where the program went on after a failed request, it is whole. */
+static void a_survived_failure_is_none(void **state)
+{
+    (void)state;
+    struct rig rig;
+    advise_over(&rig, tiny_trace("a,0,1048576 p,1,1073741824 !,oom,1 r,1 a,2,1048576"), GIB);
+    assert_true(rig.result.complete);
+    done(&rig);
+}
+
+static void settings_pair_across_options_only(void **state)
+{
+    (void)state;
+    struct candidates list;
+    struct error error;
+    assert_int_equal(candidates_list("torch 2.11.0", "torch", false, &list, &error), STATUS_OK);
+    size_t pairs = 0;
+    for (size_t i = 0; i < list.count; i++) {
+        const char *spec = list.at[i].spec;
+        const char *first = strstr(spec, "max_split_size_mb");
+        assert_true(!first || !strstr(first + 1, "max_split_size_mb"));
+        pairs += list.at[i].half[0] || list.at[i].half[1];
+        for (size_t j = 0; j < i; j++)
+            assert_string_not_equal(spec, list.at[j].spec);
+    }
+    assert_true(list.at[0].given);
+    /* expandable 1, split 6, round 4, collect 2, segment 2, and what needs a split size. */
+    assert_int_equal(pairs, 6 + 4 + 2 + 2 + 6 * (4 + 2 + 2) + 4 * (2 + 2) + 2 * 2 + 6);
+    candidates_close(&list);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(other_settings_are_predicted_to_the_byte),
+        cmocka_unit_test(releases_by_the_program_are_kept),
+        cmocka_unit_test(a_recording_is_understood_first),
+        cmocka_unit_test(unrecorded_traces_have_no_settings),
+        cmocka_unit_test(a_trace_that_ends_in_a_failure_proves_its_beginning),
+        cmocka_unit_test(a_survived_failure_is_none),
+        cmocka_unit_test(settings_pair_across_options_only),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
