@@ -351,6 +351,8 @@ static enum status make_one(struct maker *m)
     case SPOOL_SYNC_DEVICE:
     case SPOOL_SYNC_EVENT:
         return make_sync(m);
+    case SPOOL_TRIM:
+        return record->result ? STATUS_OK : emit(m, (struct trace_event){.kind = TRACE_TRIM}, NULL);
     case SPOOL_LAUNCH:
         return make_launch(m);
     default:
@@ -389,6 +391,15 @@ static enum status find_last(struct maker *m)
     return STATUS_OK;
 }
 
+/* What is no printable letter, in a damaged file, becomes a question mark. */
+static void copy_name(const struct spool_device *device, char *name, size_t room)
+{
+    size_t i = 0;
+    for (; i + 1 < room && i < sizeof device->name && device->name[i]; i++)
+        name[i] = device->name[i] >= ' ' && device->name[i] <= '~' ? device->name[i] : '?';
+    name[i] = '\0';
+}
+
 static void fill_info(const struct spools *spools, const char *name, bool died,
                       struct trace_info *info)
 {
@@ -400,8 +411,7 @@ static void fill_info(const struct spools *spools, const char *name, bool died,
             snprintf(info->recorder, sizeof info->recorder, "cuda-driver %d.%d",
                      (int)head->driver_version / 1000, (int)head->driver_version % 1000 / 10);
         for (size_t j = 0; j < SPOOL_DEVICES && !info->card[0]; j++) {
-            snprintf(info->card, sizeof info->card, "%.*s", (int)sizeof head->devices[j].name - 1,
-                     head->devices[j].name);
+            copy_name(&head->devices[j], info->card, sizeof info->card);
             info->capacity_bytes = info->card[0] ? head->devices[j].bytes : 0;
         }
     }

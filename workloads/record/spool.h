@@ -44,6 +44,7 @@ enum spool_kind {
     SPOOL_SYNC_DEVICE, /* of the context */
     SPOOL_SYNC_EVENT,  /* other: the event */
     SPOOL_LAUNCH,      /* stream, correlations */
+    SPOOL_TRIM,        /* other: the pool; bytes: what it may keep */
     SPOOL_KERNEL,      /* bytes: nanoseconds; other: its start; correlation */
     SPOOL_KIND_COUNT
 };

@@ -133,6 +133,11 @@ static CUresult watched_alloc_from_pool(CUdeviceptr *address, size_t bytes, CUme
             bytes, pool, stream);
 }
 
+static CUresult watched_trim(CUmemoryPool pool, size_t keep_bytes)
+{
+    WATCHED(cuMemPoolTrimTo, cuMemPoolTrimTo(pool, keep_bytes), pool, keep_bytes);
+}
+
 static CUresult watched_free_async(CUdeviceptr address, CUstream stream)
 {
     WATCHED(cuMemFreeAsync, cuMemFreeAsync(address, stream), address, stream);
@@ -282,6 +287,7 @@ void (*stand_in_watched(const char *name))(void)
         X(cuMemAllocAsync_ptsz, watched_alloc_async_ptsz),
         X(cuMemAllocFromPoolAsync, watched_alloc_from_pool),
         X(cuMemFreeAsync, watched_free_async),
+        X(cuMemPoolTrimTo, watched_trim),
         X(cuMemAddressReserve, watched_reserve),
         X(cuMemAddressFree, watched_unreserve),
         X(cuMemCreate, watched_create),

@@ -34,6 +34,7 @@ struct driver {
     __typeof__(cuMemFreeAsync) *free_async;
     __typeof__(cuMemPoolCreate) *pool_create;
     __typeof__(cuMemAllocFromPoolAsync) *alloc_from_pool;
+    __typeof__(cuMemPoolTrimTo) *trim;
     __typeof__(cuMemAddressReserve) *reserve;
     __typeof__(cuMemAddressFree) *unreserve;
     __typeof__(cuMemCreate) *create;
@@ -92,6 +93,7 @@ static void open_driver(struct driver *driver)
         X(free_async, "cuMemFreeAsync"),
         X(pool_create, "cuMemPoolCreate"),
         X(alloc_from_pool, "cuMemAllocFromPoolAsync"),
+        X(trim, "cuMemPoolTrimTo"),
         X(reserve, "cuMemAddressReserve"),
         X(unreserve, "cuMemAddressFree"),
         X(create, "cuMemCreate"),
@@ -197,8 +199,9 @@ static void scene_ordered(const struct driver *driver)
     driver->free_async(third, CU_STREAM_PER_THREAD);
     driver->free_async(fourth, one);
     driver->ctx_synchronize();
+    driver->trim(pool, 0);
     puts("a,0,1048576,1\na,1,2097152\na,2,3145728,2\na,3,4194304,3,pool=1\ne,0,1\nw,3,0\nr,0,3\n"
-         "r,1\ns,3\ne,0,2\nr,2\nr,3\ns");
+         "r,1\ns,3\ne,0,2\nr,2\nr,3\ns\nc");
 }
 
 static void scene_virtual(const struct driver *driver)

@@ -188,6 +188,12 @@ DECODE(cuGraphLaunch)
     record->stream = number_of(call->hStream);
 }
 
+DECODE(cuMemPoolTrimTo)
+{
+    record->other = number_of(call->pool);
+    record->bytes = call->minBytesToKeep;
+}
+
 static void decode_nothing(const void *arguments, struct spool_record *record)
 {
     (void)arguments;
@@ -233,6 +239,7 @@ static const struct call calls[] = {
 #if CUDA_VERSION >= 13000
     ONE(cuCtxSynchronize_v2, nothing, SPOOL_SYNC_DEVICE),
 #endif
+    ONE(cuMemPoolTrimTo, cuMemPoolTrimTo, SPOOL_TRIM, .at_begin = true),
     BOTH(cuLaunchKernel, cuLaunchKernel, SPOOL_LAUNCH, .at_begin = true),
     BOTH(cuLaunchKernelEx, cuLaunchKernelEx, SPOOL_LAUNCH, .at_begin = true),
     BOTH(cuLaunchCooperativeKernel, cuLaunchCooperativeKernel, SPOOL_LAUNCH, .at_begin = true),

@@ -144,6 +144,12 @@ DECODE(cudaGraphLaunch_v10000)
     record->stream = number_of(call->stream);
 }
 
+DECODE(cudaMemPoolTrimTo_v11020)
+{
+    record->other = number_of(call->memPool);
+    record->bytes = call->minBytesToKeep;
+}
+
 static void decode_nothing(const void *arguments, struct spool_record *record)
 {
     (void)arguments;
@@ -184,6 +190,7 @@ static const struct call calls[] = {
     PTSZ(cudaStreamSynchronize_ptsz_v7000, cudaStreamSynchronize_v3020, SPOOL_SYNC),
     ONE(cudaEventSynchronize_v3020, cudaEventSynchronize_v3020, SPOOL_SYNC_EVENT),
     ONE(cudaDeviceSynchronize_v3020, nothing, SPOOL_SYNC_DEVICE),
+    ONE(cudaMemPoolTrimTo_v11020, cudaMemPoolTrimTo_v11020, SPOOL_TRIM, BEGUN),
     ONE(cudaLaunchKernel_v7000, cudaLaunchKernel_v7000, SPOOL_LAUNCH, BEGUN),
     PTSZ(cudaLaunchKernel_ptsz_v7000, cudaLaunchKernel_v7000, SPOOL_LAUNCH, BEGUN),
 #if CUDA_VERSION >= 13000 /* what <<<>>> becomes; its arguments are those of cudaLaunchKernel */
