@@ -74,6 +74,13 @@ check foreign_names [ "$(tr '\n' ' ' <"$tmp/foreign.csv")" = "id,lower,upper,siz
 run bound --check "$tmp/foreign.csv" "$tmp/foreign.txt"
 check foreign_plan [ "$status" = 0 ]
 
+planning=tests/golden/data/planning/C.1048576.csv
+run bound $planning --exact --steps 50000 --plan "$tmp/c.csv" --json "$tmp/bound.json"
+check planning_is_proven [ "$(answer proven_bytes) $(answer best_bytes)" = '1039360 1039360' ]
+check planning_keeps_ids_and_lives [ "$(cut -d, -f1-4 "$tmp/c.csv" | sort)" = "$(sort $planning)" ]
+run bound --check "$tmp/c.csv" $planning --capacity 1039360
+check planning_plan [ "$status" = 0 ]
+
 run bound workloads/data/tape_small.default.csv.gz --plan "$tmp/tape.csv" --json "$tmp/bound.json"
 peak=$(answer live_peak_bytes)
 "$ALLOCRIG" run -p first-fit -w workloads/data/tape_small.default.csv.gz --json "$tmp/run.json" >/dev/null

@@ -20,7 +20,9 @@ static void lifetimes_become_events(void **state)
                              "1,3,9,40\n"
                              "2,9,12,50\n"       /* takes the moment at which 1 is gone */
                              "\x01\xff,5,5,7\n", /* empty; its id is no text */
-                        "a,0,100\na,1,40\na,2,7,tag=__\nf,2\nf,1\na,3,50,tag=2\nf,0\nf,3\n",
+                        "a,0,100,lower=0,upper=10\na,1,40,lower=3,upper=9\n"
+                        "a,2,7,tag=__,lower=5,upper=5\nf,2\nf,1\n"
+                        "a,3,50,tag=2,lower=9,upper=12\nf,0\nf,3\n",
                         &report);
     assert_int_equal(report.records, 4);
     assert_int_equal(report.guess_count, 0);
@@ -34,8 +36,9 @@ static void columns_stand_in_any_order(void **state)
                         "10,a,4,0,64,,128\r\n"
                         "20,b,6,5,3,1-2 3-4@0:5,0\r\n"
                         "30,c,4,-5,1, ,256\r\n",
-                        "a,0,30,tag=c\n!,alloc,256\na,1,10,tag=a,align=64\n!,alloc,128\n"
-                        "f,1\nf,0\na,2,20,tag=b\n!,alloc,0\nf,2\n",
+                        "a,0,30,tag=c,lower=-5,upper=5\n!,alloc,256\n"
+                        "a,1,10,tag=a,align=64,lower=0,upper=5\n!,alloc,128\n"
+                        "f,1\nf,0\na,2,20,tag=b,lower=5,upper=7\n!,alloc,0\nf,2\n",
                         &report);
     assert_int_equal(report.guess_count, 3);
     assert_non_null(strstr(report.guesses[0], "a buffer lives through that moment"));

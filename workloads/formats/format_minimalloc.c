@@ -9,7 +9,8 @@
  * 3. Moments become an order: at each, frees come first, then requests in the order of rows. A
  *    buffer that ends where it begins is freed right after its request.
  * 4. A buffer's id is kept as `tag` where it is not the number that its request has in the trace;
- *    an offset is the place where a planner put it: a note.
+ *    an offset is the place where a planner put it: a note. Its life is kept in the keys `lower`
+ *    and `upper`, so that a plan of the trace (`bound --plan`) speaks of it in the file's own words.
  *
  * Source of the format: google/minimalloc, src/converter.cc. */
 #include <inttypes.h>
@@ -218,10 +219,12 @@ static enum status append_request(const struct reading *r, struct trace_memory *
 {
     const struct buffer *buffer = &r->buffers[at];
     const char *name = r->ids.items[buffer->text];
-    char number[32];
+    char number[32], life[64];
     snprintf(number, sizeof number, "%" PRIu64, id);
+    snprintf(life, sizeof life, "lower=%" PRId64 ",upper=%" PRId64, buffer->lower, buffer->upper);
     struct trace_attributes keys = {.align = buffer->alignment,
-                                    .tag = strcmp(number, name) == 0 || !*name ? NULL : name};
+                                    .tag = strcmp(number, name) == 0 || !*name ? NULL : name,
+                                    .rest = life};
     struct trace_event event = {.kind = TRACE_ALLOC, .id = id, .value = buffer->size};
     enum status status = trace_memory_append(memory, &event, &keys, NULL, error);
     if (!status && buffer->offset != UINT64_MAX) {
