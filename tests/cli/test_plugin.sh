@@ -1,8 +1,8 @@
 #!/bin/bash
 # The plug-in and the program together: what a policy did inside a program, on the stand-in for the driver, is what the
 # simulated device says of the recorded trace. Policies in shared objects work in both.
-set -u
 # shellcheck disable=SC2317 # functions are called by `check`
+set -u
 # shellcheck source=tests/cli/lib.bash
 . tests/cli/lib.bash
 
