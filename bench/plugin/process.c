@@ -192,12 +192,14 @@ struct card *process_card(int ordinal, struct error *error)
     if (card && process_is_up())
         return card;
     (void)pthread_once(&self->once, begin);
-    if (!process_is_up()) {
+    if (!self->forked && !process_is_up()) { /* nobody is left who could hear of it */
+        error->text[0] = '\0';
+        return NULL;
+    }
+    if (self->forked) {
         (void)error_set(error, STATUS_UNSUPPORTED,
-                        self->forked
-                            ? "allocrig: this process was forked from one that used the GPU, "
-                              "and CUDA does not work in it; start it afresh ('spawn')"
-                            : "allocrig: the process ends, and no memory is given out");
+                        "allocrig: this process was forked from one that used the GPU, and CUDA "
+                        "does not work in it; start it afresh ('spawn')");
         return NULL;
     }
     if (ordinal < 0 || ordinal >= CARDS_MOST) {

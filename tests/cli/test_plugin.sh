@@ -15,7 +15,7 @@ if [ ! -f "$plugin" ] || ! command -v "$cc" >/dev/null; then
     exit 0
 fi
 sanitize=()
-[ "$TEST_VARIANT" = san ] && sanitize=(-fsanitize=address,undefined)
+[ "$TEST_VARIANT" = san ] && sanitize=("-fsanitize=address,undefined")
 [ "$TEST_VARIANT" = tsan ] && sanitize=(-fsanitize=thread)
 cuda=$(for folder in ${CUDA_HOME:+"$CUDA_HOME/include"} /usr/local/cuda/include; do
     [ -f "$folder/cuda.h" ] && echo "-isystem $folder" && break
