@@ -409,6 +409,9 @@ static const struct {
     {"snapshot", "run --snapshot: one run as a PyTorch memory snapshot, written"},
     {"chrome", "run --chrome: one run over time for Perfetto and Chrome, as JSON, written"},
     {"hdr", "run --hdr: latencies by percentile as HdrHistogram's text, written"},
+    {"latex", "run --latex: the tables for LaTeX with booktabs, written"},
+    {"junit", "run --junit: each run as a test case, as JUnit XML, written"},
+    {"openmetrics", "run --openmetrics: every figure as a gauge, as text, written"},
     {"suite", "what to run, as INI, read; workloads/suites/default.ini explains every key"},
 };
 #define FORMAT_COUNT (sizeof formats / sizeof formats[0])

@@ -1,5 +1,5 @@
 /* Rows are kept as texts until all are there, since the widths depend on all of them. */
-#include "bench/report/table.h"
+#include "bench/report/table_rows.h"
 
 #include <stdarg.h>
 #include <stdint.h>
@@ -11,24 +11,6 @@
 #define GAP        2   /* spaces between columns */
 #define LINE_WIDTH 100 /* what a last column of text is broken to fit */
 #define LEAST_WIDE 30  /* but not into a strip narrower than this */
-
-enum row_kind { ROW_CELLS, ROW_HEADING };
-
-struct row {
-    enum row_kind kind;
-    size_t cell_count; /* given so far; the heading is cells[0] */
-    bool rest;         /* the last cell given runs over the columns after it */
-    char *cells[];
-};
-
-struct table {
-    const struct table_column *columns;
-    size_t column_count;
-    size_t line_width;
-    struct row **rows;
-    size_t row_count, row_room;
-    bool lost; /* host memory ran out */
-};
 
 struct table *table_create(const struct table_column *columns, size_t column_count)
 {
@@ -59,17 +41,17 @@ void table_close(struct table *self)
     free(self);
 }
 
-static struct row *add_row(struct table *self, enum row_kind kind)
+static struct table_row *add_row(struct table *self, enum table_row_kind kind)
 {
     if (self->row_count == self->row_room) {
         size_t room = self->row_room ? 2 * self->row_room : 64;
-        struct row **rows = realloc(self->rows, room * sizeof(struct row *));
+        struct table_row **rows = realloc(self->rows, room * sizeof(struct table_row *));
         if (!rows)
             return NULL;
         self->rows = rows;
         self->row_room = room;
     }
-    struct row *row = calloc(1, sizeof *row + self->column_count * sizeof row->cells[0]);
+    struct table_row *row = calloc(1, sizeof *row + self->column_count * sizeof row->cells[0]);
     if (!row)
         return NULL;
     row->kind = kind;
@@ -81,15 +63,17 @@ static bool row_is_open(const struct table *self)
 {
     if (self->row_count == 0)
         return false;
-    const struct row *row = self->rows[self->row_count - 1];
-    return row->kind == ROW_CELLS && !row->rest && row->cell_count < self->column_count;
+    const struct table_row *row = self->rows[self->row_count - 1];
+    return row->kind == TABLE_ROW_CELLS && !row->rest && row->cell_count < self->column_count;
 }
 
-__attribute__((format(printf, 4, 0))) static void
-add_text(struct table *self, enum row_kind kind, bool rest, const char *format, va_list arguments)
+__attribute__((format(printf, 4, 0))) static void add_text(struct table *self,
+                                                           enum table_row_kind kind, bool rest,
+                                                           const char *format, va_list arguments)
 {
-    struct row *row = kind == ROW_CELLS && row_is_open(self) ? self->rows[self->row_count - 1]
-                                                             : add_row(self, kind);
+    struct table_row *row = kind == TABLE_ROW_CELLS && row_is_open(self)
+                                ? self->rows[self->row_count - 1]
+                                : add_row(self, kind);
     char *text;
     if (!row || vasprintf(&text, format, arguments) < 0) {
         self->lost = true;
@@ -109,7 +93,7 @@ void table_heading(struct table *self, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    add_text(self, ROW_HEADING, false, format, arguments);
+    add_text(self, TABLE_ROW_HEADING, false, format, arguments);
     va_end(arguments);
 }
 
@@ -117,7 +101,7 @@ void table_cell(struct table *self, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    add_text(self, ROW_CELLS, false, format, arguments);
+    add_text(self, TABLE_ROW_CELLS, false, format, arguments);
     va_end(arguments);
 }
 
@@ -125,7 +109,7 @@ void table_rest(struct table *self, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    add_text(self, ROW_CELLS, true, format, arguments);
+    add_text(self, TABLE_ROW_CELLS, true, format, arguments);
     va_end(arguments);
 }
 
@@ -136,8 +120,8 @@ static size_t column_width(const struct table *self, size_t column)
     size_t unit = strlen(info->unit);
     size_t width = title > unit ? title : unit;
     for (size_t i = 0; i < self->row_count; i++) {
-        const struct row *row = self->rows[i];
-        if (row->kind != ROW_CELLS || column >= row->cell_count)
+        const struct table_row *row = self->rows[i];
+        if (row->kind != TABLE_ROW_CELLS || column >= row->cell_count)
             continue;
         if (row->rest && column == row->cell_count - 1)
             continue;
@@ -175,7 +159,7 @@ static void print_wrapped(FILE *stream, const char *text, size_t indent, size_t 
 }
 
 static void print_row(const struct table *self, FILE *stream, const size_t *widths,
-                      const struct row *row)
+                      const struct table_row *row)
 {
     size_t indent = 0;
     for (size_t j = 0; j < row->cell_count; j++) {
@@ -217,8 +201,8 @@ static void print_text(const struct table *self, FILE *stream, const size_t *wid
 {
     print_titles(self, stream, widths);
     for (size_t i = 0; i < self->row_count; i++) {
-        const struct row *row = self->rows[i];
-        if (row->kind == ROW_HEADING)
+        const struct table_row *row = self->rows[i];
+        if (row->kind == TABLE_ROW_HEADING)
             fprintf(stream, "\n%s\n", row->cells[0]);
         else
             print_row(self, stream, widths, row);
@@ -242,8 +226,8 @@ static void print_markdown(const struct table *self, FILE *stream)
 {
     bool titles = false;
     for (size_t i = 0; i < self->row_count; i++) {
-        const struct row *row = self->rows[i];
-        if (row->kind == ROW_HEADING) {
+        const struct table_row *row = self->rows[i];
+        if (row->kind == TABLE_ROW_HEADING) {
             fprintf(stream, "%s**%s**\n\n", i ? "\n" : "", row->cells[0]);
             titles = false;
             continue;
@@ -264,6 +248,10 @@ enum status table_print(const struct table *self, FILE *stream, enum table_form 
         return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
     if (form == TABLE_MARKDOWN) {
         print_markdown(self, stream);
+        return STATUS_OK;
+    }
+    if (form == TABLE_LATEX) {
+        table_print_latex(self, stream);
         return STATUS_OK;
     }
     size_t *widths = calloc(self->column_count, sizeof *widths);

@@ -1,5 +1,5 @@
 /* A table of texts: columns as wide as they need to be, titles with a unit line below, groups
- * under headings. Printed for a terminal or as Markdown. On a terminal a last column of text
+ * under headings. Printed for a terminal, as Markdown or for LaTeX. On a terminal a last column of text
  * is broken between words to fit 100 columns. */
 #ifndef BENCH_REPORT_TABLE_H
 #define BENCH_REPORT_TABLE_H
@@ -17,7 +17,7 @@ struct table_column {
     unsigned most_wide; /* a longer cell gets a line of its own; 0: no limit */
 };
 
-enum table_form { TABLE_TEXT, TABLE_MARKDOWN };
+enum table_form { TABLE_TEXT, TABLE_MARKDOWN, TABLE_LATEX };
 
 struct table;
 

@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include "bench/report/context.h"
+#include "bench/report/junit_xml.h"
+#include "bench/report/latex.h"
+#include "bench/report/openmetrics.h"
 #include "bench/report/output_file.h"
 #include "bench/report/repetitions_table.h"
 #include "bench/report/results_csv.h"
@@ -190,6 +193,15 @@ static enum status run_all(struct suite_work *self, struct error *error)
     return status;
 }
 
+/* What stands above a table in LaTeX. */
+static void print_paragraph(FILE *stream, const char *title, const char *more)
+{
+    fputs("\n\\paragraph{", stream);
+    latex_text(stream, title);
+    latex_text(stream, more);
+    fputs("}\n", stream);
+}
+
 /* The curve as tables: time lost always, the others where there is something to see. */
 static enum status print_curve(const struct suite_work *self, FILE *stream, enum table_form form,
                                struct error *error)
@@ -203,7 +215,10 @@ static enum status print_curve(const struct suite_work *self, FILE *stream, enum
     for (int figure = SLOWDOWN_TIME; figure <= SLOWDOWN_REMAPPED && !status; figure++) {
         if (!self->curve.count || !slowdown_has(&self->curve, (enum slowdown_figure)figure))
             continue;
-        fprintf(stream, "\n%s by capacity / peak live\n\n", titles[figure]);
+        if (form == TABLE_LATEX)
+            print_paragraph(stream, titles[figure], " by capacity / peak live");
+        else
+            fprintf(stream, "\n%s by capacity / peak live\n\n", titles[figure]);
         status = slowdown_table_print(&self->curve, self->suite, (enum slowdown_figure)figure,
                                       stream, form, error);
     }
@@ -249,6 +264,29 @@ static enum status print_tables(const struct suite_work *self, FILE *stream, enu
     return status;
 }
 
+/* The tables alone, to be included in a paper. */
+static enum status write_latex(const struct suite_work *self, FILE *stream, struct error *error)
+{
+    size_t count = self->plan.cell_count;
+    fputs("% Tables of `allocrig run`, for a document with \\usepackage{booktabs,textcomp} and "
+          "[T1]{fontenc}.\n",
+          stream);
+    enum status status = results_table_print(self->records, count, stream, TABLE_LATEX, error);
+    if (!status && repetitions_any(self->records, count))
+        status = repetitions_table_print(self->records, count, stream, TABLE_LATEX, error);
+    if (!status && self->suite->draws > 1) {
+        print_paragraph(stream, "Spread over the draws of addresses", "");
+        status = spread_table_print(self->records, count, stream, TABLE_LATEX, error);
+    }
+    if (!status)
+        status = print_curve(self, stream, TABLE_LATEX, error);
+    if (!status && self->suite->time) {
+        print_paragraph(stream, "Host time of each call, clock cost subtracted", "");
+        status = latency_table_print(self->records, count, stream, TABLE_LATEX, error);
+    }
+    return status;
+}
+
 static struct result_set result_set(const struct suite_work *self)
 {
     return (struct result_set){
@@ -268,11 +306,19 @@ static enum status write_files(struct suite_work *self, struct error *error)
         results_json_write(self->streams[SUITE_FILE_json], &set);
     if (self->streams[SUITE_FILE_csv])
         results_csv_write(self->streams[SUITE_FILE_csv], self->records, self->plan.cell_count);
-    if (!self->suite->output)
-        return STATUS_OK;
+    if (self->streams[SUITE_FILE_junit])
+        junit_xml_write(self->streams[SUITE_FILE_junit], self->suite->name, self->records,
+                        self->plan.cell_count);
+    if (self->streams[SUITE_FILE_openmetrics])
+        openmetrics_write(self->streams[SUITE_FILE_openmetrics], self->records,
+                          self->plan.cell_count);
+    enum status status = STATUS_OK;
+    if (self->streams[SUITE_FILE_latex])
+        status = write_latex(self, self->streams[SUITE_FILE_latex], error);
+    if (status || !self->suite->output)
+        return status;
     /* Not before there is something to put into it: who interrupts a run finds no folder. */
-    enum status status =
-        result_folder_open(&self->folder, self->suite->output, &self->outputs, error);
+    status = result_folder_open(&self->folder, self->suite->output, &self->outputs, error);
     if (status)
         return status;
     result_folder_summary(&self->folder, &set);

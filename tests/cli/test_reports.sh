@@ -1,0 +1,49 @@
+#!/bin/bash
+# `run --latex`, `--junit`, `--openmetrics`: well-formed, whatever the names and outcomes.
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+tmp=$TEST_TMP
+
+"$ALLOCRIG" gen order_flip -o "$tmp/a_<b>&\"50%\".txt" >/dev/null
+run run -d sim:capacity=160MiB -p torch -p async -p 'torch:conf="roundup_power2_divisions:[256:1,>:8]"' \
+    -w "$tmp/a_<b>&\"50%\".txt" -w gradient_tape:steps=3 --time --latex "$tmp/r.tex" --junit "$tmp/r.xml" --openmetrics "$tmp/r.txt"
+check all_three_are_written [ "$status" = 0 ]
+check there_are_failures grep -q 'DNF' "$out"
+
+well_formed() {
+    if command -v xmllint >/dev/null; then
+        xmllint --noout "$1"
+    elif command -v python3 >/dev/null; then
+        python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$1"
+    fi
+}
+check xml_is_well_formed well_formed "$tmp/r.xml"
+check a_case_for_each_run [ "$(grep -c '<testcase ' "$tmp/r.xml")" = 6 ]
+failures=$(grep -c '<failure ' "$tmp/r.xml")
+check failures_are_counted grep -q "<testsuites name=\"allocrig\" tests=\"6\" failures=\"$failures\" errors=\"0\"" "$tmp/r.xml"
+check there_is_a_failure [ "$failures" -gt 0 ]
+
+check tex_uses_booktabs [ "$(grep -c '^.toprule$' "$tmp/r.tex")" = "$(grep -c '^.bottomrule$' "$tmp/r.tex")" ]
+check tex_groups_are_closed [ "$(grep -c '^.begin{table}$' "$tmp/r.tex")" = "$(grep -c '^.end{table}$' "$tmp/r.tex")" ]
+# each _ % & # of a text has its backslash: none is left once those are gone, but between columns
+check tex_is_escaped [ "$(grep -v '^%' "$tmp/r.tex" | sed 's/\\[_%&#{}$]//g; s/ & / /g' | grep -c '[_%#]')" = 0 ]
+check tex_has_the_latencies grep -q 'paragraph{Host time of each call' "$tmp/r.tex"
+
+check metrics_end [ "$(tail -n 1 "$tmp/r.txt")" = '# EOF' ]
+check metrics_have_help [ "$(grep -c '^# TYPE' "$tmp/r.txt")" = "$(grep -c '^# HELP' "$tmp/r.txt")" ]
+families() { # in the order of the samples, one for each stretch
+    grep -v '^#' "$tmp/r.txt" | sed 's/{.*//' | uniq
+}
+check metrics_families_are_whole [ "$(families | wc -l)" = "$(families | sort -u | wc -l)" ]
+check metrics_lines_are_samples [ "$(grep -v '^#' "$tmp/r.txt" | grep -cvE '^allocrig_[a-z0-9_]+\{([a-z]+="([^"\\]|\\["\\n])*",?)+\} [0-9.e+-]+$')" = 0 ]
+check metrics_tell_who_failed grep -qE '^allocrig_passed\{policy="async",.*\} [01]$' "$tmp/r.txt"
+
+check suites_write_them_too quietly "$ALLOCRIG" run workloads/suites/quick.ini -d sim --junit "$tmp/s.xml" --jobs 2
+check suite_xml_is_well_formed well_formed "$tmp/s.xml"
+check suite_has_its_name grep -q '<testsuites name="quick"' "$tmp/s.xml"
+refuses twice 2 'junit is given twice' run -p torch -w order_flip --junit "$tmp/x" --junit "$tmp/y"
+refuses one_place_for_two 2 'named for two outputs' run -p torch -w order_flip --junit "$tmp/x" --latex "$tmp/x"
+refuses nowhere 2 "$tmp/no/x" run -d sim -p torch -w order_flip --openmetrics "$tmp/no/x"
+check refused_leaves_nothing [ -z "$(find "$tmp" -name '[xy]*')" ]
+finish

@@ -1,0 +1,310 @@
+/* Reports of runs for others, held as whole texts: LaTeX, JUnit XML, OpenMetrics. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/report/junit_xml.h"
+#include "bench/report/latex.h"
+#include "bench/report/openmetrics.h"
+#include "bench/report/table.h"
+
+/* A stream into memory. */
+struct capture {
+    char *text;
+    size_t length;
+    FILE *stream;
+};
+
+static FILE *capture_begin(struct capture *self)
+{
+    self->stream = open_memstream(&self->text, &self->length);
+    assert_non_null(self->stream);
+    return self->stream;
+}
+
+static void capture_is(struct capture *self, const char *wanted)
+{
+    assert_int_equal(fclose(self->stream), 0);
+    assert_string_equal(self->text, wanted);
+    free(self->text);
+}
+
+static void latex_sets_any_text_as_it_is(void **state)
+{
+    struct capture capture;
+    (void)state;
+    latex_text(capture_begin(&capture), "a_b\\{50%} $x^2$ #1 & ~/<f>|\"'`");
+    capture_is(&capture,
+               "a\\_b\\textbackslash{}\\{50\\%\\} \\$x\\textasciicircum{}2\\$ \\#1 \\& "
+               "\\textasciitilde{}/\\textless{}f\\textgreater{}\\textbar{}\\textquotedbl{}"
+               "\\textquotesingle{}\\textasciigrave{}");
+}
+
+static void a_table_for_latex_has_a_caption_and_rules(void **state)
+{
+    static const struct table_column columns[] = {
+        {"policy", "", true, 0}, {"held", "MiB", false, 0}, {"100%", "", false, 0}};
+    struct table *table = table_create(columns, 3);
+    struct capture capture;
+    struct error error;
+    (void)state;
+    assert_non_null(table);
+    for (int group = 1; group <= 2; group++) {
+        table_heading(table, "work_%d", group);
+        table_cell(table, "torch");
+        table_cell(table, "%d", group);
+        table_cell(table, "-");
+        table_cell(table, "vmm");
+        table_rest(table, "DNF @ %d", group);
+    }
+    assert_int_equal(table_print(table, capture_begin(&capture), TABLE_LATEX, &error), STATUS_OK);
+#define GROUP(n)                                                                                   \
+    "\\begin{table}\n\\centering\n\\caption{work\\_" n "}\n\\begin{tabular}{lrr}\n\\toprule\n"     \
+    "policy & held & 100\\% \\\\\n & MiB &  \\\\\n\\midrule\n"                                     \
+    "torch & " n " & - \\\\\nvmm & \\multicolumn{2}{l}{DNF @ " n "} \\\\\n"                        \
+    "\\bottomrule\n\\end{tabular}\n\\end{table}\n"
+    capture_is(&capture, GROUP("1") GROUP("2"));
+#undef GROUP
+    table_close(table);
+}
+
+/* One that passed, one that failed, one that died, one that the device cannot serve. */
+static void make_records(struct run_record records[4])
+{
+    static const char *const policies[] = {"torch", "a<\"b\">&'c'", "vmm", "async"};
+    for (int i = 0; i < 4; i++) {
+        records[i] = (struct run_record){
+            .policy_spec = policies[i],
+            .workload_spec = "dir\\file",
+            .device_spec = i < 3 ? "sim" : "cuda",
+            .passed = i == 0,
+            .workload.name = "tape",
+            .seed = 1,
+        };
+        snprintf(records[i].device.kind, sizeof records[i].device.kind, i < 3 ? "sim" : "cuda");
+    }
+    metric_set(&records[0].metrics, METRIC_peak_physical_bytes, 4096);
+    metric_set(&records[0].metrics, METRIC_device_time_ns, 1500000000);
+    metric_set_real(&records[0].metrics, METRIC_overhead, 1.25);
+    metric_set(&records[1].metrics, METRIC_peak_physical_bytes, 100);
+    records[1].first_failed_event = 7;
+    records[1].first_failed_bytes = 512;
+    records[1].cause = REPLAY_CAUSE_CAPACITY;
+    records[2].end = RUN_CRASHED;
+    snprintf(records[2].detail, sizeof records[2].detail, "crashed: signal 11");
+    records[3].end = RUN_NOT_STARTED;
+    records[3].unsupported = true;
+    snprintf(records[3].detail, sizeof records[3].detail, "not started: \x01 no pool");
+}
+
+static void junit_tells_failures_errors_and_skips_apart(void **state)
+{
+    static const char wanted[] =
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+        "<testsuites name=\"allocrig\" tests=\"4\" failures=\"1\" errors=\"1\" skipped=\"1\" "
+        "time=\"1.500000000\">\n"
+        "  <testsuite name=\"tape on sim, frees ordered\" tests=\"3\" failures=\"1\" errors=\"1\" "
+        "skipped=\"0\" time=\"1.500000000\">\n"
+        "    <properties>\n"
+        "      <property name=\"workload\" value=\"dir\\file\"/>\n"
+        "      <property name=\"device\" value=\"sim\"/>\n"
+        "      <property name=\"frees\" value=\"ordered\"/>\n"
+        "      <property name=\"host\" value=\"none\"/>\n"
+        "    </properties>\n"
+        "    <testcase name=\"torch\" classname=\"tape\" time=\"1.500000000\">\n"
+        "      <properties>\n"
+        "        <property name=\"peak_physical_bytes\" value=\"4096\"/>\n"
+        "        <property name=\"overhead\" value=\"1.25\"/>\n"
+        "        <property name=\"device_time_ns\" value=\"1500000000\"/>\n"
+        "      </properties>\n"
+        "    </testcase>\n"
+        "    <testcase name=\"a&lt;&quot;b&quot;&gt;&amp;&apos;c&apos;\" classname=\"tape\" "
+        "time=\"0.000000000\">\n"
+        "      <properties>\n"
+        "        <property name=\"peak_physical_bytes\" value=\"100\"/>\n"
+        "      </properties>\n"
+        "      <failure message=\"did not finish: event 7 asked for 512 bytes; cause: capacity\" "
+        "type=\"capacity\"/>\n"
+        "    </testcase>\n"
+        "    <testcase name=\"vmm\" classname=\"tape\" time=\"0.000000000\">\n"
+        "      <properties>\n"
+        "      </properties>\n"
+        "      <error message=\"crashed: signal 11\" type=\"crashed\"/>\n"
+        "    </testcase>\n"
+        "  </testsuite>\n"
+        "  <testsuite name=\"tape on cuda, frees ordered\" tests=\"1\" failures=\"0\" errors=\"0\" "
+        "skipped=\"1\" time=\"0.000000000\">\n"
+        "    <properties>\n"
+        "      <property name=\"workload\" value=\"dir\\file\"/>\n"
+        "      <property name=\"device\" value=\"cuda\"/>\n"
+        "      <property name=\"frees\" value=\"ordered\"/>\n"
+        "      <property name=\"host\" value=\"none\"/>\n"
+        "    </properties>\n"
+        "    <testcase name=\"async\" classname=\"tape\" time=\"0.000000000\">\n"
+        "      <properties>\n"
+        "      </properties>\n"
+        "      <skipped message=\"not started: \xEF\xBF\xBD no pool\"/>\n"
+        "    </testcase>\n"
+        "  </testsuite>\n"
+        "</testsuites>\n";
+    struct run_record *records = calloc(4, sizeof *records);
+    struct capture capture;
+    (void)state;
+    assert_non_null(records);
+    make_records(records);
+    junit_xml_write(capture_begin(&capture), NULL, records, 4);
+    capture_is(&capture, wanted);
+    free(records);
+}
+
+static void openmetrics_has_families_units_and_an_end(void **state)
+{
+#define LABELS(policy, device)                                                                     \
+    "{policy=\"" policy "\",workload=\"dir\\\\file\",device=\"" device                             \
+    "\",frees=\"ordered\",host=\"none\",repetition=\"0\",seed=\"1\"}"
+    static const char wanted[] =
+        "# TYPE allocrig_passed gauge\n"
+        "# HELP allocrig_passed 1 where every request that may not fail was served, else 0\n"
+        "allocrig_passed" LABELS(
+            "torch",
+            "sim") " 1\n"
+                   "allocrig_passed" LABELS(
+                       "a<\\\"b\\\">&'c'",
+                       "sim") " 0\n"
+                              "allocrig_passed" LABELS(
+                                  "vmm",
+                                  "sim") " 0\n"
+                                         "allocrig_passed" LABELS(
+                                             "async",
+                                             "cuda") " 0\n"
+                                                     "# TYPE allocrig_peak_physical_bytes gauge\n"
+                                                     "# UNIT allocrig_peak_physical_bytes bytes\n"
+                                                     "# HELP allocrig_peak_physical_bytes the most "
+                                                     "bytes of pages charged by the device; "
+                                                     "ranking "
+                                                     "goes by it\n"
+                                                     "allocrig_peak_physical_bytes" LABELS(
+                                                         "torch",
+                                                         "sim") " 4096\n"
+                                                                "allocrig_peak_physical_"
+                                                                "bytes" LABELS(
+                                                                    "a<\\\"b\\\">&'c'",
+                                                                    "sim") " 100\n"
+                                                                           "# TYPE "
+                                                                           "allocrig_overhead_"
+                                                                           "ratio gauge\n"
+                                                                           "# UNIT "
+                                                                           "allocrig_overhead_"
+                                                                           "ratio ratio\n"
+                                                                           "# HELP "
+                                                                           "allocrig_overhead_"
+                                                                           "ratio "
+                                                                           "peak_physical_bytes / "
+                                                                           "peak_live_bytes\n"
+                                                                           "allocrig_overhead_"
+                                                                           "ratio" LABELS(
+                                                                               "torch",
+                                                                               "sim") " 1.25\n"
+                                                                                      "# TYPE "
+                                                                                      "allocrig_"
+                                                                                      "device_time_"
+                                                                                      "seconds "
+                                                                                      "gauge\n"
+                                                                                      "# UNIT "
+                                                                                      "allocrig_"
+                                                                                      "device_time_"
+                                                                                      "seconds "
+                                                                                      "seconds\n"
+                                                                                      "# HELP "
+                                                                                      "allocrig_"
+                                                                                      "device_time_"
+                                                                                      "seconds "
+                                                                                      "from the "
+                                                                                      "first event "
+                                                                                      "until all "
+                                                                                      "work is "
+                                                                                      "done; "
+                                                                                      "modelled "
+                                                                                      "on sim\n"
+                                                                                      "allocrig_"
+                                                                                      "device_time_"
+                                                                                      "second"
+                                                                                      "s" LABELS(
+                                                                                          "torch",
+                                                                                          "sim") " "
+                                                                                                 "1"
+                                                                                                 "."
+                                                                                                 "5"
+                                                                                                 "\n"
+                                                                                                 "#"
+                                                                                                 " "
+                                                                                                 "E"
+                                                                                                 "O"
+                                                                                                 "F"
+                                                                                                 "\n";
+#undef LABELS
+    struct run_record *records = calloc(4, sizeof *records);
+    struct capture capture;
+    (void)state;
+    assert_non_null(records);
+    make_records(records);
+    openmetrics_write(capture_begin(&capture), records, 4);
+    capture_is(&capture, wanted);
+    openmetrics_write(capture_begin(&capture), records, 0);
+    capture_is(&capture, "# EOF\n");
+    free(records);
+}
+
+/* Of all metrics there are: none has the name of another, each ends with its unit. */
+static void names_end_with_their_units_and_differ(void **state)
+{
+    static char names[METRIC_COUNT][OPENMETRICS_NAME_BYTES];
+    (void)state;
+    for (int i = 0; i < METRIC_COUNT; i++) {
+        const char *unit;
+        double divisor;
+        openmetrics_name(metric_info((enum metric)i), names[i], &unit, &divisor);
+        size_t length = strlen(names[i]), end = strlen(unit);
+        assert_string_equal(names[i] + length - end, unit);
+        assert_int_equal(strspn(names[i], "abcdefghijklmnopqrstuvwxyz0123456789_"), length);
+        for (int j = 0; j < i; j++)
+            assert_string_not_equal(names[i], names[j]);
+    }
+}
+
+/* Two runs with the same labels would make the whole text unusable: the second gets one more. */
+static void the_same_run_twice_is_told_apart(void **state)
+{
+    struct run_record *records = calloc(4, sizeof *records);
+    struct capture capture;
+    (void)state;
+    assert_non_null(records);
+    make_records(records);
+    records[1] = records[0];
+    openmetrics_write(capture_begin(&capture), records, 2);
+    assert_int_equal(fclose(capture.stream), 0);
+    assert_non_null(strstr(capture.text, ",seed=\"1\"} 1\n"));
+    assert_non_null(strstr(capture.text, ",seed=\"1\",copy=\"1\"} 1\n"));
+    free(capture.text);
+    free(records);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(latex_sets_any_text_as_it_is),
+        cmocka_unit_test(a_table_for_latex_has_a_caption_and_rules),
+        cmocka_unit_test(junit_tells_failures_errors_and_skips_apart),
+        cmocka_unit_test(openmetrics_has_families_units_and_an_end),
+        cmocka_unit_test(names_end_with_their_units_and_differ),
+        cmocka_unit_test(the_same_run_twice_is_told_apart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
