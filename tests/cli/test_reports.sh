@@ -11,14 +11,14 @@ run run -d sim:capacity=160MiB -p torch -p async -p 'torch:conf="roundup_power2_
 check all_three_are_written [ "$status" = 0 ]
 check there_are_failures grep -q 'DNF' "$out"
 
-well_formed() {
+well_formed() { # NAME FILE
     if command -v xmllint >/dev/null; then
-        xmllint --noout "$1"
+        check "$1" xmllint --noout "$2"
     elif command -v python3 >/dev/null; then
-        python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$1"
+        check "$1" python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$2"
     fi
 }
-check xml_is_well_formed well_formed "$tmp/r.xml"
+well_formed xml_is_well_formed "$tmp/r.xml"
 check a_case_for_each_run [ "$(grep -c '<testcase ' "$tmp/r.xml")" = 6 ]
 failures=$(grep -c '<failure ' "$tmp/r.xml")
 check failures_are_counted grep -q "<testsuites name=\"allocrig\" tests=\"6\" failures=\"$failures\" errors=\"0\"" "$tmp/r.xml"
@@ -40,7 +40,7 @@ check metrics_lines_are_samples [ "$(grep -v '^#' "$tmp/r.txt" | grep -cvE '^all
 check metrics_tell_who_failed grep -qE '^allocrig_passed\{policy="async",.*\} [01]$' "$tmp/r.txt"
 
 check suites_write_them_too quietly "$ALLOCRIG" run workloads/suites/quick.ini -d sim --junit "$tmp/s.xml" --jobs 2
-check suite_xml_is_well_formed well_formed "$tmp/s.xml"
+well_formed suite_xml_is_well_formed "$tmp/s.xml"
 check suite_has_its_name grep -q '<testsuites name="quick"' "$tmp/s.xml"
 refuses twice 2 'junit is given twice' run -p torch -w order_flip --junit "$tmp/x" --junit "$tmp/y"
 refuses one_place_for_two 2 'named for two outputs' run -p torch -w order_flip --junit "$tmp/x" --latex "$tmp/x"
