@@ -101,7 +101,7 @@ enum policy_range_state {
 struct policy_range {
     uint64_t address;
     uint64_t bytes;
-    uint64_t requested_bytes; /* USED only */
+    uint64_t requested_bytes; /* USED; PENDING where the policy knows it still */
     uint64_t segment_address; /* first byte of the segment that it lies in */
     uint32_t stream;
     uint32_t pool;

@@ -66,6 +66,7 @@ struct fidelity_result {
     uint64_t replays;         /* it took to find these */
     enum fidelity_start start;
     size_t start_segments, start_blocks; /* segments and runs of pages, blocks in use */
+    uint64_t end_blocks, end_blocks_met; /* of the recorded state at the end; 0: none is told */
     struct fidelity_figure *figures;     /* where it began in the middle only present values */
     size_t figure_count, figures_met;
 };

@@ -6,6 +6,7 @@
 #include "allocators/base/size.h"
 #include "bench/cli/cli.h"
 #include "bench/cli/trace_output.h"
+#include "bench/report/import_page.h"
 #include "workloads/trace/filter.h"
 
 #define STREAMS_MOST 256
@@ -154,6 +155,8 @@ static enum status merge(const struct convert_arguments *self, struct trace_sour
     for (size_t i = 0; i < self->merge_count && !status; i++) {
         status = trace_open(self->merged[i], &sources[count], error);
         count += !status;
+        if (!status)
+            status = import_page_print(stdout, self->merged[i], sources[count - 1], error);
     }
     if (!status)
         return trace_merge(sources, count, source, error);
@@ -168,7 +171,14 @@ static enum status open_source(const struct convert_arguments *self, struct trac
 {
     struct trace_source *source = NULL;
     enum status status = trace_open(self->in, &source, error);
-    if (!status && self->merge_count)
+    if (status)
+        return status;
+    status = import_page_print(stdout, self->in, source, error);
+    if (status) {
+        trace_close(source);
+        return status;
+    }
+    if (self->merge_count)
         status = merge(self, &source, error);
     if (status)
         return status;

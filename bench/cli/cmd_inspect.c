@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "bench/cli/cli.h"
+#include "bench/report/import_page.h"
 #include "bench/report/trace_page.h"
 #include "workloads/workload.h"
 
@@ -49,6 +50,10 @@ enum status cmd_inspect(int argc, char **argv, struct error *error)
     status = inspect_trace(source, &inspect, error);
     if (!status)
         trace_page_print(stdout, &source->info, &inspect);
+    if (!status && source->report) {
+        putchar('\n');
+        status = import_page_print(stdout, path, source, error);
+    }
     inspect_close(&inspect);
     trace_close(source);
     return status;

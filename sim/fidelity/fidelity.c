@@ -20,6 +20,7 @@
 #include "allocators/registry.h"
 #include "sim/fidelity/causes.h"
 #include "sim/fidelity/deferring.h"
+#include "sim/fidelity/final.h"
 #include "sim/fidelity/recorded_device.h"
 #include "sim/fidelity/recorded_source.h"
 #include "sim/fidelity/starting.h"
@@ -149,6 +150,8 @@ static enum status replay(struct attempt *self, struct error *error)
     status = replay_run(&replay_config, &replayed, error);
     replay_result_close(&replayed);
     recorded_source_finish(&self->source);
+    if (!status)
+        status = recorded_final_compare(&self->device, self->policy, error);
     if (self->result->difference.found)
         self->result->difference.line =
             trace_line_of(config->source, self->result->difference.event);

@@ -172,9 +172,12 @@ static enum status on_note(struct reading *reading, const char *text, struct err
         on_answer(reading, false, numbers[0]);
     else if (has_verb(text, "oom"))
         on_answer(reading, true, 0);
-    else if (reading->event < out->first_event)
-        return recorded_start_note(&out->start, text, &known, error);
-    return STATUS_OK;
+    else if (reading->event < out->first_event) {
+        enum status status = recorded_start_note(&out->start, text, &known, error);
+        if (status || known)
+            return status;
+    }
+    return recorded_final_note(&out->final, text, reading->event, error);
 }
 
 /* An event of a block, or a release: what is waiting for a request waits no longer. */
@@ -359,6 +362,8 @@ enum status recording_read(struct trace_source *source, struct recording *out, s
         if (status)
             error_prefix(error, status, "%s", source->info.name);
     }
+    recorded_final_finish(&out->final);
+    out->has_split_frees = source->info.has_split_frees;
     if (out->peak_bytes < out->start.held_bytes)
         out->peak_bytes = out->start.held_bytes;
     out->end_bytes = reading.held_bytes + out->start.held_bytes;
@@ -376,6 +381,7 @@ void recording_close(struct recording *recording)
     free(recording->requests);
     free(recording->groups);
     recorded_start_close(&recording->start);
+    recorded_final_close(&recording->final);
     free(recording->completions);
     free(recording->unmade);
     *recording = (struct recording){0};

@@ -62,6 +62,20 @@ struct recorded_start {
     uint64_t held_bytes;
 };
 
+/* How the recorded allocator stood at the end, as a snapshot tells. */
+struct recorded_final {
+    struct recorded_area *areas; /* by address, as the blocks; runs of pages count as segments */
+    size_t area_count, area_room;
+    struct recorded_end_block {
+        uint64_t address, bytes;
+        uint64_t requested_bytes; /* 0: not told */
+        uint64_t event;           /* the note that tells of it */
+        enum policy_range_state state;
+    } * blocks;
+    size_t block_count, block_room;
+    bool has_pending;
+};
+
 /* Why memory went back to the device. */
 enum recorded_cause {
     CAUSE_UNDECIDED,
@@ -96,9 +110,11 @@ struct recording {
     uint64_t *unmade; /* ids of blocks that are freed and never made, in segments that are */
     size_t unmade_count, unmade_room;
     struct recorded_start start;
+    struct recorded_final final;
     uint64_t first_event; /* before it only blocks that are there at the start are told of */
     uint64_t highest_address;
-    bool has_pages; /* there are runs mapped */
+    bool has_pages;       /* there are runs mapped */
+    bool has_split_frees; /* let-go and completion apart */
     uint64_t peak_bytes, end_bytes;
     bool again; /* a cause was found too late in this replay: once more */
 };
@@ -123,6 +139,13 @@ enum status recorded_start_note(struct recorded_start *start, const char *text, 
  * be. */
 enum status recorded_start_finish(struct recording *recording, struct error *error) STATUS_CHECKED;
 void recorded_start_close(struct recorded_start *start);
+
+/* final.c: takes a note of the end, others too, which tell it nothing. */
+enum status recorded_final_note(struct recorded_final *final, const char *text, uint64_t event,
+                                struct error *error) STATUS_CHECKED;
+/* Puts all in order, once. */
+void recorded_final_finish(struct recorded_final *final);
+void recorded_final_close(struct recorded_final *final);
 
 /* From the next replay on the request waits for its completions, from the one on with which it
  * would have fitted, or for all. False: that is so already. */

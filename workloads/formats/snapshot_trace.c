@@ -8,7 +8,9 @@
  * 4. A block that is given out where one is in use: the free in between is missing, and put there.
  *    A free of what is not in use is left out.
  * 5. Several devices are merged by time; where there is none, they follow each other.
- * 6. In the end the segments and blocks of the snapshot, as notes. */
+ * 6. In the end the segments and blocks of the snapshot, as notes.
+ * 7. Of a device without a history pending blocks are taken for blocks in use: a trace in which no
+ *    completion follows any let-go is one whose let-gos are final. */
 #include "workloads/formats/snapshot_trace.h"
 
 #include <inttypes.h>
@@ -149,7 +151,7 @@ static enum status append_initial(struct conversion *c, struct error *error)
         const struct snapshot_place *place = &c->world->places[i];
         struct trace_attributes keys = keys_of(c, place->pool, place->tag);
         keys.rest = "initial=yes";
-        bool pending = place->state == SNAPSHOT_PENDING;
+        bool pending = place->state == SNAPSHOT_PENDING && c->world->event_count;
         struct trace_event event = {.kind = TRACE_ALLOC,
                                     .id = c->next_id++,
                                     .value = place->requested_bytes,
@@ -397,9 +399,12 @@ static enum status append_end(struct conversion *c, struct error *error)
     }
     for (size_t i = 0; i < c->world->final_place_count && !status; i++) {
         const struct snapshot_place *place = &c->world->final_places[i];
+        unsigned state = place->state;
+        if (state == SNAPSHOT_PENDING && !c->world->event_count)
+            state = SNAPSHOT_ACTIVE;
         bool asked = place->state != SNAPSHOT_INACTIVE && place->size_known;
         int used = snprintf(text, sizeof text, "final_block,%" PRIu64 ",%" PRIu64 ",%s",
-                            place->address, place->granted_bytes, states[place->state]);
+                            place->address, place->granted_bytes, states[state]);
         if (asked)
             snprintf(text + used, sizeof text - (size_t)used, ",%" PRIu64, place->requested_bytes);
         status = note(c, text, error);
@@ -410,7 +415,7 @@ static enum status append_end(struct conversion *c, struct error *error)
 static void say_guesses(const struct conversion *c)
 {
     struct import_report *report = c->report;
-    uint64_t pools = 0, sizes = 0, contradictions = 0;
+    uint64_t pools = 0, sizes = 0, contradictions = 0, pending = 0;
     bool has_times = false, lacks_times = false;
     for (size_t i = 0; i < c->world_count; i++) {
         const struct snapshot_world *world = &c->worlds[i];
@@ -418,6 +423,8 @@ static void say_guesses(const struct conversion *c)
         report->unmatched_frees += world->unmatched_frees;
         report->begins_in_the_middle |= world->area_count || world->place_count;
         pools += world->unknown_pools;
+        for (size_t k = 0; k < world->place_count && !world->event_count; k++)
+            pending += world->places[k].state == SNAPSHOT_PENDING;
         sizes += world->unknown_sizes;
         contradictions += world->contradictions;
         has_times |= world->has_times;
@@ -428,6 +435,11 @@ static void say_guesses(const struct conversion *c)
                      "%" PRIu64 " segments were given back before the end, so their pool is not "
                      "told: taken for the common one",
                      pools);
+    if (pending)
+        import_guess(report,
+                     "%" PRIu64 " blocks wait for their free to be complete, which no history "
+                     "tells of: taken for in use",
+                     pending);
     if (sizes)
         import_guess(report,
                      "%" PRIu64 " blocks of the start do not tell what was asked for: taken for "

@@ -202,7 +202,7 @@ void torch_walk(const struct policy *base, policy_visit *visit, void *argument)
                          : extra->retired ? POLICY_RANGE_PENDING
                                           : POLICY_RANGE_USED,
             };
-            if (range.state == POLICY_RANGE_USED)
+            if (span->used)
                 range.requested_bytes = extra->requested_bytes;
             if (!visit(argument, &range))
                 return;
