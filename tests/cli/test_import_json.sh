@@ -103,7 +103,7 @@ refused number_without_end 'a number has more than 128 bytes'
     echo '99999999 Chunks of size 256 totalling 23GiB'
 } >"$tmp/bad"
 bounded convert "$tmp/bad" "$tmp/x.txt"
-refused summary_bomb "$tmp/bad:2: the summary names more than 100000 chunks"
+refused summary_bomb "$tmp/bad:2: the summary names more than 65536 chunks"
 {
     echo 'BFCAllocator dump for x'
     head -c 5000 /dev/zero | tr '\0' '\n'

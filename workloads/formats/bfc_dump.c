@@ -24,7 +24,7 @@
 
 #define ROUNDING 256u
 /* Chunks that stand for a summary: there a number of them costs a log nothing. */
-#define SUMMARY_LIMIT 100000u
+#define SUMMARY_LIMIT 65536u
 
 struct bfc_reading {
     struct bfc_log *log;
@@ -149,6 +149,7 @@ static enum status add_chunk(struct bfc_reading *reading, const struct bfc_chunk
     }
     dump->chunks[dump->chunk_count] = *chunk;
     dump->chunks[dump->chunk_count].tag = *tag ? strdup(tag) : NULL;
+    dump->copies += chunk->copies;
     dump->chunk_count++;
     return *tag && !dump->chunks[dump->chunk_count - 1].tag ? no_memory(reading->error) : STATUS_OK;
 }
@@ -176,7 +177,7 @@ static enum status take_chunk(struct bfc_reading *reading, const char *line, boo
         bool used;
     } kinds[] = {
         {"InUse at ", true}, {"Free  at ", false}, {"Free at ", false}, {"Chunk at ", true}};
-    struct bfc_chunk chunk = {.line = reading->line};
+    struct bfc_chunk chunk = {.line = reading->line, .copies = 1};
     char tag[BFC_TAG_LIMIT] = "";
     const char *at = NULL;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0] && !at; i++) {
@@ -206,15 +207,13 @@ static enum status take_summary(struct bfc_reading *reading, const char *line, b
         return STATUS_OK;
     for (; at > line && at[-1] >= '0' && at[-1] <= '9' && place < 100000000; at--, place *= 10)
         count += place * (uint64_t)(at[-1] - '0');
-    if (count + reading->dump.chunk_count > SUMMARY_LIMIT)
+    if (count + reading->dump.copies > SUMMARY_LIMIT)
         return error_set(reading->error, STATUS_FORMAT,
                          "%s:%llu: the summary names more than %u chunks", reading->path,
                          (unsigned long long)reading->line, SUMMARY_LIMIT);
-    enum status status = STATUS_OK;
     reading->dump.from_summary = true;
-    for (; count && !status; count--)
-        status = add_chunk(reading, &chunk, "");
-    return status;
+    chunk.copies = (uint32_t)count;
+    return add_chunk(reading, &chunk, "");
 }
 
 /* Numbers of the whole allocator. */

@@ -15,7 +15,8 @@ struct bfc_chunk {
     uint64_t address; /* 0: not told */
     uint64_t bytes;
     uint64_t line;
-    char *tag; /* the operation that asked for it; NULL: not told */
+    uint32_t copies; /* chunks of that size: of a summary, else 1 */
+    char *tag;       /* the operation that asked for it; NULL: not told */
     bool used;
 };
 
@@ -38,6 +39,7 @@ struct bfc_request {
 struct bfc_dump {
     struct bfc_chunk *chunks; /* in the order of the log */
     size_t chunk_count, chunk_capacity;
+    uint64_t copies; /* of all chunks */
     struct bfc_region *regions;
     size_t region_count, region_capacity;
     struct bfc_request request;

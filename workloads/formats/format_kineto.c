@@ -187,7 +187,9 @@ static enum status append_row(struct conversion *c, size_t at)
 {
     struct kineto_row *row = &c->rows.items[at];
     struct trace_attributes keys = {.device = row->device};
-    enum status status = trace_memory_line(c->memory, row->line, c->error);
+    enum status status = STATUS_OK;
+    if (row->kind != KINETO_KERNEL) /* nothing is ever said of these */
+        status = trace_memory_line(c->memory, row->line, c->error);
     if (!status)
         status = append_time(c, at);
     if (status)

@@ -16,7 +16,7 @@ struct pairing {
     struct kineto_row *rows;
     struct kineto_pairs *out;
     struct id_map by_address; /* address and device -> row, FREED */
-    struct id_map by_size;    /* size and device -> the row made last; older ones by its `id` */
+    struct id_map by_size;    /* size and device -> the row made last; older ones by its `pair` */
 };
 
 static uint64_t key_of(uint64_t value, uint32_t device)
@@ -60,7 +60,7 @@ static enum status make_of_size(struct pairing *pairing, uint32_t at)
 {
     struct kineto_row *row = &pairing->rows[at];
     uint64_t key = key_of((uint64_t)row->bytes, row->device), found;
-    row->id = id_map_get(&pairing->by_size, key, &found) ? found : KINETO_NONE;
+    row->pair = id_map_get(&pairing->by_size, key, &found) ? (uint32_t)found : KINETO_NONE;
     return id_map_put(&pairing->by_size, key, at);
 }
 
@@ -75,8 +75,8 @@ static enum status free_of_size(struct pairing *pairing, uint32_t at)
     }
     row->pair = (uint32_t)found;
     pairing->out->by_size++;
-    if (pairing->rows[found].id != KINETO_NONE)
-        return id_map_put(&pairing->by_size, key, pairing->rows[found].id);
+    if (pairing->rows[found].pair != KINETO_NONE)
+        return id_map_put(&pairing->by_size, key, pairing->rows[found].pair);
     id_map_remove(&pairing->by_size, key);
     return STATUS_OK;
 }

@@ -239,11 +239,11 @@ static bool has_time(const struct event *event, bool duration)
                          time + length < TIME_LIMIT);
 }
 
-/* A device or stream; those that cannot be count as 0. */
-static uint32_t small_number(const struct event *event, enum field field)
+/* A device or stream; those that are `limit` or more, or none, count as 0. */
+static uint32_t small_number(const struct event *event, enum field field, uint32_t limit)
 {
     int64_t value = has(event, 1u << field) ? number(event, field) : 0;
-    return value > 0 && value < UINT32_MAX ? (uint32_t)value : 0;
+    return value > 0 && value < limit ? (uint32_t)value : 0;
 }
 
 static enum status append(struct kineto_rows *rows, const struct kineto_row *row,
@@ -291,7 +291,7 @@ static enum status keep_memory(struct reading *reading, const struct event *even
         row->address = address->negative ? 0 - address->magnitude : address->magnitude;
     if (has(event, 1u << FIELD_TOTAL))
         row->total_bytes = number(event, FIELD_TOTAL);
-    row->device = small_number(event, FIELD_DEVICE);
+    row->device = (uint16_t)small_number(event, FIELD_DEVICE, UINT16_MAX);
     return append(rows, row, reading->error);
 }
 
@@ -303,8 +303,8 @@ static enum status keep_kernel(struct reading *reading, const struct event *even
     row->bytes = number(event, FIELD_DURATION);
     row->address = has(event, 1u << FIELD_CORRELATION) ? (uint64_t)number(event, FIELD_CORRELATION)
                                                        : UINT64_MAX;
-    row->stream = small_number(event, FIELD_STREAM);
-    row->device = small_number(event, FIELD_KERNEL_DEVICE);
+    row->stream = small_number(event, FIELD_STREAM, UINT32_MAX);
+    row->device = (uint16_t)small_number(event, FIELD_KERNEL_DEVICE, UINT16_MAX);
     return append(reading->rows, row, reading->error);
 }
 
@@ -324,8 +324,8 @@ static enum status keep(struct reading *reading, const struct event *event, enum
 {
     struct kineto_row row = {
         .time_ns = number(event, FIELD_TIME),
-        .order = reading->rows->events,
-        .line = event->line,
+        .order = (uint32_t)reading->rows->count,
+        .line = event->line < UINT32_MAX ? (uint32_t)event->line : UINT32_MAX,
         .total_bytes = KINETO_UNKNOWN,
         .pair = KINETO_NONE,
         .kind = (uint8_t)kind,

@@ -18,17 +18,21 @@ enum kineto_kind {
 #define KINETO_UNKNOWN INT64_MIN
 #define KINETO_NONE    UINT32_MAX
 
-struct kineto_row {
-    int64_t time_ns;     /* on the profiler's clock */
-    uint64_t order;      /* in the file */
-    uint64_t line;       /* where it begins */
-    uint64_t address;    /* of a block, 0: not said; of a kernel: its correlation */
-    int64_t bytes;       /* of a kernel: nanoseconds */
-    int64_t total_bytes; /* the profiler's count after it; KINETO_UNKNOWN: not said */
-    uint64_t id;         /* for the reader: of the block in the trace */
-    uint32_t pair;       /* for the reader: the row that the free belongs to */
-    uint32_t device;
-    uint32_t stream; /* of a kernel, the profiler's */
+struct kineto_row {   /* 48 bytes: there is one for each event that is kept */
+    int64_t time_ns;  /* on the profiler's clock */
+    uint64_t address; /* of a block, 0: not said; of a kernel: its correlation */
+    int64_t bytes;    /* of a kernel: nanoseconds */
+    union {
+        int64_t total_bytes; /* the profiler's count after it; KINETO_UNKNOWN: not said */
+        uint64_t id;         /* later: of the block in the trace */
+    };
+    uint32_t order; /* in the file */
+    uint32_t line;  /* where it begins */
+    union {
+        uint32_t stream; /* of a kernel, the profiler's */
+        uint32_t pair;   /* of a free: the row of its block. Of a block, for the reader */
+    };
+    uint16_t device;
     uint8_t kind;
     uint8_t mark; /* for the reader */
 };
