@@ -60,7 +60,8 @@ def start():
     held = memory()
     held["card_used_bytes"] -= before[1] - before[0]
     bits = [float(loss).hex() for loss in losses]
-    answer(losses=bits, finite=all(torch.isfinite(loss).item() for loss in losses), seconds=seconds, **held)
+    answer(losses=bits, finite=all(torch.isfinite(loss).item() for loss in losses), seconds=seconds,
+           card=torch.cuda.get_device_name(), torch=torch.__version__, **held)
     return step, len(losses)
 
 

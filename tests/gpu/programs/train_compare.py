@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Trains each model under PyTorch's own allocator and under policies, side by side on one card, and compares.
 
-1. One process for each allocator, since PyTorch cannot change it later. They are alive at once and run in turns, never two
-   at a time, so that what the card and the machine do in a minute falls on all alike.
+1. One process for each allocator, since PyTorch cannot change it later. PyTorch's own and two policies are alive at once, so
+   that all fit on the card, and run in turns, never two at a time: what the card and the machine do in a minute falls on all
+   alike.
 2. First each runs alone from its start to the end of the steps whose losses are compared. Losses must be the same bits.
-   PyTorch's own is trained twice (`native` and `expandable`): if these differ, the model is not deterministic and nothing
-   follows from the others.
+   PyTorch's own is trained several times: if these differ, the model is not deterministic and nothing follows from the others.
 3. Then rounds of one block of steps each, the order reversed every other round. A pair is a policy's block and PyTorch's of the
    same round; what is reported is the median over the rounds of policy / native, with a bootstrap interval of that median
    (95 %, 10000 draws, seed 1).
@@ -99,18 +99,19 @@ def interval(values, draws=10000):
     return medians[int(0.025 * draws)], medians[int(0.975 * draws)]
 
 
-def beside_expandable(model, workers, out):
+def beside_expandable(model, workers, expandable_bytes, out):
     """Rule 5: `vmm` again, with no more than that, where it took more."""
     held = {w.name: w.result.get("peak_physical_bytes") for w in workers}
-    if not held.get("expandable") or not held.get("vmm") or held["vmm"] <= held["expandable"]:
+    if not expandable_bytes or not held.get("vmm") or held["vmm"] <= expandable_bytes:
         return []
-    again = Worker(model, f"vmm:limit={held['expandable']}", out)
+    again = Worker(model, f"vmm:limit={expandable_bytes}", out)
     again.read(120)
     again.result = again.ask("start", 120) or {}
     return [again]
 
 
-def measure(model, allocators, rounds, out, until, blocks):
+def measure(model, allocators, rounds, out, until, blocks, expandable_bytes):
+    """One group. `blocks` gets a row for each block."""
     workers = [Worker(model, name, out) for name in allocators]
     for worker in workers:
         worker.read(120)
@@ -119,7 +120,7 @@ def measure(model, allocators, rounds, out, until, blocks):
         if worker.result:
             print(f"  {worker.name}: {worker.result['seconds']:.1f} s to the last loss, "
                   f"physical {worker.result['peak_physical_bytes'] / MIB:.0f} MiB", flush=True)
-    workers += beside_expandable(model, workers, out)
+    workers += beside_expandable(model, workers, expandable_bytes, out)
     for number in range(rounds):
         if time.monotonic() > until:
             print(f"  stopped after {number} rounds: the time is up", flush=True)
@@ -133,10 +134,10 @@ def measure(model, allocators, rounds, out, until, blocks):
     return workers
 
 
-def rows_of(model, workers, blocks):
-    native = workers[0].result.get("losses")
+def rows_of(model, workers, blocks, native):
+    """The group's rows, its first worker being PyTorch's own. `native`: the losses of the first group's."""
     times = {}
-    for _, number, name, ms in (b for b in blocks if b[0] == model):
+    for _, number, name, ms in blocks:
         times.setdefault(name, {})[number] = ms
     rows = []
     for worker in workers:
@@ -144,7 +145,7 @@ def rows_of(model, workers, blocks):
         ratios = [mine[n] / base[n] for n in mine if n in base]
         losses = worker.result.get("losses")
         same = "" if not native or not losses else "yes" if losses == native else "no"
-        row = {"model": model, "allocator": worker.name, "same_losses": same, "steps": len(losses or []),
+        row = {"card": worker.result.get("card", ""), "torch": worker.result.get("torch", ""), "model": model, "allocator": worker.name, "same_losses": same, "steps": len(losses or []),
                "finite": worker.result.get("finite", ""), "failed": worker.failed,
                "peak_live_bytes": worker.result.get("peak_live_bytes", ""),
                "peak_physical_bytes": worker.result.get("peak_physical_bytes", ""),
@@ -157,7 +158,7 @@ def rows_of(model, workers, blocks):
     return rows
 
 
-FIELDS = ["model", "allocator", "same_losses", "steps", "finite", "peak_live_bytes", "peak_physical_bytes", "card_used_bytes",
+FIELDS = ["card", "torch", "model", "allocator", "same_losses", "steps", "finite", "peak_live_bytes", "peak_physical_bytes", "card_used_bytes",
           "step_ms", "step_ratio", "ratio_low", "ratio_high", "rounds", "failed"]
 
 
@@ -168,7 +169,7 @@ def write(out, rows, blocks, seconds):
         table.writerows(rows)
     with open(os.path.join(out, "blocks.csv"), "w", newline="", encoding="utf-8") as f:
         table = csv.writer(f)
-        table.writerow(["model", "round", "allocator", "step_ms"])
+        table.writerow(["model", "group", "round", "allocator", "step_ms"])
         table.writerows(blocks)
     with open(os.path.join(out, "plugin.md"), "w", encoding="utf-8") as f:
         f.write("| model | allocator | losses as native | peak live MiB | peak physical MiB | card MiB | step ms | "
@@ -179,7 +180,7 @@ def write(out, rows, blocks, seconds):
             ratio = f"{row['step_ratio']:.4f} ({row['ratio_low']:.4f} to {row['ratio_high']:.4f})" if "step_ratio" in row else ""
             same = f"{row['same_losses']} ({row['steps']})" if not row["failed"] else row["failed"]
             f.write(f"| {row['model']} | `{row['allocator']}` | {same} | {' | '.join(mib)} | {row.get('step_ms', '')} | {ratio} |\n")
-        f.write(f"\n{seconds:.0f} s in all.\n")
+        f.write(f"\n{rows[0]['card']}, PyTorch {rows[0]['torch']}; {seconds:.0f} s in all.\n")
 
 
 def main():
@@ -193,15 +194,28 @@ def main():
     os.makedirs(options.out, exist_ok=True)
     begun = time.monotonic()
     rows, blocks, names = [], [], options.models.split(",")
-    for i, model in enumerate(names):
-        # Each model has its share of the time that is left.
-        now = time.monotonic()
-        until = now + (begun + options.limit - now) / (len(names) - i)
-        print(f"{model}, {now - begun:.0f} s", flush=True)
-        allocators = ["native", "expandable"] + options.policies.split()
-        workers = measure(model, allocators, options.rounds, options.out, until, blocks)
-        rows += rows_of(model, workers, blocks)
-        write(options.out, rows, blocks, time.monotonic() - begun)
+    policies = options.policies.split()
+    groups = [policies[i:i + 2] for i in range(0, len(policies), 2)]
+    left = len(names) * len(groups)
+    for model in names:
+        native, expandable_bytes = None, 0
+        for number, group in enumerate(groups):
+            # Each group has its share of the time that is left.
+            now, mine = time.monotonic(), []
+            until = now + (begun + options.limit - now) / left
+            left -= 1
+            print(f"{model}, {now - begun:.0f} s", flush=True)
+            allocators = ["native", "expandable"] if number == 0 else ["native"]
+            workers = measure(model, allocators + group, options.rounds, options.out, until, mine, expandable_bytes)
+            native = native or workers[0].result.get("losses")
+            found = rows_of(model, workers, mine, native)
+            if number == 0:
+                expandable_bytes = workers[1].result.get("peak_physical_bytes", 0)
+            elif found[0]["same_losses"] == "yes" and not found[0]["failed"]:
+                del found[0]  # as the first one
+            rows += found
+            blocks += [(model, number, *block[1:]) for block in mine]
+            write(options.out, rows, blocks, time.monotonic() - begun)
     print(open(os.path.join(options.out, "plugin.md"), encoding="utf-8").read())
     bad = [r for r in rows if r["failed"] or r["same_losses"] != "yes"]
     for row in bad:
