@@ -159,10 +159,15 @@ refuses "words before --" 2 'write -- before' record -o "$trace" true
 refuses "a program without CUDA" 3 'asked the CUDA driver for nothing' record -o "$trace" -- true
 refuses "a failing program without CUDA" 1 'ended with status 1; nothing was recorded' \
     record -o "$trace" -- false
-STAND_IN_CUPTI=refuse refuses "another profiler" 3 'nothing was recorded: .*another profiler holds' \
+# unrecorded REGEX: at once by the process, at the end by the command, with status 3
+unrecorded() {
     record -o "$trace" -- "$program" silent
-ALLOCRIG_CUPTI=/none/libcupti.so refuses "a libcupti that is not there" 3 'ALLOCRIG_CUPTI=/none' \
-    record -o "$trace" -- "$program" silent
+    [ "$status" = 3 ] && [ "$(wc -l <"$err")" = 2 ] && [ ! -s "$out" ] &&
+        said "^allocrig: process [0-9]+ is not recorded: .*$1" &&
+        said "^allocrig: nothing was recorded: .*$1"
+}
+STAND_IN_CUPTI=refuse check "another profiler" unrecorded 'another profiler holds'
+ALLOCRIG_CUPTI=/none/libcupti.so check "a libcupti that is not there" unrecorded 'ALLOCRIG_CUPTI=/none'
 CUDA_INJECTION64_PATH=/other.so refuses "another tool's injection" 2 'another tool records' \
     record -o "$trace" -- true
 unset LD_LIBRARY_PATH

@@ -88,8 +88,8 @@ struct spool_head {
     int32_t process, parent, thread;
     int32_t driver_version; /* 1000 * major + 10 * minor */
     uint32_t cupti_version;
-    uint32_t device_count; /* of the names that follow */
-    uint64_t lost;         /* records that found no room */
+    uint32_t zero;
+    uint64_t lost; /* records that found no room */
     struct spool_cost cost;
     struct spool_device devices[SPOOL_DEVICES];
 };

@@ -41,7 +41,6 @@ static void name_device(struct recorder *recorder, struct spool_head *head, unsi
     if (recorder->driver.device_get_name)
         (void)recorder->driver.device_get_name(place->name, sizeof place->name - 1,
                                                (CUdevice)device);
-    head->device_count = SPOOL_DEVICES;
 }
 
 static uint16_t device_of(struct spool_writer *writer, CUcontext context)
@@ -221,10 +220,12 @@ static bool start(struct recorder *recorder, char *why, size_t room)
     return enable(recorder, DRIVER, why, room);
 }
 
-/* What is missing, for the command that started the program. */
+/* What is missing, for the command that started the program; and at once for people, who would
+ * not want a long run for nothing. It is all that this library ever says. */
 static void tell(const struct recorder *recorder, const char *why)
 {
     char path[512];
+    dprintf(STDERR_FILENO, "allocrig: process %ld is not recorded: %s\n", (long)getpid(), why);
     snprintf(path, sizeof path, "%s/%ld" SPOOL_WHY_END, recorder->folder, (long)getpid());
     FILE *file = fopen(path, "we");
     if (!file)

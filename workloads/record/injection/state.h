@@ -1,5 +1,5 @@
 /* What the parts of the injection library share. The library lives inside of a program that is not
- * ours: it says nothing, ends nothing, and where it cannot go on it leaves the program alone. */
+ * ours: it ends nothing, and where it cannot go on it says so and leaves the program alone. */
 #ifndef WORKLOADS_RECORD_INJECTION_STATE_H
 #define WORKLOADS_RECORD_INJECTION_STATE_H
 
