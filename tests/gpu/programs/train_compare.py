@@ -102,6 +102,7 @@ def interval(values, draws=10000):
 def beside_expandable(model, workers, expandable_bytes, out):
     """Rule 5: `vmm` again, with no more than that, where it took more."""
     held = {w.name: w.result.get("peak_physical_bytes") for w in workers}
+    expandable_bytes = held.get("expandable") or expandable_bytes
     if not expandable_bytes or not held.get("vmm") or held["vmm"] <= expandable_bytes:
         return []
     again = Worker(model, f"vmm:limit={expandable_bytes}", out)
