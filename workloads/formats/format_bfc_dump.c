@@ -148,7 +148,7 @@ static enum status append_blocks(struct conversion *c)
                              "line %" PRIu64 ": a chunk of %" PRIu64 " bytes cannot be",
                              chunk->line, chunk->bytes);
         status = trace_memory_line(c->memory, chunk->line, c->error);
-        if (!status)
+        for (uint32_t copy = 0; copy < chunk->copies && !status; copy++)
             status = append(
                 c, (struct trace_event){.kind = TRACE_ALLOC, .id = c->ids++, .value = chunk->bytes},
                 &keys, NULL);
@@ -193,8 +193,8 @@ static void tell(struct conversion *c)
     const struct bfc_dump *dump = &c->log.last;
     uint64_t in_use = 0;
     for (size_t i = 0; i < dump->chunk_count; i++)
-        in_use += dump->chunks[i].used ? dump->chunks[i].bytes : 0;
-    c->report->records = dump->chunk_count + c->report->left_out;
+        in_use += dump->chunks[i].used ? dump->chunks[i].bytes * dump->chunks[i].copies : 0;
+    c->report->records = dump->copies;
     c->report->begins_in_the_middle = true;
     import_guess(c->report, "a state, not a history: what was live when a request failed");
     import_guess(c->report, "sizes are those of chunks, not of the requests");
