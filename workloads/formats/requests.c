@@ -1,6 +1,10 @@
 /* A request is told with the event after it in hand: a note there says where the block was placed, or
  * that the request failed. Blocks lie in an array by their slots. Where no place is recorded a block
- * gets one above all others, at the next 512 bytes. */
+ * gets one above all others, at the next 512 bytes.
+ *
+ * Readers join a let-go and a completion that follows it to one event, at the time of the first; the
+ * time of the second is left behind it and no event is at it. So a completion is told only when
+ * the next event is known: two times before that mean that the first one is its own. */
 #include "workloads/formats/requests.h"
 
 #include <stdlib.h>
@@ -21,6 +25,10 @@ struct reading {
     uint64_t next_address;
     struct trace_event held; /* a request whose next event is not known yet */
     bool holds;
+    struct trace_event joined; /* let go and complete at once; the latter is not told yet */
+    bool joins;
+    unsigned times;                    /* that came since */
+    uint64_t first_time_ns, let_go_ns; /* of them; before them */
     bool let_go_final;
 };
 
@@ -134,9 +142,36 @@ static enum status take_free(struct reading *self, const struct trace_event *eve
     self->moment.begun |= !(block->initial && event->kind == TRACE_LET_GO);
     if (lets_go)
         status = tell(self, REQUEST_LET_GO, block, event, error);
-    if (completes && !status)
-        status = tell(self, REQUEST_COMPLETE, block, event, error);
+    if (status || !completes)
+        return status;
+    if (!lets_go)
+        return tell(self, REQUEST_COMPLETE, block, event, error);
+    self->joined = *event;
+    self->joins = true;
+    self->times = 0;
+    self->first_time_ns = self->let_go_ns = self->moment.time_ns;
+    return STATUS_OK;
+}
+
+/* The completion that is not told yet. `last`: the trace is at its end. */
+static enum status tell_joined(struct reading *self, bool last, struct error *error)
+{
+    uint64_t now_ns = self->moment.time_ns, let_go_ns = self->let_go_ns;
+    if (!self->joins)
+        return STATUS_OK;
+    self->joins = false;
+    self->moment.time_ns = self->times > 1 || last ? self->first_time_ns : let_go_ns;
+    enum status status =
+        tell(self, REQUEST_COMPLETE, &self->blocks[self->joined.slot], &self->joined, error);
+    self->moment.time_ns = now_ns;
     return status;
+}
+
+static void take_time(struct reading *self, uint64_t time_ns)
+{
+    self->moment.time_ns = time_ns;
+    if (self->times++ == 0)
+        self->first_time_ns = time_ns;
 }
 
 static enum status take_event(struct reading *self, const struct trace_event *event,
@@ -145,7 +180,9 @@ static enum status take_event(struct reading *self, const struct trace_event *ev
     const char *note = event->kind == TRACE_NOTE ? trace_text_of(self->source, event->value) : NULL;
     bool used = false;
     enum status status = STATUS_OK;
-    if (self->holds)
+    if (event->kind != TRACE_TIME)
+        status = tell_joined(self, false, error);
+    if (!status && self->holds)
         status = tell_request(self, note, &used, error);
     if (status || used)
         return status;
@@ -160,7 +197,7 @@ static enum status take_event(struct reading *self, const struct trace_event *ev
     case TRACE_FREE:
         return take_free(self, event, error);
     case TRACE_TIME:
-        self->moment.time_ns = event->value;
+        take_time(self, event->value);
         return STATUS_OK;
     case TRACE_NOTE:
         return tell(self, REQUEST_NOTE, NULL, event, error);
@@ -187,6 +224,8 @@ enum status requests_read(struct trace_source *source, request_take *take, void 
             status = take_event(&self, &events[i], error);
     if (!status && self.holds)
         status = tell_request(&self, NULL, &used, error);
+    if (!status)
+        status = tell_joined(&self, true, error);
     free(self.blocks);
     return status;
 }

@@ -327,7 +327,8 @@ static enum status tile(const struct snapshot_image *self, struct snapshot_segme
         uint64_t limit = is_last ? end : self->blocks[*next + 1].address;
         if (block.address < at || block.address == limit)
             continue; /* two at one place: a recording that contradicts itself */
-        if (self->recorded && keeps_rest(segment, limit - block.address - block.bytes))
+        if (self->recorded && !self->sizes_known &&
+            keeps_rest(segment, limit - block.address - block.bytes))
             block.bytes = limit - block.address;
         if (block.bytes > limit - block.address)
             block.bytes = limit - block.address;

@@ -72,8 +72,9 @@ struct snapshot_image {
     struct texts tags;
     bool recorded; /* not by us: blocks have the bytes asked for, rounded up, and segments no pools;
                       settle adds what PyTorch leaves with a block, and the pools of blocks */
-    char name[128]; /* of the trace; what frames made from tags call their file */
-    char conf[512]; /* the allocator's settings in PyTorch's syntax */
+    bool sizes_known; /* recorded, but with the bytes that each block was given */
+    char name[128];   /* of the trace; what frames made from tags call their file */
+    char conf[512];   /* the allocator's settings in PyTorch's syntax */
 };
 
 void snapshot_image_close(struct snapshot_image *self);

@@ -3,10 +3,10 @@
  * 1. The state in which the trace begins is no entry: its segments are there before, its blocks have
  *    been given.
  * 2. Every other request, let-go, completion and note of a segment is an entry.
- * 3. At the end the segments follow from the entries, the blocks are those not complete. How many
- *    bytes a block was given a trace does not hold: what was asked for, rounded up to 512, and in
- *    a segment of the large pool what is left up to the next block where that is at most 1 MiB, as
- *    PyTorch does it. */
+ * 3. At the end the segments follow from the entries, the blocks are those not complete. Where notes
+ *    tell the state at the end (`final_block`), blocks have the bytes that they say. Else what was asked
+ *    for, rounded up to 512, and in a segment of the large pool what is left up to the next block
+ *    where that is at most 1 MiB, as PyTorch does it. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +23,10 @@
 struct making {
     struct trace_source *source;
     struct snapshot_image image;
-    struct id_map initial; /* by id: 1 + the address of a block of the state at the start */
-    struct id_map places;  /* by id of a block: its place in `image.blocks` */
+    struct id_map initial;    /* by id: 1 + the address of a block of the state at the start */
+    struct id_map places;     /* by id of a block: its place in `image.blocks` */
+    struct id_map end_blocks; /* by address of a block at the end: its bytes */
+    struct id_map end_pools;  /* by address of a segment at the end: its pool */
     uint32_t range_stream, range_pool;
     bool placed; /* a place was recorded */
 };
@@ -137,6 +139,12 @@ static enum status on_note(struct making *self, const struct request_moment *mom
     if (request_note(moment->text, "block", numbers, 3) && !strstr(moment->text, ",free") &&
         id_map_put(&self->initial, numbers[2], numbers[0]))
         return no_memory(error);
+    if (request_note(moment->text, "final_block", numbers, 2) &&
+        id_map_put(&self->end_blocks, numbers[0], numbers[1]))
+        return no_memory(error);
+    if (request_note(moment->text, "final_segment", numbers, 4) &&
+        id_map_put(&self->end_pools, numbers[0], numbers[3]))
+        return no_memory(error);
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
         if (!request_note(moment->text, verbs[i].verb, numbers, 4))
             continue;
@@ -173,14 +181,28 @@ static enum status take(void *argument, struct request_moment *moment, struct er
     }
 }
 
-/* Only the blocks that are there at the end. */
-static void keep_live(struct snapshot_image *image)
+/* Only the blocks that are there at the end, with the bytes that they were given. */
+static void keep_live(struct making *self)
 {
+    struct snapshot_image *image = &self->image;
+    uint64_t bytes;
     size_t kept = 0;
     for (size_t i = 0; i < image->block_count; i++)
         if (image->blocks[i].bytes)
             image->blocks[kept++] = image->blocks[i];
     image->block_count = kept;
+    image->sizes_known = self->end_blocks.count != 0;
+    for (size_t i = 0; i < kept; i++)
+        if (id_map_get(&self->end_blocks, image->blocks[i].address, &bytes))
+            image->blocks[i].bytes = bytes;
+}
+
+static void take_end_pools(struct making *self)
+{
+    uint64_t pool;
+    for (size_t i = 0; i < self->image.segment_count; i++)
+        if (id_map_get(&self->end_pools, self->image.segments[i].address, &pool))
+            self->image.segments[i].pool = (uint32_t)pool;
 }
 
 static enum status to_output(void *output, const void *bytes, size_t count, struct error *error)
@@ -214,14 +236,17 @@ static enum status write_snapshot(struct trace_source *source, const char *path,
                            "%s holds no addresses, so it is no recording of an allocator; `run -p "
                            "POLICY -w TRACE --snapshot FILE` writes a snapshot of a replay",
                            source->info.name);
-    keep_live(&self.image);
+    keep_live(&self);
     if (!status)
         status = snapshot_settle(&self.image, error);
+    take_end_pools(&self);
     if (!status)
         status = write_image(&self.image, path, compress, error);
     snapshot_image_close(&self.image);
     id_map_close(&self.initial);
     id_map_close(&self.places);
+    id_map_close(&self.end_blocks);
+    id_map_close(&self.end_pools);
     return status;
 }
 
