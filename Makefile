@@ -337,6 +337,11 @@ figures:
 	@if [ '$(HAVE_GNUPLOT)' = 1 ]; then plots/render.sh $(RESULTS)/data $(RESULTS)/figures; \
 	else echo 'skipped: figures, since gnuplot is not installed ("make deps")'; fi
 
+## whatif: predict each recorded setting of a program from its other recordings: results/what-if.md and
+##     the table in README.md
+whatif: all
+	@bench/suite/whatif.sh
+
 ## micro: nanoseconds per operation of each policy (Google Benchmark): alone, through a lock, with
 ##     threads, and on a card where one is (MICRO_FLAGS=--benchmark_filter=... or --all)
 micro:
@@ -396,7 +401,7 @@ help:
 	@sed -n 's/^## \(    .*\)/\t\1/p; s/^## \([a-z-]*\): /\1\t/p' Makefile | awk -F '\t' '{sub(/^ */, "", $$2); printf "  %-13s %s\n", $$1, $$2}'
 
 FORCE:
-.PHONY: all program plugin tests fuzzers gpu-tests test test-gpu check lint san tsan fuzz format bench figures micro instructions harness deps install clean help FORCE
+.PHONY: all program plugin tests fuzzers gpu-tests test test-gpu check lint san tsan fuzz format bench figures whatif micro instructions harness deps install clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "allocators/base/size.h"
+#include "bench/cli/advise_whatif.h"
 #include "bench/cli/cli.h"
 #include "bench/report/advise_page.h"
 #include "bench/report/output_file.h"
@@ -16,6 +17,7 @@ enum option_key {
     KEY_CAPACITY = CLI_KEYS,
     KEY_LIMIT,
     KEY_BATCHES,
+    KEY_WHAT_IF,
     KEY_JSON,
     KEY_FREES,
     KEY_HOST,
@@ -29,6 +31,8 @@ static const struct cli_option options[] = {
      "the card in question; default: the recorded limit, or card, or the device's"},
     {KEY_LIMIT, "limit", "BYTES", "the same, as a limit that the program sets for itself"},
     {KEY_BATCHES, "batches", "A,B", "two traces with these batch sizes: the largest batch"},
+    {KEY_WHAT_IF, "what-if", NULL,
+     "traces of programs under several settings: each predicted from the others"},
     {'d', "device", "DEVICE", "a simulated one; default: sim"},
     {KEY_JSON, "json", "FILE", "the advice as JSON; - is standard output"},
     {KEY_FREES, "frees", "MODE", "ordered (default), at-once or recorded"},
@@ -56,6 +60,7 @@ struct advise_arguments {
     bool as_limit;
     uint64_t batches[2]; /* 0, 0: none */
     const char *json;
+    bool what_if;
 };
 
 static enum status take_batches(struct advise_arguments *self, const char *value,
@@ -93,6 +98,9 @@ static enum status take(void *argument, int key, const char *value, struct error
         return status;
     case KEY_BATCHES:
         return take_batches(self, value, error);
+    case KEY_WHAT_IF:
+        self->what_if = true;
+        return STATUS_OK;
     case KEY_JSON:
         self->json = value;
         return STATUS_OK;
@@ -233,6 +241,8 @@ static enum status advise(const struct advise_arguments *self, struct error *err
         return error_set(error, STATUS_INVALID, "name a trace: advise TRACE");
     if (self->batches[0] && self->suite.workloads.count != 2)
         return error_set(error, STATUS_INVALID, "--batches goes with two traces");
+    if (self->what_if && (self->json || self->batches[0] || self->capacity_bytes))
+        return error_set(error, STATUS_INVALID, "--what-if goes alone: capacities are recorded");
     if (devices->count > 1)
         return error_set(error, STATUS_INVALID, "give one device");
     enum status status = spec_parse(devices->count ? devices->items[0] : "sim", &device, error);
@@ -243,9 +253,11 @@ static enum status advise(const struct advise_arguments *self, struct error *err
         status = error_set(error, STATUS_HOST_MEMORY, "no host memory for the advice");
     else if (strcmp(device.links[0].name, "sim") != 0)
         status = error_set(error, STATUS_INVALID, "advise works on a simulated device: -d sim:..");
+    else if (self->what_if)
+        status = advise_whatif(&self->suite, &device, error);
     else
         status = advise_all(self, &device, advice, error);
-    if (!status)
+    if (!status && !self->what_if)
         status = report(self, advice, error);
     for (size_t i = 0; advice && i < advice->count; i++) {
         advise_result_close(&advice->results[i]);

@@ -9,8 +9,7 @@
 #include "sim/session.h"
 #include "sim/survey.h"
 
-#define FROM_LIVE_PEAKS 4 /* the search begins there at most */
-#define TOO_SLOW        2.0
+#define TOO_SLOW 2.0
 
 struct advising {
     const struct advise_config *config;
@@ -138,40 +137,40 @@ static enum status try_alone(const struct advising *self, struct advise_row *row
     return trial_run(&self->setup, trace, row->candidate.spec, 0, true, &row->alone, error);
 }
 
-static enum status search(struct advising *self, struct advise_row *row, uint64_t from_bytes,
-                          struct trace_source *trace, struct error *error)
+/* A capacity was found: the row is shown, with what it costs there. */
+static enum status list_row(const struct advising *self, struct advise_row *row,
+                            struct trace_source *trace, struct error *error)
 {
     struct trial trial = {0};
-    const char *spec = row->candidate.spec;
-    enum status status = trial_run(&self->setup, trace, spec, from_bytes, false, &trial, error);
-    if (status || !trial.begun || !trial.passed)
-        return status;
+    enum status status = STATUS_OK;
     row->listed = true;
-    status = trial_safe(&self->setup, trace, spec, from_bytes, &row->safe_bytes, error);
-    if (!status && self->setup.baseline)
-        status = trial_run(&self->setup, trace, spec, row->safe_bytes, false, &trial, error);
+    if (row->safe_bytes && self->setup.baseline)
+        status = trial_run(&self->setup, trace, row->candidate.spec, row->safe_bytes, false, &trial,
+                           error);
     row->safe_slowdown = trial.slowdown;
     return status;
 }
 
-/* Where the search begins: what it took with all of the card, if that was not just a lot. */
 static enum status search_single(void *argument, size_t number, struct trace_source *trace,
                                  struct error *error)
 {
     struct advising *self = argument;
     struct advise_row *row = &self->out->rows[number];
-    uint64_t most = FROM_LIVE_PEAKS * size_round_up(self->setup.live_peak_bytes, 2 * MIB);
     if (is_pair(&row->candidate))
         return STATUS_OK;
-    row->listed = true;
     enum status status = try_alone(self, row, trace, error);
-    if (status || !row->alone.begun || !row->alone.passed)
-        return status;
-    uint64_t from = row->alone.peak_physical_bytes;
-    from = from > row->alone.peak_reserved_bytes ? from : row->alone.peak_reserved_bytes;
-    from = from < most ? from : most;
-    from = from < self->setup.card_bytes ? from : self->setup.card_bytes;
-    return search(self, row, from, trace, error);
+    if (!status && row->alone.begun && row->alone.passed)
+        status = trial_search(&self->setup, trace, row->candidate.spec, &row->alone,
+                              &row->safe_bytes, error);
+    return status ? status : list_row(self, row, trace, error);
+}
+
+static enum status search_from(const struct advising *self, struct advise_row *row,
+                               uint64_t from_bytes, struct trace_source *trace, struct error *error)
+{
+    enum status status =
+        trial_safe(&self->setup, trace, row->candidate.spec, from_bytes, &row->safe_bytes, error);
+    return status || !row->safe_bytes ? status : list_row(self, row, trace, error);
 }
 
 static enum status search_pair(void *argument, size_t number, struct trace_source *trace,
@@ -191,10 +190,10 @@ static enum status search_pair(void *argument, size_t number, struct trace_sourc
     enum status status = STATUS_OK;
     uint64_t less = size_round_down(better - better / 100, 2 * MIB);
     if (less >= self->setup.live_peak_bytes)
-        status = search(self, row, less, trace, error);
+        status = search_from(self, row, less, trace, error);
     /* A pair that alone fits is worth telling, however little it is ahead. */
     if (!status && !row->listed && !self->single_fits && row->at.passed)
-        status = search(self, row, self->out->capacity_bytes, trace, error);
+        status = search_from(self, row, self->out->capacity_bytes, trace, error);
     if (!status && row->listed)
         status = try_alone(self, row, trace, error);
     return status;

@@ -12,6 +12,7 @@
 
 #define FINE_PER_CENT   2 /* of the live peak: steps up to twice that */
 #define COARSE_PER_CENT 5 /* and above */
+#define FROM_LIVE_PEAKS 4 /* a search begins there at most */
 #define UNIT_BYTES      (2 * MIB)
 #define PAGE_BYTES      (20 * MIB) /* the largest that PyTorch maps at once, by default */
 #define JOBS_MOST       256
@@ -151,7 +152,11 @@ enum status trial_safe(const struct trial_setup *setup, struct trace_source *tra
 {
     uint64_t least = size_round_up(setup->live_peak_bytes, UNIT_BYTES);
     uint64_t high = size_round_up(from_bytes, UNIT_BYTES), low = high;
-    bool passed = true;
+    bool passed;
+    *safe_bytes = 0;
+    enum status begun = passes(setup, trace, policy, high, &passed, error);
+    if (begun || !passed)
+        return begun;
     while (passed && high > least) { /* below the live peak nothing passes */
         uint64_t step = step_at(setup, high);
         low = high - least > step ? high - step : least;
@@ -171,6 +176,19 @@ enum status trial_safe(const struct trial_setup *setup, struct trace_source *tra
     }
     *safe_bytes = high;
     return STATUS_OK;
+}
+
+enum status trial_search(const struct trial_setup *setup, struct trace_source *trace,
+                         const char *policy, const struct trial *alone, uint64_t *safe_bytes,
+                         struct error *error)
+{
+    uint64_t most = FROM_LIVE_PEAKS * size_round_up(setup->live_peak_bytes, UNIT_BYTES);
+    uint64_t from = alone->peak_physical_bytes;
+    from = from > alone->peak_reserved_bytes ? from : alone->peak_reserved_bytes;
+    from = from < most ? from : most;
+    if (setup->card_bytes && from > setup->card_bytes)
+        from = size_round_down(setup->card_bytes, UNIT_BYTES);
+    return trial_safe(setup, trace, policy, from, safe_bytes, error);
 }
 
 struct crew {

@@ -12,7 +12,7 @@ struct trial_setup {
     enum replay_host host;
     uint64_t seed;
     uint64_t live_peak_bytes;
-    uint64_t card_bytes;             /* the most capacity there can be */
+    uint64_t card_bytes;             /* the most capacity there can be; 0: not known */
     const struct baseline *baseline; /* NULL: no slowdown is wanted */
     bool as_limit; /* a capacity is what the policy lets itself hold, on a card that has more */
 };
@@ -36,9 +36,15 @@ enum status trial_run(const struct trial_setup *setup, struct trace_source *trac
                       const char *policy, uint64_t capacity_bytes, bool exact, struct trial *out,
                       struct error *error) STATUS_CHECKED;
 
-/* The lowest capacity above which all that were tried pass: from `from_bytes` (which passes) down
- * in steps of 5 %, below twice the live peak 2 %, of that peak (at least 2 MiB) to the first
- * failure, then by halving to 2 MiB. */
+/* The lowest capacity above which all that were tried pass: from what the policy took `alone` (with
+ * all of the card; at most four times the live peak) down in steps of 5 %, below twice the live peak
+ * 2 %, of that peak (at least 2 MiB) to the first failure, then by halving to 2 MiB. 0: it does not
+ * pass where that begins. */
+enum status trial_search(const struct trial_setup *setup, struct trace_source *trace,
+                         const char *policy, const struct trial *alone, uint64_t *safe_bytes,
+                         struct error *error) STATUS_CHECKED;
+
+/* The same from a capacity on. */
 enum status trial_safe(const struct trial_setup *setup, struct trace_source *trace,
                        const char *policy, uint64_t from_bytes, uint64_t *safe_bytes,
                        struct error *error) STATUS_CHECKED;

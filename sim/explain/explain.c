@@ -242,8 +242,7 @@ static enum status try_capacity(const struct experiment *experiment,
         status = trial_run(setup, experiment->source, policy, 0, true, &all, error);
     if (status || !all.begun || !all.passed)
         return status;
-    return trial_safe(setup, experiment->source, policy, all.peak_physical_bytes,
-                      &out->more_capacity_bytes, error);
+    return trial_search(setup, experiment->source, policy, &all, &out->more_capacity_bytes, error);
 }
 
 enum status explain_run(const struct experiment *experiment, unsigned jobs,

@@ -53,6 +53,16 @@ check ranks_need_the_worst grep -qE '^torch  <- recorded +60\.0 +large +yes' "$o
 run advise "$tmp/small.trace" "$tmp/large.trace" --capacity 200MiB --batches 4,6
 check the_largest_batch grep -qE '^ +20  torch \(0\.0 MiB and 10\.0 MiB for each\)' "$out"
 
+# The README's table is what the program says.
+"$ALLOCRIG" advise -d sim --what-if workloads/data/*.csv.gz >"$tmp/table"
+check what_if_is_exact_for_the_same_requests grep -qE '^\| `lora_recompute` \| limit5 \| expandable \| 35555 \| 0 \| 4611637248 \| 4611637248 \| none \|' "$tmp/table"
+check what_if_counts_other_requests grep -qE '^\| `resnet50_train` \| expandable \| default \| 8765 \| 417 ' "$tmp/table"
+check what_if_predicts_retries grep -qE '^\| `lora_recompute` \| default \| limit5 .* 2 of 2 \| yes, yes \|' "$tmp/table"
+awk '$0 == "<!-- what-if: end -->" { inside = 0 } inside { print } $0 == "<!-- what-if: begin -->" { inside = 1 }' README.md >"$tmp/readme"
+check the_table_in_the_readme_is_true cmp "$tmp/table" "$tmp/readme"
+refuses what_if_of_one 2 'no two of these are of one program' advise --what-if "$tape"
+refuses what_if_at_a_capacity 2 'goes alone' advise --what-if "$tape" --capacity 1G
+
 refuses no_trace 2 'name a trace' advise
 refuses no_file 2 'no/x.csv' advise no/x.csv
 refuses two_capacities 2 'give one' advise "$tape" --capacity 1G --limit 1G

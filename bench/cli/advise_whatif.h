@@ -1,0 +1,13 @@
+/* `advise --what-if`: recordings of programs under several settings, each predicted from the others. */
+#ifndef BENCH_CLI_ADVISE_WHATIF_H
+#define BENCH_CLI_ADVISE_WHATIF_H
+
+#include "bench/suite/suite.h"
+#include "sim/advise/advise.h"
+
+/* Prints a Markdown table with a row for each pair of traces whose file names begin with the same
+ * PROGRAM, as PROGRAM.SETTING.csv.gz. INVALID where there is no such pair. */
+enum status advise_whatif(const struct suite *suite, const struct spec *device,
+                          struct error *error) STATUS_CHECKED;
+
+#endif

@@ -1,0 +1,116 @@
+/* Requests are compared as a bag of sizes: workspaces that a library tries out (autotuning) come and
+ * go anywhere, and one more of them must not make all that follow look different. */
+#include "sim/advise/whatif.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/advise/prepare.h"
+
+struct sizes {
+    uint64_t *at;
+    size_t count, room;
+};
+
+static enum status add(struct sizes *self, uint64_t bytes, struct error *error)
+{
+    if (self->count == self->room) {
+        size_t room = self->room ? 2 * self->room : 4096;
+        uint64_t *at = realloc(self->at, room * sizeof *at);
+        if (!at)
+            return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu sizes", room);
+        self->at = at;
+        self->room = room;
+    }
+    self->at[self->count++] = bytes;
+    return STATUS_OK;
+}
+
+static int compare(const void *left, const void *right)
+{
+    const uint64_t *a = left, *b = right;
+    return (*a > *b) - (*a < *b);
+}
+
+static enum status collect(struct trace_source *source, struct sizes *out, struct error *error)
+{
+    const struct trace_event *events;
+    size_t count = 1;
+    enum status status = trace_rewind(source, error);
+    while (!status && count) {
+        status = trace_next(source, &events, &count, error);
+        for (size_t i = 0; !status && i < count; i++)
+            if (events[i].kind == TRACE_ALLOC || events[i].kind == TRACE_PROBE)
+                status = add(out, events[i].value, error);
+    }
+    if (!status && out->count)
+        qsort(out->at, out->count, sizeof *out->at, compare);
+    return status;
+}
+
+static enum status compare_requests(struct trace_source *from, struct trace_source *to,
+                                    struct whatif *out, struct error *error)
+{
+    struct sizes a = {0}, b = {0};
+    enum status status = collect(from, &a, error);
+    if (!status)
+        status = collect(to, &b, error);
+    size_t i = 0, j = 0;
+    while (!status && (i < a.count || j < b.count)) {
+        if (j == b.count || (i < a.count && a.at[i] < b.at[j])) {
+            out->only_from++;
+            i++;
+        } else if (i == a.count || b.at[j] < a.at[i]) {
+            out->only_to++;
+            j++;
+        } else {
+            i++;
+            j++;
+        }
+    }
+    out->requests_from = a.count;
+    out->requests_to = b.count;
+    free(a.at);
+    free(b.at);
+    return status;
+}
+
+/* What the other recording itself says: its peak, and whether it came to its end. */
+static enum status look_up(const struct advise_config *config, struct trace_source *to,
+                           struct whatif *out, struct error *error)
+{
+    struct spec policy;
+    struct prepared whole;
+    struct fidelity_result held = {0};
+    enum status status = spec_parse(out->spec, &policy, error);
+    if (status)
+        return status;
+    const struct fidelity fidelity = {.policy = &policy, .source = to, .seed = config->seed};
+    status = fidelity_run(&fidelity, &held, error);
+    spec_close(&policy);
+    out->has_peak = !status;
+    out->recorded_peak_reserved_bytes = held.recorded_peak_reserved_bytes;
+    fidelity_result_close(&held);
+    if (status)
+        return status;
+    status = prepare_trace(to, NULL, 0, &whole, error);
+    if (status)
+        return status;
+    out->recorded_passed = to->info.complete && !whole.has_failed_request;
+    trace_close(whole.trace);
+    return STATUS_OK;
+}
+
+enum status whatif_predict(const struct advise_config *config, struct trace_source *to,
+                           struct whatif *out, struct error *error)
+{
+    memset(out, 0, sizeof *out);
+    enum status status = fidelity_default_spec(&to->info, out->spec, sizeof out->spec, error);
+    if (!status)
+        status = compare_requests(config->source, to, out, error);
+    if (!status)
+        status = look_up(config, to, out, error);
+    if (!status)
+        status = advise_predict(config, out->spec, 0, &out->predicted, error);
+    return status;
+}
