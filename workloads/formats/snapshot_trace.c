@@ -240,22 +240,29 @@ static enum status append_alloc(struct conversion *c, const struct snapshot_reco
     return status ? status : note_numbers(c, "alloc", &record->address, 1, error);
 }
 
+/* Is this free requested in one entry of its device and complete in the next? */
+static bool is_joined(const struct conversion *c, size_t at, const struct snapshot_record *record)
+{
+    bool completed = record->action == SNAPSHOT_FREE_COMPLETED;
+    const struct snapshot_record *other = completed ? record_at(c, at - 1) : record_at(c, at + 1);
+    return other && other->address == record->address &&
+           other->action == (completed ? SNAPSHOT_FREE_REQUESTED : SNAPSHOT_FREE_COMPLETED);
+}
+
 static enum status append_free(struct conversion *c, size_t at,
                                const struct snapshot_record *record, struct error *error)
 {
     uint64_t value;
     bool completed = record->action == SNAPSHOT_FREE_COMPLETED;
+    bool joined = is_joined(c, at, record);
     if (!id_map_get(places(c), record->address, &value) || (!completed && value % 2)) {
-        c->report->double_frees++;
+        c->report->double_frees += !(completed && joined);
         return STATUS_OK;
     }
-    const struct snapshot_record *other = completed ? record_at(c, at - 1) : record_at(c, at + 1);
-    bool joined = other && other->address == record->address &&
-                  other->action == (completed ? SNAPSHOT_FREE_REQUESTED : SNAPSHOT_FREE_COMPLETED);
     struct trace_event event = {.kind = TRACE_FREE, .id = value / 2};
     if (completed) {
         id_map_remove(places(c), record->address);
-        return joined ? STATUS_OK : append(c, event, NULL, error);
+        return joined && value % 2 ? STATUS_OK : append(c, event, NULL, error);
     }
     if (id_map_put(places(c), record->address, value | 1))
         return no_memory(error);
@@ -291,7 +298,8 @@ static enum status append_record(struct conversion *c, size_t at,
         SNAPSHOT_ACTIONS(X)
 #undef X
     };
-    enum status status = append_time(c, record, error);
+    bool ends = record->action == SNAPSHOT_FREE_COMPLETED && is_joined(c, at, record);
+    enum status status = ends ? STATUS_OK : append_time(c, record, error);
     if (status)
         return status;
     switch (record->action) {
