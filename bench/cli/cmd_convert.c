@@ -19,6 +19,7 @@ enum option_key {
     KEY_REPEAT,
     KEY_EVENTS,
     KEY_AT_ONCE,
+    KEY_DEVICE,
     KEY_MERGE,
     KEY_FORMAT,
 };
@@ -27,6 +28,7 @@ static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "What to keep; without any of these, everything:"},
     {KEY_STEPS, "steps", "A-B", "steps A to B, from 1; what is there at A comes first"},
     {KEY_STREAMS, "streams", "N,N..", "blocks and events of these streams only"},
+    {KEY_DEVICE, "device", "N", "one GPU of a recording of several, with all that is said of it"},
     {KEY_MIN_BYTES, "min-bytes", "SIZE", "blocks of at least so many bytes only"},
     {KEY_EVENTS, "events", "LETTERS", "events of these kinds only, such as afk"},
     {KEY_AT_ONCE, "at-once", NULL, "blocks are complete when they are let go"},
@@ -55,6 +57,8 @@ struct convert_arguments {
     uint32_t streams[STREAMS_MOST];
     struct trace_filter_options filter;
     bool filtered;
+    uint32_t device;
+    bool has_device;
 };
 
 static enum status take_path(struct convert_arguments *self, const char *path, struct error *error)
@@ -73,6 +77,27 @@ static enum status take_merge(struct convert_arguments *self, const char *path, 
         return error_set(error, STATUS_INVALID, "--merge takes at most %d traces", MERGE_MOST);
     self->merged[self->merge_count++] = path;
     return STATUS_OK;
+}
+
+static enum status take_device(struct convert_arguments *self, const char *value,
+                               struct error *error)
+{
+    uint64_t device;
+    enum status status = count_parse(value, &device, error);
+    if (status)
+        return error_prefix(error, status, "--device");
+    if (device > UINT32_MAX)
+        return error_set(error, STATUS_INVALID, "--device %s: there is no such device", value);
+    self->device = (uint32_t)device;
+    self->has_device = true;
+    return STATUS_OK;
+}
+
+static enum status open_one(const struct convert_arguments *self, const char *path,
+                            struct trace_source **out, struct error *error)
+{
+    return self->has_device ? trace_open_device(path, self->device, out, error)
+                            : trace_open(path, out, error);
 }
 
 /* "0,2,5" */
@@ -134,6 +159,8 @@ static enum status take(void *argument, int key, const char *value, struct error
     case KEY_AT_ONCE:
         self->filter.at_once = true;
         return STATUS_OK;
+    case KEY_DEVICE:
+        return take_device(self, value, error);
     case KEY_REPEAT:
         return take_repeat(self, value, error);
     case KEY_MERGE:
@@ -153,7 +180,7 @@ static enum status merge(const struct convert_arguments *self, struct trace_sour
     enum status status = STATUS_OK;
     *source = NULL;
     for (size_t i = 0; i < self->merge_count && !status; i++) {
-        status = trace_open(self->merged[i], &sources[count], error);
+        status = open_one(self, self->merged[i], &sources[count], error);
         count += !status;
         if (!status)
             status = import_page_print(stdout, self->merged[i], sources[count - 1], error);
@@ -170,7 +197,7 @@ static enum status open_source(const struct convert_arguments *self, struct trac
                                struct error *error)
 {
     struct trace_source *source = NULL;
-    enum status status = trace_open(self->in, &source, error);
+    enum status status = open_one(self, self->in, &source, error);
     if (status)
         return status;
     status = import_page_print(stdout, self->in, source, error);

@@ -21,6 +21,7 @@ struct reading {
     struct snapshot_world worlds[DEVICES_MOST];
     struct import_report report;
     uint64_t segments, traces, settings; /* values */
+    const uint32_t *device;              /* alone; NULL: all */
 };
 
 /* Finds the parts. A list holds the segments alone, or one snapshot. */
@@ -94,10 +95,11 @@ static size_t pack_worlds(struct reading *reading)
     for (size_t i = 0; i < DEVICES_MOST; i++) {
         struct snapshot_world *world = &reading->worlds[i];
         world->device = i;
-        if (!world->event_count && !world->final_area_count)
+        if ((!world->event_count && !world->final_area_count) ||
+            (reading->device && i != *reading->device))
             continue;
         struct snapshot_world moved = *world;
-        *world = (struct snapshot_world){0};
+        *world = reading->worlds[kept];
         reading->worlds[kept++] = moved;
     }
     return kept;
@@ -113,6 +115,9 @@ static enum status convert(struct reading *reading, struct trace_input *input,
     if (!status)
         status = take_traces(reading, error);
     size_t count = status ? 0 : pack_worlds(reading);
+    if (!status && !count && reading->device)
+        return error_set(error, STATUS_INVALID, "nothing in it is of device %" PRIu32,
+                         *reading->device);
     if (!status && !count)
         return error_set(error, STATUS_FORMAT,
                          "the snapshot is empty: no segments, and no history; was it taken on a "
@@ -132,17 +137,17 @@ static enum status convert(struct reading *reading, struct trace_input *input,
                    : error_set(error, STATUS_HOST_MEMORY, "no host memory to read a snapshot");
 }
 
-static enum status open(struct trace_input *input, bool lenient, struct trace_source **out,
-                        struct error *error)
+static enum status open_some(struct trace_input *input, const uint32_t *device,
+                             struct trace_source **out, struct error *error)
 {
     struct reading *reading = calloc(1, sizeof *reading);
     struct trace_memory *memory = NULL;
     struct trace_source *source = NULL;
-    (void)lenient;
     if (!reading) {
         trace_input_close(input);
         return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a snapshot");
     }
+    reading->device = device;
     enum status status = snapshot_tree_read(input, &reading->tree, error);
     if (!status) {
         status = convert(reading, input, &memory, error);
@@ -165,9 +170,23 @@ static enum status open(struct trace_input *input, bool lenient, struct trace_so
     return status;
 }
 
+static enum status open_all(struct trace_input *input, bool lenient, struct trace_source **out,
+                            struct error *error)
+{
+    (void)lenient; /* a snapshot that contradicts itself is read, and the report says so */
+    return open_some(input, NULL, out, error);
+}
+
+static enum status open_device(struct trace_input *input, uint32_t device,
+                               struct trace_source **out, struct error *error)
+{
+    return open_some(input, &device, out, error);
+}
+
 const struct format_reader format_snapshot = {
     .name = "snapshot",
     .summary = "memory snapshots of PyTorch: a pickle, protocols 0 to 5, read as data only",
     .matches = pickle_matches,
-    .open = open,
+    .open = open_all,
+    .open_device = open_device,
 };

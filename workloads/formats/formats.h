@@ -22,6 +22,10 @@ struct format_reader {
      * trace_open_recording. Errors name file and place. */
     enum status (*open)(struct trace_input *input, bool lenient, struct trace_source **out,
                         struct error *error);
+    /* Optional, for recordings of several GPUs: the same of one device alone, with its notes.
+     * INVALID where nothing is of that device. */
+    enum status (*open_device)(struct trace_input *input, uint32_t device,
+                               struct trace_source **out, struct error *error);
 };
 
 /* In the order of formats.def; NULL past the last. */

@@ -34,7 +34,7 @@ struct filter {
     struct trace_rewrite base;
     struct trace_source *source;
     struct trace_filter_options options;
-    uint32_t *streams;
+    uint32_t *streams, device;
     bool drops_notes, keeps_state;
     struct trace_state recorded_state;
     uint32_t last_slot;          /* of the last request */
@@ -77,6 +77,12 @@ static bool keeps_stream(const struct filter *filter, uint32_t stream)
         if (filter->streams[i] == stream)
             return true;
     return !filter->options.stream_count;
+}
+
+static bool keeps_device(const struct filter *filter, const struct trace_event *event)
+{
+    return !filter->options.device ||
+           trace_attributes_of(filter->source, event->attributes)->device == filter->device;
 }
 
 static enum status emit(struct filter *filter, struct trace_event event,
@@ -125,7 +131,7 @@ static enum status take_request(struct filter *filter, const struct trace_event 
         .request = *event,
         .state = LIVE,
         .kept = keeps_kind(filter, event->kind) && event->value >= filter->options.min_bytes &&
-                keeps_stream(filter, event->stream),
+                keeps_stream(filter, event->stream) && keeps_device(filter, event),
     };
     filter->last_slot = event->slot;
     return block->kept && filter->inside ? emit_request(filter, block, false, error) : STATUS_OK;
@@ -225,7 +231,8 @@ static enum status take_other(struct filter *filter, const struct trace_event *g
     bool keep =
         keeps_kind(filter, event.kind) &&
         (!has_stream || event.stream == TRACE_NO_STREAM || keeps_stream(filter, event.stream)) &&
-        (event.kind != TRACE_NOTE || !filter->drops_notes);
+        (event.kind != TRACE_NOTE || !filter->drops_notes) &&
+        (event.kind == TRACE_TIME || event.kind == TRACE_MARK || keeps_device(filter, &event));
     if (event.kind == TRACE_TIME)
         event.value = filter->time_ns = filter->time_base_ns + event.value - filter->origin_ns;
     if (keep && (event.kind == TRACE_RECORD || event.kind == TRACE_WAIT)) {
@@ -431,8 +438,9 @@ static enum status set_options(struct filter *filter, const struct trace_filter_
 {
     filter->options = *options;
     filter->options.streams = NULL;
-    filter->drops_notes =
-        options->stream_count || options->min_bytes || options->at_once || options->repeat > 1;
+    filter->device = options->device ? *options->device : 0;
+    filter->drops_notes = options->device || options->stream_count || options->min_bytes ||
+                          options->at_once || options->repeat > 1;
     filter->keeps_state =
         options->first_step && !filter->drops_notes && keeps_kind(filter, TRACE_NOTE);
     if (options->stream_count) {

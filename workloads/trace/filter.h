@@ -14,9 +14,10 @@ struct trace_filter_options {
     /* Only blocks and events of these streams; count 0: all. */
     const uint32_t *streams;
     size_t stream_count;
-    uint64_t min_bytes; /* only blocks of at least so many bytes */
-    uint32_t kinds;     /* a bit 1 << enum trace_kind for each kind to keep; 0: all */
-    bool at_once;       /* blocks are complete when they are let go */
+    const uint32_t *device; /* only blocks and events of that device; NULL: all */
+    uint64_t min_bytes;     /* only blocks of at least so many bytes */
+    uint32_t kinds;         /* a bit 1 << enum trace_kind for each kind to keep; 0: all */
+    bool at_once;           /* blocks are complete when they are let go */
     /* So many times one behind the other; what is left over is freed in between. 0 is 1. */
     uint64_t repeat;
 };

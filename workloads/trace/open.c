@@ -3,6 +3,7 @@
 
 #include "workloads/formats/formats.h"
 #include "workloads/trace/binary.h"
+#include "workloads/trace/filter.h"
 #include "workloads/trace/reader.h"
 #include "workloads/trace/trace.h"
 
@@ -12,7 +13,24 @@ static bool begins_with(const char *bytes, size_t count, const char *stem)
     return count >= length && !memcmp(bytes, stem, length);
 }
 
-static enum status open_any(const char *path, bool lenient, struct trace_source **out,
+/* How a file is to be opened. */
+struct opening {
+    bool lenient;
+    const uint32_t *device; /* of which alone; NULL: all */
+    bool picked;            /* the reader left the others out */
+};
+
+static enum status open_foreign(const struct format_reader *reader, struct trace_input *input,
+                                struct opening *opening, struct trace_source **out,
+                                struct error *error)
+{
+    if (!opening->device || !reader->open_device)
+        return reader->open(input, opening->lenient, out, error);
+    opening->picked = true;
+    return reader->open_device(input, *opening->device, out, error);
+}
+
+static enum status open_any(const char *path, struct opening *opening, struct trace_source **out,
                             struct error *error)
 {
     struct trace_input *input;
@@ -34,21 +52,36 @@ static enum status open_any(const char *path, bool lenient, struct trace_source 
     if (begins_with(bytes, count, BINARY_MAGIC))
         return trace_binary_open(input, out, error);
     if (begins_with(bytes, count, TRACE_CSV_FIRST_LINE))
-        return trace_csv_open(input, lenient, out, error);
+        return trace_csv_open(input, opening->lenient, out, error);
     if (begins_with(bytes, count, TRACE_TEXT_FIRST_LINE))
         return trace_text_open(input, out, error);
     const struct format_reader *reader = format_reader_for(bytes, count);
     if (reader)
-        return reader->open(input, lenient, out, error);
+        return open_foreign(reader, input, opening, out, error);
     return trace_text_open(input, out, error);
 }
 
 enum status trace_open(const char *path, struct trace_source **out, struct error *error)
 {
-    return open_any(path, false, out, error);
+    return open_any(path, &(struct opening){0}, out, error);
 }
 
 enum status trace_open_recording(const char *path, struct trace_source **out, struct error *error)
 {
-    return open_any(path, true, out, error);
+    return open_any(path, &(struct opening){.lenient = true}, out, error);
+}
+
+enum status trace_open_device(const char *path, uint32_t device, struct trace_source **out,
+                              struct error *error)
+{
+    struct opening opening = {.device = &device};
+    struct trace_source *source = NULL;
+    enum status status = open_any(path, &opening, &source, error);
+    if (status || opening.picked) {
+        *out = source;
+        return status;
+    }
+    const struct trace_filter_options options = {.device = &device};
+    status = trace_filter(source, &options, out, error);
+    return status ? error_prefix(error, status, "%s", path) : STATUS_OK;
 }

@@ -15,6 +15,12 @@ enum status trace_open(const char *path, struct trace_source **out,
 enum status trace_open_recording(const char *path, struct trace_source **out,
                                  struct error *error) STATUS_CHECKED;
 
+/* One GPU of a trace of several. The reader of a recording that tells them apart leaves the others
+ * out; else only blocks and events of that device are kept, and no notes. INVALID where
+ * nothing is. */
+enum status trace_open_device(const char *path, uint32_t device, struct trace_source **out,
+                              struct error *error) STATUS_CHECKED;
+
 /* Writers. The file appears under its name when it is whole, or not at all. */
 enum trace_format { TRACE_FORMAT_TEXT, TRACE_FORMAT_BINARY };
 
