@@ -60,6 +60,26 @@ opens run_has_its_settings "$tmp/s.pickle" "d['allocator_settings']['max_split_s
 "$ALLOCRIG" run -d sim -p torch -w "$tape" --csv - --snapshot "$tmp/s.pickle" --chrome "$tmp/c.json" >"$tmp/watched.csv"
 check figures_are_the_same cmp "$tmp/plain.csv" "$tmp/watched.csv"
 
+# -- snapshots are read again
+events() { # FILE
+    "$ALLOCRIG" convert "$1" "$tmp/e.txt" >/dev/null && grep -v '^#' "$tmp/e.txt"
+}
+for name in graphs.default side_streams.default lora_recompute.limit5 resnet50_train.expandable; do
+    quietly "$ALLOCRIG" convert "$data/$name.csv.gz" "$tmp/1.pickle"
+    events "$tmp/1.pickle" >"$tmp/1.events"
+    quietly "$ALLOCRIG" convert "$tmp/e.txt" "$tmp/2.pickle"
+    events "$tmp/2.pickle" >"$tmp/2.events"
+    check "events_come_back_$name" cmp "$tmp/1.events" "$tmp/2.events"
+    check "there_are_events_$name" [ "$(wc -l <"$tmp/1.events")" -gt 500 ]
+    check "fidelity_of_the_snapshot_$name" quietly "$ALLOCRIG" fidelity "$tmp/2.pickle"
+done
+for policy in torch torch:max_split_size_mb=64 torch:expandable_segments=true; do
+    quietly "$ALLOCRIG" run -d sim -p "$policy" -w fsdp_runahead --snapshot "$tmp/f.pickle"
+    run fidelity "$tmp/f.pickle"
+    check "what_torch_did_is_what_torch_does_$policy" [ "$status" = 0 ]
+    check "with_its_settings_$policy" grep -qE '^ +requests and frees +([1-9][0-9]+) of +\1 ' "$out"
+done
+
 # -- a timeline
 json() { # NAME EXPRESSION over d, by Python where it is
     if command -v python3 >/dev/null; then

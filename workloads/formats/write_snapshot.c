@@ -27,6 +27,7 @@ struct making {
     struct id_map places;     /* by id of a block: its place in `image.blocks` */
     struct id_map end_blocks; /* by address of a block at the end: its bytes */
     struct id_map end_pools;  /* by address of a segment at the end: its pool */
+    struct id_map devices;    /* by stream, where it is not 0 */
     uint32_t range_stream, range_pool;
     bool placed; /* a place was recorded */
 };
@@ -89,6 +90,8 @@ static enum status on_served(struct making *self, const struct request_moment *m
         block->address = address;
         block->placed = true;
     }
+    if (block->device && id_map_put(&self->devices, block->stream, block->device))
+        return no_memory(error);
     self->placed |= block->placed;
     enum status status = add_block(self, moment, error);
     if (!status && !block->initial)
@@ -197,6 +200,19 @@ static void keep_live(struct making *self)
             image->blocks[i].bytes = bytes;
 }
 
+/* Notes name no device: a stream belongs to one, which its blocks tell. */
+static void take_devices(struct making *self)
+{
+    uint64_t device;
+    for (size_t i = 0; i < self->image.entry_count; i++) {
+        struct snapshot_entry *entry = &self->image.entries[i];
+        bool of_segment =
+            entry->action >= SNAPSHOT_SEGMENT_ALLOC && entry->action <= SNAPSHOT_SEGMENT_UNMAP;
+        if (of_segment && id_map_get(&self->devices, entry->stream, &device))
+            entry->device = (uint16_t)device;
+    }
+}
+
 static void take_end_pools(struct making *self)
 {
     uint64_t pool;
@@ -237,6 +253,7 @@ static enum status write_snapshot(struct trace_source *source, const char *path,
                            "POLICY -w TRACE --snapshot FILE` writes a snapshot of a replay",
                            source->info.name);
     keep_live(&self);
+    take_devices(&self);
     if (!status)
         status = snapshot_settle(&self.image, error);
     take_end_pools(&self);
@@ -245,6 +262,7 @@ static enum status write_snapshot(struct trace_source *source, const char *path,
     snapshot_image_close(&self.image);
     id_map_close(&self.initial);
     id_map_close(&self.places);
+    id_map_close(&self.devices);
     id_map_close(&self.end_blocks);
     id_map_close(&self.end_pools);
     return status;
