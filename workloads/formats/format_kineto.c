@@ -38,8 +38,9 @@ struct conversion {
     uint64_t memory_rows;         /* failures are of them */
     uint64_t out_of_order;        /* rows that stand before an earlier one in the file */
     uint64_t kernels, unlaunched; /* kernels whose launch the file does not tell */
-    uint64_t *streams;            /* the profiler's number by ordinal */
-    size_t stream_count;
+    struct id_map streams;        /* the profiler's name -> number by first appearance */
+    uint64_t busiest;             /* number of the stream with most kernels */
+    uint32_t busiest_name;
 };
 
 static enum status append(struct conversion *c, struct trace_event event,
@@ -90,38 +91,36 @@ static void sort_rows(struct conversion *c)
 
 /* Streams. */
 
-static size_t ordinal_of(const struct conversion *c, uint64_t stream)
-{
-    size_t ordinal = 0;
-    while (ordinal < c->stream_count && c->streams[ordinal] != stream)
-        ordinal++;
-    return ordinal;
-}
-
-/* Ordinals by first appearance, then the busiest first. */
+/* Numbers the streams of kernels in the order in which they appear, and finds the busiest. */
 static enum status find_streams(struct conversion *c)
 {
-    uint64_t kernels[STREAM_LIMIT] = {0};
-    size_t busiest = 0;
-    c->streams = calloc(STREAM_LIMIT, sizeof *c->streams);
-    if (!c->streams)
-        return error_set(c->error, STATUS_HOST_MEMORY, "no host memory to read a Kineto trace");
+    uint64_t kernels[STREAM_LIMIT] = {0}, number;
     for (size_t i = 0; i < c->rows.count; i++) {
         const struct kineto_row *row = &c->rows.items[i];
         if (row->kind != KINETO_KERNEL)
             continue;
-        size_t ordinal = ordinal_of(c, row->stream);
-        if (ordinal == STREAM_LIMIT)
-            return error_set(c->error, STATUS_INVALID, "more than %d streams in one trace",
-                             STREAM_LIMIT);
-        c->stream_count += ordinal == c->stream_count;
-        c->streams[ordinal] = row->stream;
-        busiest = ++kernels[ordinal] > kernels[busiest] ? ordinal : busiest;
+        if (!id_map_get(&c->streams, row->stream, &number)) {
+            number = c->streams.count;
+            if (number == STREAM_LIMIT)
+                return error_set(c->error, STATUS_INVALID, "more than %d streams in one trace",
+                                 STREAM_LIMIT);
+            if (id_map_put(&c->streams, row->stream, number))
+                return error_set(c->error, STATUS_HOST_MEMORY, "no host memory for streams");
+        }
+        if (++kernels[number] > kernels[c->busiest] || number == c->busiest) {
+            c->busiest = number;
+            c->busiest_name = row->stream;
+        }
     }
-    uint64_t first = c->streams[busiest];
-    memmove(c->streams + 1, c->streams, busiest * sizeof *c->streams);
-    c->streams[0] = first;
     return STATUS_OK;
+}
+
+/* The busiest first, the others in the order of their numbers. */
+static uint32_t ordinal_of(const struct conversion *c, uint32_t stream)
+{
+    uint64_t number = 0;
+    (void)id_map_get(&c->streams, stream, &number);
+    return (uint32_t)(number == c->busiest ? 0 : number + (number < c->busiest));
 }
 
 /* Events. */
@@ -202,7 +201,7 @@ static enum status append_row(struct conversion *c, size_t at)
     case KINETO_KERNEL:
         return append(c,
                       (struct trace_event){.kind = TRACE_KERNEL,
-                                           .stream = (uint32_t)ordinal_of(c, row->stream),
+                                           .stream = ordinal_of(c, row->stream),
                                            .value = (uint64_t)row->bytes},
                       &keys, NULL);
     default:
@@ -277,8 +276,8 @@ static void tell_streams(const struct conversion *c)
     if (c->kernels)
         import_guess(c->report,
                      "memory events name no stream: blocks are on stream 0, taken to be the "
-                     "profiler's stream %" PRIu64 ", on which most kernels run",
-                     c->streams[0]);
+                     "profiler's stream %" PRIu32 ", on which most kernels run",
+                     c->busiest_name);
     else
         import_guess(c->report, "memory events name no stream, and there are no kernels: blocks "
                                 "are on stream 0");
@@ -378,7 +377,7 @@ static enum status kineto_open(struct trace_input *input, bool lenient, struct t
         (*out)->report = c.report;
     else
         free(c.report);
-    free(c.streams);
+    id_map_close(&c.streams);
     trace_input_close(input);
     return status;
 }
