@@ -39,7 +39,9 @@ static enum status parse_metric(const char *text, size_t length, struct conditio
     const char *names[METRIC_COUNT];
     char name[64];
     size_t count = 0;
-    snprintf(name, sizeof name, "%.*s", (int)length, text);
+    while (length && text[length - 1] == ' ')
+        length--;
+    snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name), text);
     for (int i = 0; i < METRIC_COUNT; i++) {
         const struct metric_info *info = metric_info((enum metric)i);
         out->metric = (enum metric)i;
@@ -61,6 +63,7 @@ static enum status parse_value(const char *text, double *value, struct error *er
 {
     char *end;
     uint64_t bytes;
+    text += strspn(text, " ");
     *value = strtod(text, &end);
     if (end != text && !*end && *value == *value)
         return STATUS_OK;

@@ -255,7 +255,7 @@ static void conditions_are_read(void **state)
     assert_int_equal(condition_parse("cause=pending", &condition, &error), STATUS_OK);
     assert_int_equal(condition.kind, CONDITION_CAUSE);
     assert_int_equal(condition.cause, REPLAY_CAUSE_PENDING);
-    assert_int_equal(condition_parse("driver_calls>=12", &condition, &error), STATUS_OK);
+    assert_int_equal(condition_parse("driver_calls >= 12", &condition, &error), STATUS_OK);
     assert_int_equal(condition.metric, METRIC_driver_calls);
     assert_int_equal(condition.order, CONDITION_FROM);
     assert_true(condition.value == 12);

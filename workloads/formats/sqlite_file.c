@@ -295,10 +295,29 @@ static int nameless_file(void)
     return descriptor;
 }
 
+static uint64_t big_endian(const unsigned char *bytes, unsigned count)
+{
+    uint64_t number = 0;
+    while (count--)
+        number = number << 8 | *bytes++;
+    return number;
+}
+
+/* How many bytes the database has by its own header; UINT64_MAX where that does not tell. */
+static uint64_t bytes_by_header(const char *head, size_t count)
+{
+    const unsigned char *bytes = (const unsigned char *)head;
+    if (count < 100 || big_endian(bytes + 24, 4) != big_endian(bytes + 92, 4))
+        return UINT64_MAX;
+    uint64_t page = big_endian(bytes + 16, 2), pages = big_endian(bytes + 28, 4);
+    return pages ? (page == 1 ? 65536 : page) * pages : UINT64_MAX;
+}
+
 static enum status unpack(struct sqlite_file *file, struct trace_input *input, struct error *error)
 {
     char bytes[1 << 16];
     size_t got;
+    uint64_t wanted = UINT64_MAX;
     file->descriptor = nameless_file();
     if (file->descriptor < 0)
         return error_set(error, STATUS_IO, "%s: no temporary file to unpack it into: %s; unpack it",
@@ -308,6 +327,12 @@ static enum status unpack(struct sqlite_file *file, struct trace_input *input, s
         enum status status = trace_input_read(input, bytes, sizeof bytes, &got, error);
         if (status || !got)
             return status;
+        if (file->bytes == 0)
+            wanted = bytes_by_header(bytes, got);
+        if (file->bytes + got > wanted)
+            return error_set(error, STATUS_FORMAT,
+                             "%s: the database is damaged: it has more bytes than its header says",
+                             file->path);
         if (file->bytes + got > UNPACKED_MOST)
             return error_set(error, STATUS_INVALID,
                              "%s: it has more than 4 GiB when it is unpacked: unpack it first",
