@@ -407,12 +407,13 @@ static void fill_info(const struct spools *spools, const char *name, bool died,
     info->complete = !died;
     for (size_t i = 0; i < spools->file_count; i++) {
         const struct spool_head *head = spools->files[i].head;
-        if (!info->recorder[0] && head->driver_version)
+        if (!info->recorder[0] && head->driver_version > 0)
             snprintf(info->recorder, sizeof info->recorder, "cuda-driver %d.%d",
                      (int)head->driver_version / 1000, (int)head->driver_version % 1000 / 10);
         for (size_t j = 0; j < SPOOL_DEVICES && !info->card[0]; j++) {
             copy_name(&head->devices[j], info->card, sizeof info->card);
-            info->capacity_bytes = info->card[0] ? head->devices[j].bytes : 0;
+            bool told = info->card[0] && head->devices[j].bytes < TRACE_BYTES_LIMIT;
+            info->capacity_bytes = told ? head->devices[j].bytes : 0;
         }
     }
 }
