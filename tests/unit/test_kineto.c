@@ -203,6 +203,44 @@ static void test_refused(void **state)
     refused("{\"traceEvents\":[" MEMORY("1", "512", "1") LAST "]}{", "goes on after the end");
 }
 
+#define TOTAL(bytes, total, us)                                                                    \
+    "{\"name\":\"[memory]\",\"ts\":" us                                                            \
+    ",\"args\":{\"Device Type\":1,\"Addr\":4096,\"Bytes\":" bytes ",\"Total Allocated\":" total    \
+    "}},"
+
+/* The profiler's count: 100 bytes more than the trace knows of, then 90. */
+static void test_totals(void **state)
+{
+    (void)state;
+    struct trace_rig rig;
+    struct trace_source *source;
+    struct error error = {""};
+    trace_rig_open(&rig);
+    char *text = events_of(&rig,
+                           "[" TOTAL("512", "612", "1") TOTAL("-512", "100", "2")
+                               TOTAL("512", "612", "3") TOTAL("-500", "90", "4") LAST "]",
+                           &source);
+    assert_true(guessed(source,
+                        ": 100 bytes at the first event (never freed here), 90 at the last; "
+                        "changed 1 times"));
+    assert_true(source->report->begins_in_the_middle);
+    free(text);
+    trace_close(source);
+    static const char huge[] =
+        "{\"name\":\"[memory]\",\"ts\":1,\"args\":{\"Device Type\":1,\"Total Allocated\":"
+        "4611686018427387903,\"Bytes\":1152921504606846975}},";
+    char *many = malloc(20 * sizeof huge);
+    assert_non_null(many);
+    many[0] = '[';
+    for (size_t i = 0; i < 16; i++)
+        memcpy(many + 1 + i * (sizeof huge - 1), huge, sizeof huge);
+    memcpy(many + 1 + 16 * (sizeof huge - 1), LAST "]", sizeof LAST "]");
+    assert_int_equal(trace_rig_text(&rig, many, &source, &error), STATUS_INVALID);
+    assert_non_null(strstr(error.text, "2^63 bytes"));
+    free(many);
+    trace_rig_close(&rig);
+}
+
 /* Made files: what was put in is found. */
 static void check_made(const struct kineto_making *making)
 {
@@ -267,6 +305,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_kernels_and_steps),
         cmocka_unit_test(test_devices_and_failures),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_totals),
         cmocka_unit_test(test_made),
     };
     return cmocka_run_group_tests_name("kineto", tests, NULL, NULL);

@@ -336,9 +336,15 @@ static bool holds_any(const char *head, size_t count, const char *const *words)
 /* Where jaxlib and other users of XLA keep the sources. */
 static bool jax_matches(const char *head, size_t count)
 {
-    static const char *const words[] = {
-        "external/xla/",   "external/org_tensorflow/", "external/tsl/", "jaxlib",
-        "XlaRuntimeError", "pjrt_stream_executor",     "jax._src",      NULL};
+    static const char *const words[] = {"external/xla/",
+                                        "external/org_tensorflow/",
+                                        "external/tsl/",
+                                        "jaxlib",
+                                        "XlaRuntimeError",
+                                        "pjrt_stream_executor",
+                                        "jax._src",
+                                        "jax/_src/",
+                                        NULL};
     static const char *const others[] = {"external/local_xla", "external/local_tsl",
                                          " tensorflow/core/", NULL};
     return holds_any(head, count, words) && !holds_any(head, count, others);

@@ -227,33 +227,43 @@ static enum status append_all(struct conversion *c)
 
 /* The report. */
 
+/* By how many bytes the trace grows at a row; modulo 2^64, as all of these sums. */
+static uint64_t growth_at(const struct conversion *c, const struct kineto_row *row)
+{
+    if (row->mark == KINETO_TWICE)
+        return 0;
+    uint64_t bytes = (uint64_t)row->bytes;
+    if (row->bytes < 0 && row->mark != KINETO_INITIAL)
+        bytes = 0 - (uint64_t)c->rows.items[row->pair].bytes;
+    else if (row->mark == KINETO_AGAIN)
+        bytes -= (uint64_t)c->rows.items[row->pair].bytes;
+    return bytes;
+}
+
 /* The profiler's count of bytes against the trace's own. */
 struct totals {
-    int64_t running;    /* of the trace */
-    int64_t difference; /* the profiler's minus it, as of the row before */
+    uint64_t running;    /* of the trace */
+    uint64_t difference; /* the profiler's minus it, as of the row before */
     bool known;
 };
 
 static void compare_totals(const struct conversion *c)
 {
     struct totals devices[DEVICE_LIMIT] = {{0}};
-    int64_t first = 0, last = 0;
-    uint64_t changes = 0;
+    uint64_t first = 0, last = 0, changes = 0;
     bool any = false;
     for (size_t i = 0; i < c->rows.count; i++)
         if (c->rows.items[i].mark == KINETO_INITIAL && c->rows.items[i].device < DEVICE_LIMIT)
-            devices[c->rows.items[i].device].running -= c->rows.items[i].bytes;
+            devices[c->rows.items[i].device].running -= (uint64_t)c->rows.items[i].bytes;
     for (size_t i = 0; i < c->rows.count; i++) {
         const struct kineto_row *row = &c->rows.items[i];
         if (row->kind != KINETO_MEMORY || row->device >= DEVICE_LIMIT)
             continue;
         struct totals *totals = &devices[row->device];
-        totals->running += row->mark == KINETO_TWICE ? 0 : row->bytes;
-        if (row->mark == KINETO_AGAIN)
-            totals->running -= c->rows.items[row->pair].bytes;
+        totals->running += growth_at(c, row);
         if (row->total_bytes == KINETO_UNKNOWN)
             continue;
-        int64_t difference = row->total_bytes - totals->running;
+        uint64_t difference = (uint64_t)row->total_bytes - totals->running;
         first += totals->known ? 0 : difference;
         last += difference - (totals->known ? totals->difference : 0);
         changes += totals->known && difference != totals->difference;
@@ -267,8 +277,8 @@ static void compare_totals(const struct conversion *c)
                      "\"Total Allocated\" minus the running total: %" PRId64
                      " bytes at the first event (never freed here), %" PRId64
                      " at the last; changed %" PRIu64 " times",
-                     first, last, changes);
-    c->report->begins_in_the_middle = first > 0 || c->pairs.initial;
+                     (int64_t)first, (int64_t)last, changes);
+    c->report->begins_in_the_middle = (int64_t)first > 0 || c->pairs.initial;
 }
 
 static void tell_streams(const struct conversion *c)
