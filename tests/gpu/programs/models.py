@@ -7,6 +7,7 @@ import random
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 DEV = "cuda"
 
@@ -21,7 +22,9 @@ class Attention(nn.Module):
     def forward(self, x):
         b, t, c = x.shape
         q, k, v = (y.view(b, t, self.heads, c // self.heads).transpose(1, 2) for y in self.qkv(x).split(c, dim=2))
-        y = F.scaled_dot_product_attention(q, k, v, dropout_p=0.1, is_causal=True)
+        # PyTorch takes cuDNN's where it is there, which is not deterministic.
+        with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+            y = F.scaled_dot_product_attention(q, k, v, dropout_p=0.1, is_causal=True)
         return self.drop(self.out(y.transpose(1, 2).reshape(b, t, c)))
 
 
