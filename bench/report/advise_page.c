@@ -79,6 +79,24 @@ static void print_fidelity(FILE *stream, const struct advise_page *page)
                  "no setting of it to advise: only policies are compared.");
     }
     sentence_print(stream, line);
+    if (result->start_blocks) {
+        snprintf(
+            line, sizeof line,
+            "The recording begins in the middle of the program: %zu block%s were there. Under "
+            "other settings they are requested first, one after the other; what lay free between "
+            "them is not known there, so take what follows as an estimate.",
+            result->start_blocks, result->start_blocks == 1 ? "" : "s");
+        sentence_print(stream, line);
+    }
+    if (result->pressure_bytes) {
+        char text[32];
+        snprintf(
+            line, sizeof line,
+            "It gave memory back as under a limit, or on a card, of %s (or little more), which "
+            "the recording does not tell of.",
+            size_print(result->pressure_bytes, text, sizeof text));
+        sentence_print(stream, line);
+    }
     if (result->releases) {
         snprintf(line, sizeof line,
                  "The program released its cache %zu time%s by itself; it does so here under every "

@@ -17,7 +17,7 @@ static const char *size_of(const struct message *message, enum message_figure_na
 
 static const char *figure_name(const struct message *message, enum message_figure_name name)
 {
-    bool xla = message->framework != MESSAGE_PYTORCH;
+    bool xla = message->framework != MESSAGE_PYTORCH && !message->card_told;
     if (xla && name == MESSAGE_FIGURE_TOTAL)
         return "in all, the allocator's limit";
     if (xla && name == MESSAGE_FIGURE_FREE)
@@ -89,6 +89,28 @@ static void print_segment(FILE *stream, const struct message *message)
     sentence_print(stream, line);
 }
 
+/* What is neither free nor the pool's, where the message does not say whose it is. */
+static void print_unaccounted(FILE *stream, const struct message *message)
+{
+    const struct message_figure *figures = message->figures;
+    const struct message_figure *total = &figures[MESSAGE_FIGURE_TOTAL];
+    const struct message_figure *available = &figures[MESSAGE_FIGURE_FREE];
+    const struct message_figure *held = &figures[MESSAGE_FIGURE_RESERVED];
+    char line[256], text[32];
+    if (!total->known || !available->known || !held->known ||
+        figures[MESSAGE_FIGURE_OTHERS].known || figures[MESSAGE_FIGURE_OUTSIDE_POOL].known ||
+        total->bytes < available->bytes + held->bytes)
+        return;
+    uint64_t rest = total->bytes - available->bytes - held->bytes;
+    if (rest < figures[MESSAGE_FIGURE_ASKED].bytes)
+        return;
+    snprintf(line, sizeof line,
+             "%s are neither free nor held by the pool: other processes hold them, or this one "
+             "outside of the pool; the message does not say which.",
+             size_print(rest, text, sizeof text));
+    sentence_print(stream, line);
+}
+
 static void print_remarks(FILE *stream, const struct message *message)
 {
     const struct message_figure *figures = message->figures;
@@ -98,6 +120,7 @@ static void print_remarks(FILE *stream, const struct message *message)
     if (message->framework == MESSAGE_PYTORCH && figures[MESSAGE_FIGURE_ALLOWED].known)
         sentence_print(stream, "A limit was set in the program (set_per_process_memory_fraction, "
                                "or the like): what is free on the card beyond it is out of reach.");
+    print_unaccounted(stream, message);
     if (message->close)
         sentence_print(stream, "Two figures that were compared differ by less than their printed "
                                "decimals can tell: the other answer is possible as well.");

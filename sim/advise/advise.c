@@ -1,5 +1,6 @@
 #include "sim/advise/advise.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,75 @@ struct advising {
     bool single_fits; /* one of the recorder's own settings does at the capacity in question */
 };
 
+/* Recordings of a framework by somebody who does not see its allocator: which settings were in force
+ * is not known, so the defaults stand for them. */
+static const struct watcher {
+    const char *recorder, *policy, *framework;
+} watchers[] = {
+    {"kineto", "torch", "torch"},           {"torch.profiler", "torch", "torch"},
+    {"stalloc", "torch", "torch"},          {"rmm", "rmm-pool", "rmm"},
+    {"jax", "greedy:framework=jax", "xla"},
+};
+
+static const struct watcher *watcher_of(const char *recorder)
+{
+    for (size_t i = 0; i < sizeof watchers / sizeof *watchers; i++) {
+        size_t length = strlen(watchers[i].recorder);
+        if (strncmp(recorder, watchers[i].recorder, length) == 0 &&
+            (!recorder[length] || recorder[length] == ' '))
+            return &watchers[i];
+    }
+    return NULL;
+}
+
+static void note_watcher(const struct trace_info *info, struct advise_result *out)
+{
+    const struct watcher *watcher = watcher_of(info->recorder);
+    if (!watcher)
+        return;
+    out->fidelity = ADVISE_NOT_HELD;
+    out->framework = watcher->framework;
+    snprintf(out->given, sizeof out->given, "%s", watcher->policy);
+    snprintf(out->fidelity_why, sizeof out->fidelity_why,
+             "%.60s does not say which settings were in force, nor where blocks were placed",
+             info->recorder);
+}
+
+/* Memory that was given back may have been so under pressure, of a limit or a full card that the
+ * recording does not tell of, and not because the program released its cache. What it held at most
+ * is the least that such a limit can have been; where the policy at that limit does the same with
+ * fewer releases by the program, pressure it was. */
+static enum status look_for_pressure(const struct advise_config *config, const char *text,
+                                     struct advise_result *out, struct fidelity_result *held,
+                                     struct error *error)
+{
+    char limited[1200];
+    struct spec policy;
+    struct fidelity_result other = {0};
+    uint64_t peak = held->recorded_peak_reserved_bytes;
+    if (!held->agrees || !held->release_count || config->source->info.limit_bytes || !peak)
+        return STATUS_OK;
+    snprintf(limited, sizeof limited, "%s%slimit=%" PRIu64, text, strchr(text, ':') ? "," : ":",
+             peak);
+    enum status status = spec_parse(limited, &policy, error);
+    if (status)
+        return status;
+    const struct fidelity fidelity = {
+        .policy = &policy, .source = config->source, .seed = config->seed};
+    status = fidelity_run(&fidelity, &other, error);
+    spec_close(&policy);
+    if (status)
+        return status;
+    if (other.agrees && other.release_count < held->release_count) {
+        struct fidelity_result swap = *held;
+        *held = other;
+        other = swap;
+        out->pressure_bytes = peak;
+    }
+    fidelity_result_close(&other);
+    return STATUS_OK;
+}
+
 /* The policy that answers to the recorder, and whether it does what was recorded. */
 static enum status hold_recording(const struct advise_config *config, struct advise_result *out,
                                   struct fidelity_result *held, struct error *error)
@@ -31,8 +101,10 @@ static enum status hold_recording(const struct advise_config *config, struct adv
     out->fidelity = ADVISE_NOT_RECORDED;
     if (!info->recorder[0] || fidelity_default_spec(info, text, sizeof text, &why)) {
         snprintf(out->fidelity_why, sizeof out->fidelity_why, "%.250s", why.text);
+        note_watcher(info, out);
         return STATUS_OK;
     }
+    out->framework = info->recorder;
     enum status status = spec_parse(text, &policy, error);
     if (status)
         return status;
@@ -48,8 +120,12 @@ static enum status hold_recording(const struct advise_config *config, struct adv
     if (status)
         snprintf(out->fidelity_why, sizeof out->fidelity_why, "%.250s", why.text);
     else
-        out->recorded_peak_reserved_bytes = held->recorded_peak_reserved_bytes;
+        status = look_for_pressure(config, text, out, held, error);
+    if (status && out->fidelity != ADVISE_NOT_HELD)
+        return status;
+    out->recorded_peak_reserved_bytes = held->recorded_peak_reserved_bytes;
     out->difference = held->difference;
+    out->start_blocks = held->start == FIDELITY_FROM_NOTHING ? 0 : held->start_blocks;
     out->releases = held->release_count;
     bool jax = strncmp(info->recorder, "xla", 3) == 0 || strncmp(info->recorder, "jax", 3) == 0;
     if (jax && !strchr(text, ':'))
@@ -108,10 +184,11 @@ static enum status set_up(struct advising *self, struct error *error)
     session_device_end(&plain);
     struct advise_result *out = self->out;
     out->as_limit = config->as_limit || (!config->capacity_bytes && info->limit_bytes);
-    out->capacity_bytes = config->capacity_bytes ? config->capacity_bytes
-                          : info->limit_bytes    ? info->limit_bytes
-                          : info->capacity_bytes ? info->capacity_bytes
-                                                 : self->setup.card_bytes;
+    out->capacity_bytes = config->capacity_bytes      ? config->capacity_bytes
+                          : info->limit_bytes         ? info->limit_bytes
+                          : self->out->pressure_bytes ? self->out->pressure_bytes
+                          : info->capacity_bytes      ? info->capacity_bytes
+                                                      : self->setup.card_bytes;
     self->setup.as_limit = out->as_limit;
     return status;
 }
@@ -211,10 +288,11 @@ static void drop_same(struct advise_result *out)
 }
 
 /* What takes more than twice the time is no way out, however little memory it needs. Where no
- * time is known, other allocators of the framework come after its settings. */
+ * time is known, that is taken of one driver call for each request. */
 static bool is_too_slow(const struct advise_row *row)
 {
-    return row->safe_slowdown > TOO_SLOW || (row->safe_slowdown <= 0 && row->candidate.text[0]);
+    return row->safe_slowdown > TOO_SLOW ||
+           (row->safe_slowdown <= 0 && strcmp(row->candidate.spec, "direct") == 0);
 }
 
 static int compare_rows(const void *left, const void *right)
@@ -255,7 +333,7 @@ static enum status try_all(struct advising *self, struct error *error)
     struct advise_result *out = self->out;
     const struct advise_config *config = self->config;
     const char *given = out->given[0] ? out->given : "torch";
-    const char *recorder = out->given[0] ? config->source->info.recorder : "";
+    const char *recorder = out->framework ? out->framework : "";
     enum status status = candidates_list(recorder, given, true, &candidates, error);
     if (status)
         return status;

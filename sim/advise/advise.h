@@ -1,7 +1,8 @@
 /* Which settings would let a recorded program run in less memory, and what they cost.
  *
  * 1. The recording is held against the policy that imitates its allocator (sim/fidelity.h). Where the
- *    program released its cache, that is put into the trace: it would do so under any setting.
+ *    program released its cache, that is put into the trace: it would do so under any setting. Memory
+ *    that the allocator gave back under pressure is told from that.
  * 2. The recorder's own framework comes first: what was recorded, the defaults, every setting that
  *    a user can change, and their pairs; other policies apart.
  * 3. Each is replayed with all of the card (peaks), and at the capacity in question (does it fit, how
@@ -22,7 +23,7 @@
 struct advise_config {
     struct trace_source *source; /* opened with trace_open_recording where it is a file */
     const struct spec *device;   /* its capacity does not count */
-    uint64_t capacity_bytes;     /* in question; 0: the recorded limit, or card, or the device's */
+    uint64_t capacity_bytes;     /* in question; 0: what was recorded, or the device's */
     bool as_limit;               /* it is a limit that the program sets for itself */
     enum replay_frees frees;
     enum replay_host host;
@@ -44,9 +45,13 @@ struct advise_row {
 struct advise_result {
     enum advise_fidelity fidelity;
     struct fidelity_difference difference;
-    char fidelity_why[256];                /* NOT_HELD */
-    size_t releases;                       /* of its cache by the program */
-    char given[512];                       /* the recorded setting */
+    char fidelity_why[256]; /* NOT_HELD */
+    size_t releases;        /* of its cache by the program */
+    size_t start_blocks;    /* that were there before a recording that begins in the middle */
+    const char *framework;  /* whose settings are tried; NULL: nobody's */
+    uint64_t
+        pressure_bytes; /* it ran as in so much memory, which it does not tell of; 0: it did not */
+    char given[512];    /* the recorded setting */
     uint64_t recorded_peak_reserved_bytes; /* 0: not known */
     uint64_t capacity_bytes;
     bool as_limit;

@@ -78,6 +78,7 @@ struct message {
     bool type_assumed;     /* a shape without a type: 4 bytes for each element */
     bool whole_limit;      /* nothing said how much of the limit was taken: all, as by default */
     bool no_figures_taken; /* the message's process figures were no possible ones, left out */
+    bool card_told;        /* total and free are the card's, also where XLA prints them */
     bool close;            /* a comparison that decided is closer than the figures are exact */
 };
 

@@ -4,6 +4,7 @@
  *   OOM when allocating tensor with shape[A,B,..] and type T on ... by allocator GPU_0_bfc
  *   Limit: N InUse: N MaxInUse: N ... LargestFreeBlock: N     (statistics, bytes)
  *   total_region_allocated_bytes_: N memory_limit_: N available bytes: N     (the same dump)
+ *   gpu_async_0 cuMemAllocAsync failed to allocate N bytes: ... Free memory/Total memory: N/N
  *   RESOURCE_EXHAUSTED: Out of memory while trying to allocate N bytes | S
  *   Out of memory allocating N bytes; Failed to allocate request for S (NB) on device ordinal N
  *   failed to allocate S (N bytes) from device: CUDA_ERROR_OUT_OF_MEMORY
@@ -169,6 +170,43 @@ static bool find_request(const struct message_text *text, struct message *self)
     return false;
 }
 
+/* "InUse: N" of the statistics; neither "MaxInUse: N", nor "Chunks in use: N" of a bin. */
+static void read_in_use(const struct message_text *text, size_t from, size_t to,
+                        struct message_figure *figure)
+{
+    static const char *const others[] = {"max", "chunks"};
+    for (size_t at = from; (at = message_text_find(text, "inuse:", at, to)) != MESSAGE_NOWHERE;
+         at += 6) {
+        uint64_t count;
+        bool other = false;
+        for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+            size_t length = strlen(others[i]);
+            other |= at >= length && strncmp(text->chars + at - length, others[i], length) == 0;
+        }
+        if (!other && message_text_count(text, at + 6, &count) != MESSAGE_NOWHERE)
+            *figure = exact(count);
+    }
+}
+
+/* Over the driver's own pool, TensorFlow does tell what is free: then its limit is one of its own. */
+static void read_card(const struct message_text *text, struct message *self)
+{
+    static const char words[] = "freememory/totalmemory:";
+    struct message_figure *figures = self->figures;
+    uint64_t free_bytes, total_bytes;
+    size_t at = message_text_find(text, words, 0, text->count);
+    if (at == MESSAGE_NOWHERE)
+        return;
+    at = message_text_count(text, at + strlen(words), &free_bytes);
+    if (at == MESSAGE_NOWHERE || text->chars[at] != '/' ||
+        message_text_count(text, at + 1, &total_bytes) == MESSAGE_NOWHERE)
+        return;
+    figures[MESSAGE_FIGURE_ALLOWED] = figures[MESSAGE_FIGURE_TOTAL];
+    figures[MESSAGE_FIGURE_TOTAL] = exact(total_bytes);
+    figures[MESSAGE_FIGURE_FREE] = exact(free_bytes);
+    self->card_told = true;
+}
+
 /* What the dump after the complaint tells. */
 static void read_dump(const struct message_text *text, size_t from, size_t to, struct message *self)
 {
@@ -180,13 +218,8 @@ static void read_dump(const struct message_text *text, size_t from, size_t to, s
         (void)count_after(text, "limit:", from, to, limit);
     (void)count_after(text, "total_region_allocated_bytes_:", from, to, held);
     (void)count_after(text, "availablebytes:", from, to, &figures[MESSAGE_FIGURE_FREE]);
-    for (size_t at = from; (at = message_text_find(text, "inuse:", at, to)) != MESSAGE_NOWHERE;
-         at += 6) {
-        uint64_t count; /* MaxInUse is another */
-        if ((at < 3 || strncmp(text->chars + at - 3, "max", 3) != 0) &&
-            message_text_count(text, at + 6, &count) != MESSAGE_NOWHERE)
-            figures[MESSAGE_FIGURE_ALLOCATED] = exact(count);
-    }
+    read_in_use(text, from, to, &figures[MESSAGE_FIGURE_ALLOCATED]);
+    read_card(text, self);
     if (count_after(text, "largestfreeblock:", from, to, largest) && !largest->bytes)
         largest->known = false; /* 0 is printed where nobody looked for it */
     size_t at = message_text_find(text, "preallocatedtempallocation:", 0, text->count);
@@ -199,7 +232,8 @@ static void read_dump(const struct message_text *text, size_t from, size_t to, s
 static void fill_dump(struct message *self)
 {
     struct message_figure *figures = self->figures;
-    if (!figures[MESSAGE_FIGURE_TOTAL].known || !figures[MESSAGE_FIGURE_ALLOCATED].known)
+    if (!figures[MESSAGE_FIGURE_TOTAL].known || !figures[MESSAGE_FIGURE_ALLOCATED].known ||
+        self->card_told)
         return;
     if (!figures[MESSAGE_FIGURE_RESERVED].known) {
         figures[MESSAGE_FIGURE_RESERVED] = exact(figures[MESSAGE_FIGURE_TOTAL].bytes);

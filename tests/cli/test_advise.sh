@@ -45,6 +45,16 @@ check a_cut_trace_is_not_the_whole grep -q "proves only the" "$out"
 check the_largest_completed_step grep -qE '^The largest completed step needed at least 30\.00 MiB' "$out"
 check only_the_recorded_part_fits grep -q '^What is recorded fits in 120.0 MiB' "$out"
 
+# A snapshot of a run that died under a limit of which the snapshot does not tell: what it gave back
+# before was under pressure, not the program's doing.
+lora=workloads/data/lora_recompute.default.csv.gz
+"$ALLOCRIG" run -d sim -p torch:limit=4100MiB -w "$lora" --on-fail stop --metrics none --snapshot "$tmp/cut.pickle" >/dev/null 2>&1
+run advise "$tmp/cut.pickle" --jobs 2
+check pressure_is_seen grep -q '^It gave memory back as under a limit' "$out"
+check and_not_taken_for_releases quietly test -z "$(grep 'released its cache' "$out")"
+check a_snapshot_cut_at_a_failure grep -qE '^The trace ends with a request of 680\.7 MiB' "$out"
+check a_setting_for_the_part grep -qE '^What is recorded fits in 3\.844 GiB with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True' "$out"
+
 # Two ranks, of which the second needs 20 MiB more; as two batches they are 10 MiB for each.
 printf '# allocrig-trace 1\n# recorder: torch 2.11.0\na,0,41943040\nf,0\n' >"$tmp/small.trace"
 printf '# allocrig-trace 1\n# recorder: torch 2.11.0\na,0,62914560\nf,0\n' >"$tmp/large.trace"

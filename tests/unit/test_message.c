@@ -371,6 +371,28 @@ static void xla_wordings(void **state)
                      MESSAGE_CAPACITY);
 }
 
+/* A dump's bins and chunks are not its statistics; the driver's own pool does tell of the card. */
+static void dumps_are_read_by_their_statistics(void **state)
+{
+    (void)state;
+    struct message message;
+    read_text(
+        "Allocator (GPU_0_bfc) ran out of memory trying to allocate 286.00MiB.  Current allocation "
+        "summary follows.\nBin (256):   Total Chunks: 0, Chunks in use: 0 0B allocated for chunks.",
+        &message);
+    assert_false(message.figures[MESSAGE_FIGURE_ALLOCATED].known);
+    assert_int_equal(message.cause, MESSAGE_CAPACITY);
+    read_text("gpu_async_0 cuMemAllocAsync failed to allocate 3221225472 bytes: CUDA error: out of "
+              "memory "
+              "(CUDA_ERROR_OUT_OF_MEMORY)\n Reported by CUDA: Free memory/Total memory: "
+              "17301504/8368685056\n Stats: Limit:   6292504576\nInUse:   5292504576\n",
+              &message);
+    assert_int_equal(message.figures[MESSAGE_FIGURE_TOTAL].bytes, 8368685056);
+    assert_int_equal(message.figures[MESSAGE_FIGURE_FREE].bytes, 17301504);
+    assert_int_equal(message.figures[MESSAGE_FIGURE_ALLOCATED].bytes, 5292504576);
+    assert_int_equal(message.cause, MESSAGE_CAPACITY);
+}
+
 static void text_around_it_does_not_matter(void **state)
 {
     (void)state;
@@ -433,6 +455,7 @@ int main(void)
         cmocka_unit_test(impossible_figures_are_left_out),
         cmocka_unit_test(other_devices_and_backends),
         cmocka_unit_test(xla_wordings),
+        cmocka_unit_test(dumps_are_read_by_their_statistics),
         cmocka_unit_test(text_around_it_does_not_matter),
         cmocka_unit_test(closeness_is_said),
         cmocka_unit_test(what_is_no_message_is_refused),
