@@ -49,8 +49,9 @@ static const struct cli_option options[] = {
     {KEY_FILE + SUITE_FILE_snapshot, "snapshot", "FILE",
      "of one run: a PyTorch memory snapshot, for its viewer"},
     {KEY_FILE + SUITE_FILE_chrome, "chrome", "FILE",
-     "of one run: a timeline for Perfetto and Chrome"},
-    {KEY_CHROME_MOST, "chrome-most", "N", "values and driver calls in it; 0: all; default 100000"},
+     "bytes and driver calls over time, for Perfetto and Chrome"},
+    {KEY_CHROME_MOST, "chrome-most", "N",
+     "of each run, values and driver calls in it; 0: all; default 100000"},
     {KEY_FILE + SUITE_FILE_hdr, "hdr", "FILE",
      "of one run with --time: latencies by percentile, as HdrHistogram writes them"},
     {KEY_HDR_OF, "hdr-of", "METRIC",
@@ -161,7 +162,8 @@ static enum status set_option(void *argument, int key, const char *value, struct
 static enum status fill_in(struct run_arguments *self, struct error *error)
 {
     char why[sizeof error->text];
-    self->suite.once = suite_files_of_one_run(&self->files) != SUITE_FILE_COUNT;
+    self->suite.once = suite_files_of_one_run(&self->files) != SUITE_FILE_COUNT ||
+                       self->files.path[SUITE_FILE_chrome];
     if (self->suite.devices.count)
         return STATUS_OK;
     const char *device = probe_default(why, sizeof why);

@@ -13,14 +13,12 @@
 
 #include "bench/report/json_writer.h"
 
-enum { PROCESS = 1, TRACK_CALLS = 1, TRACK_MARKS = 2 };
+enum { TRACK_CALLS = 1, TRACK_MARKS = 2 };
 
-void chrome_trace_open(struct chrome_trace *self, const char *policy, const char *workload,
-                       uint64_t most)
+void chrome_trace_open(struct chrome_trace *self, const char *name, uint64_t most)
 {
     *self = (struct chrome_trace){.most = most};
-    (void)snprintf(self->policy, sizeof self->policy, "%s", policy);
-    (void)snprintf(self->workload, sizeof self->workload, "%s", workload);
+    (void)snprintf(self->name, sizeof self->name, "%s", name);
 }
 
 void chrome_trace_close(struct chrome_trace *self)
@@ -132,13 +130,20 @@ enum status chrome_trace_hear(void *argument, const struct witness_event *event,
     return status ? status : add_point(self, event, error);
 }
 
+/* Where the events of a run go. */
+struct timeline {
+    struct json_writer *json;
+    size_t process;
+};
+
 /* One event, and what all of them have. */
-static void begin(struct json_writer *json, const char *phase, const char *name, unsigned track)
+static void begin(const struct timeline *line, const char *phase, const char *name, unsigned track)
 {
+    struct json_writer *json = line->json;
     json_begin_object(json, NULL);
     json_put_text(json, "ph", phase);
     json_put_text(json, "name", name);
-    json_put_integer(json, "pid", PROCESS);
+    json_put_integer(json, "pid", line->process);
     json_put_integer(json, "tid", track);
 }
 
@@ -147,17 +152,20 @@ static void put_time(struct json_writer *json, const char *key, uint64_t ns)
     json_put_real(json, key, (double)ns / 1000);
 }
 
-static void write_name(struct json_writer *json, const char *what, unsigned track, const char *name)
+static void write_name(const struct timeline *line, const char *what, unsigned track,
+                       const char *name)
 {
-    begin(json, "M", what, track);
+    struct json_writer *json = line->json;
+    begin(line, "M", what, track);
     json_begin_object(json, "args");
     json_put_text(json, "name", name);
     json_end_object(json);
     json_end_object(json);
 }
 
-static void write_points(const struct chrome_trace *self, struct json_writer *json)
+static void write_points(const struct chrome_trace *self, const struct timeline *line)
 {
+    struct json_writer *json = line->json;
     static const char *const names[CHROME_COUNTERS] = {"live", "granted", "reserved", "physical"};
     uint64_t written[CHROME_COUNTERS];
     size_t most = self->most ? (size_t)(self->most / CHROME_COUNTERS) : self->point_count;
@@ -173,7 +181,7 @@ static void write_points(const struct chrome_trace *self, struct json_writer *js
             if (point.bytes[counter] == written[counter])
                 continue;
             written[counter] = point.bytes[counter];
-            begin(json, "C", names[counter], 0);
+            begin(line, "C", names[counter], 0);
             put_time(json, "ts", point.at_ns);
             json_begin_object(json, "args");
             json_put_integer(json, "bytes", point.bytes[counter]);
@@ -211,9 +219,10 @@ static bool choose(const struct chrome_trace *self, uint64_t *least_ns, size_t *
     return true;
 }
 
-static enum status write_slices(const struct chrome_trace *self, struct json_writer *json,
+static enum status write_slices(const struct chrome_trace *self, const struct timeline *line,
                                 struct error *error)
 {
+    struct json_writer *json = line->json;
     uint64_t least_ns;
     size_t left;
     if (!choose(self, &least_ns, &left))
@@ -223,7 +232,7 @@ static enum status write_slices(const struct chrome_trace *self, struct json_wri
         if (slice->length_ns < least_ns || (slice->length_ns == least_ns && !left))
             continue;
         left -= slice->length_ns == least_ns;
-        begin(json, "X", slice->call, TRACK_CALLS);
+        begin(line, "X", slice->call, TRACK_CALLS);
         json_put_text(json, "cat", "driver");
         put_time(json, "ts", slice->at_ns);
         put_time(json, "dur", slice->length_ns);
@@ -243,11 +252,12 @@ static enum status write_slices(const struct chrome_trace *self, struct json_wri
     return STATUS_OK;
 }
 
-static void write_instants(const struct chrome_trace *self, struct json_writer *json)
+static void write_instants(const struct chrome_trace *self, const struct timeline *line)
 {
+    struct json_writer *json = line->json;
     for (size_t i = 0; i < self->instant_count; i++) {
         const struct chrome_instant *instant = &self->instants[i];
-        begin(json, "i", self->labels.items[instant->label], TRACK_MARKS);
+        begin(line, "i", self->labels.items[instant->label], TRACK_MARKS);
         put_time(json, "ts", instant->at_ns);
         json_put_text(json, "s", "t");
         if (instant->bytes) {
@@ -259,26 +269,40 @@ static void write_instants(const struct chrome_trace *self, struct json_writer *
     }
 }
 
-enum status chrome_trace_write(const struct chrome_trace *self, FILE *stream, struct error *error)
+static enum status write_run(const struct chrome_trace *self, const struct timeline *line,
+                             struct error *error)
+{
+    write_name(line, "process_name", 0, self->name);
+    write_name(line, "thread_name", TRACK_CALLS, "driver calls");
+    write_name(line, "thread_name", TRACK_MARKS, "marks");
+    write_points(self, line);
+    enum status status = write_slices(self, line, error);
+    write_instants(self, line);
+    return status;
+}
+
+enum status chrome_trace_write(const struct chrome_trace *traces, size_t count, FILE *stream,
+                               struct error *error)
 {
     struct json_writer json = {.stream = stream, .lean_from = 2};
-    char process[sizeof self->policy + sizeof self->workload + 8];
-    (void)snprintf(process, sizeof process, "%s on %s", self->policy, self->workload);
+    enum status status = STATUS_OK;
+    uint64_t points = 0, slices = 0;
+    for (size_t i = 0; i < count; i++) {
+        points += traces[i].point_count;
+        slices += traces[i].slice_count;
+    }
     json_begin_object(&json, NULL);
     json_put_text(&json, "displayTimeUnit", "ns");
     json_begin_object(&json, "otherData");
-    json_put_text(&json, "policy", self->policy);
-    json_put_text(&json, "workload", self->workload);
-    json_put_integer(&json, "states", self->point_count);
-    json_put_integer(&json, "driver_calls", self->slice_count);
+    json_put_integer(&json, "runs", count);
+    json_put_integer(&json, "states", points);
+    json_put_integer(&json, "driver_calls", slices);
     json_end_object(&json);
     json_begin_array(&json, "traceEvents");
-    write_name(&json, "process_name", 0, process);
-    write_name(&json, "thread_name", TRACK_CALLS, "driver calls");
-    write_name(&json, "thread_name", TRACK_MARKS, "marks");
-    write_points(self, &json);
-    enum status status = write_slices(self, &json, error);
-    write_instants(self, &json);
+    for (size_t i = 0; i < count && !status; i++) {
+        const struct timeline line = {&json, i + 1};
+        status = write_run(&traces[i], &line, error);
+    }
     json_end_array(&json);
     json_end_object(&json);
     return status;

@@ -1,4 +1,4 @@
-/* One run as a trace that Chrome's about:tracing and Perfetto's viewer open: bytes over time as
+/* Runs as a trace that Chrome's about:tracing and Perfetto's viewer open: bytes over time as
  * counters, calls to the driver as slices, marks of the program and failed requests as instants. */
 #ifndef BENCH_REPORT_CHROME_TRACE_H
 #define BENCH_REPORT_CHROME_TRACE_H
@@ -28,8 +28,8 @@ struct chrome_instant {
 };
 
 struct chrome_trace {
-    char policy[128], workload[128];
-    uint64_t most; /* points, and slices; 0: all */
+    char name[320]; /* of the run: policy, workload */
+    uint64_t most;  /* points, and slices; 0: all */
     struct chrome_point *points;
     struct chrome_slice *slices;
     struct chrome_instant *instants;
@@ -39,15 +39,14 @@ struct chrome_trace {
 };
 
 /* `most`: of counter values and of driver calls that are written, 0 for all of them. */
-void chrome_trace_open(struct chrome_trace *self, const char *policy, const char *workload,
-                       uint64_t most);
+void chrome_trace_open(struct chrome_trace *self, const char *name, uint64_t most);
 void chrome_trace_close(struct chrome_trace *self);
 
 /* A witness_hear; its argument is the trace. */
 enum status chrome_trace_hear(void *self, const struct witness_event *event, struct error *error);
 
-/* Errors of the stream show in the stream. HOST_MEMORY. */
-enum status chrome_trace_write(const struct chrome_trace *self, FILE *stream,
+/* All of them, each as a process of its own. Errors of the stream show in the stream. HOST_MEMORY. */
+enum status chrome_trace_write(const struct chrome_trace *traces, size_t count, FILE *stream,
                                struct error *error) STATUS_CHECKED;
 
 #endif

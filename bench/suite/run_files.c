@@ -1,7 +1,10 @@
 /* A run on a card has a process of its own, so what is written at its end is written there: the
- * streams are the same, what is held in memory is not. */
+ * streams are the same, what is held in memory is not. So a timeline of several runs, which is one
+ * file, is of runs in this process. */
 #include "bench/suite/run_files.h"
 
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/report/calls_csv.h"
@@ -49,8 +52,8 @@ static enum status write_end(void *argument, const struct policy *policy, struct
     if (self->streams[SUITE_FILE_snapshot])
         status =
             run_snapshot_write(&self->snapshot, policy, self->streams[SUITE_FILE_snapshot], error);
-    if (!status && self->streams[SUITE_FILE_chrome])
-        status = chrome_trace_write(&self->chrome, self->streams[SUITE_FILE_chrome], error);
+    if (!status && self->chromes && self->alone)
+        status = chrome_trace_write(self->chromes, 1, self->streams[SUITE_FILE_chrome], error);
     return status;
 }
 
@@ -83,6 +86,39 @@ static enum status check_histogram(const char *name, struct error *error)
                      name);
 }
 
+static enum status no_memory(struct error *error)
+{
+    return error_set(error, STATUS_HOST_MEMORY, "no host memory left for a run's files");
+}
+
+/* Somebody to stand by in a cell's run, and who listens. */
+static enum status open_cell(struct run_files *self, const struct suite_files *files,
+                             const struct plan *plan, size_t index, struct error *error)
+{
+    const struct plan_cell *cell = &plan->cells[index];
+    struct witness *witness = self->witnesses[index] = witness_create();
+    if (!witness)
+        return no_memory(error);
+    if (files->path[SUITE_FILE_snapshot])
+        witness_listen(witness, run_snapshot_hear, &self->snapshot);
+    if (!self->chromes)
+        return STATUS_OK;
+    char name[sizeof self->chromes->name], which[48] = "";
+    if (plan->suite->reps > 1 || plan->suite->draws > 1)
+        (void)snprintf(which, sizeof which, ", seed %" PRIu64 ", repetition %u", cell->seed,
+                       cell->repetition + 1);
+    (void)snprintf(name, sizeof name, "%.120s on %s%s%s%s", plan->policies[cell->policy].text,
+                   plan->workloads[cell->workload].info.name,
+                   plan->workloads[cell->workload].frees_count > 1 ? ", frees " : "",
+                   plan->workloads[cell->workload].frees_count > 1 ? replay_frees_name(cell->frees)
+                                                                   : "",
+                   which);
+    chrome_trace_open(&self->chromes[index], name,
+                      files->chrome_most ? *files->chrome_most : SUITE_CHROME_MOST);
+    witness_listen(witness, chrome_trace_hear, &self->chromes[index]);
+    return STATUS_OK;
+}
+
 enum status run_files_open(struct run_files *self, FILE *const *streams,
                            const struct suite_files *files, const struct plan *plan,
                            struct error *error)
@@ -95,34 +131,44 @@ enum status run_files_open(struct run_files *self, FILE *const *streams,
         status = error_set(error, STATUS_INVALID,
                            "--hdr writes the host time of calls, which only --time measures; add "
                            "--time");
-    bool wants = files->path[SUITE_FILE_snapshot] || files->path[SUITE_FILE_chrome];
-    if (status || !wants)
+    if (status || (!files->path[SUITE_FILE_snapshot] && !files->path[SUITE_FILE_chrome]))
         return status;
-    self->witness = witness_create();
-    if (!self->witness)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for a run's files");
-    const char *workload = plan->workloads[0].info.name;
-    if (files->path[SUITE_FILE_snapshot]) {
-        run_snapshot_open(&self->snapshot, workload);
-        witness_listen(self->witness, run_snapshot_hear, &self->snapshot);
-    }
-    if (files->path[SUITE_FILE_chrome]) {
-        uint64_t most = files->chrome_most ? *files->chrome_most : SUITE_CHROME_MOST;
-        chrome_trace_open(&self->chrome, plan->policies[0].text, workload, most);
-        witness_listen(self->witness, chrome_trace_hear, &self->chrome);
-    }
-    return STATUS_OK;
+    self->count = plan->cell_count;
+    self->alone = plan->cells[0].alone;
+    if (files->path[SUITE_FILE_snapshot])
+        run_snapshot_open(&self->snapshot, plan->workloads[0].info.name);
+    self->witnesses = calloc(self->count, sizeof(struct witness *));
+    if (files->path[SUITE_FILE_chrome])
+        self->chromes = calloc(self->count, sizeof *self->chromes);
+    if (!self->witnesses || (files->path[SUITE_FILE_chrome] && !self->chromes))
+        return no_memory(error);
+    for (size_t i = 0; i < self->count && !status; i++)
+        status = open_cell(self, files, plan, i, error);
+    return status;
+}
+
+enum status run_files_finish(const struct run_files *self, struct error *error)
+{
+    if (!self->chromes || self->alone)
+        return STATUS_OK;
+    return chrome_trace_write(self->chromes, self->count, self->streams[SUITE_FILE_chrome], error);
 }
 
 void run_files_close(struct run_files *self)
 {
-    witness_destroy(self->witness);
+    for (size_t i = 0; i < self->count; i++) {
+        if (self->witnesses)
+            witness_destroy(self->witnesses[i]);
+        if (self->chromes)
+            chrome_trace_close(&self->chromes[i]);
+    }
+    free(self->witnesses);
+    free(self->chromes);
     run_snapshot_close(&self->snapshot);
-    chrome_trace_close(&self->chrome);
-    self->witness = NULL;
+    *self = (struct run_files){0};
 }
 
-void run_files_attach(struct run_files *self, struct plan_cell *cell)
+void run_files_attach(struct run_files *self, struct plan_cell *cell, size_t index)
 {
     if (self->streams[SUITE_FILE_placements]) {
         cell->row = write_placement;
@@ -132,11 +178,12 @@ void run_files_attach(struct run_files *self, struct plan_cell *cell)
         cell->sample = write_sample;
         cell->argument = self;
     }
-    if (self->streams[SUITE_FILE_stats] || self->witness) {
+    if (self->streams[SUITE_FILE_stats] || self->witnesses) {
         cell->finished = write_end;
         cell->finished_argument = self;
-        cell->witness = self->witness;
     }
+    if (self->witnesses)
+        cell->witness = self->witnesses[index];
     if (self->streams[SUITE_FILE_calls]) {
         cell->listener = (struct device_listener){write_call, self};
         cell->event_now = &self->event_now;

@@ -1,4 +1,4 @@
-/* The files that hold one run: what a cell of the plan needs so that they are filled in as the
+/* The files that hold the events of runs: what a cell of the plan needs so that they are filled in as the
  * run goes, or when it has come to its end. */
 #ifndef BENCH_SUITE_RUN_FILES_H
 #define BENCH_SUITE_RUN_FILES_H
@@ -15,8 +15,10 @@ struct run_files {
     const char *hdr_of;
     uint64_t event_now; /* of the run whose calls are written */
     struct run_snapshot snapshot;
-    struct chrome_trace chrome;
-    struct witness *witness; /* NULL: nobody needs one */
+    size_t count;                 /* cells of the plan */
+    struct chrome_trace *chromes; /* of each; NULL: not wanted */
+    struct witness **witnesses;   /* of each; NULL: nobody needs one */
+    bool alone;                   /* the run has a process of its own */
 };
 
 /* INVALID for a histogram that there is not. `streams` stays the caller's. HOST_MEMORY. */
@@ -25,10 +27,13 @@ enum status run_files_open(struct run_files *self, FILE *const *streams,
                            struct error *error) STATUS_CHECKED;
 void run_files_close(struct run_files *self);
 
-/* Has the cell fill them in; and the cell of the pass that reads the clock, where that is one of
+/* Has the cell of that index fill them in; and the cell of the pass that reads the clock, where that is one of
  * its own. */
-void run_files_attach(struct run_files *self, struct plan_cell *cell);
+void run_files_attach(struct run_files *self, struct plan_cell *cell, size_t index);
 void run_files_attach_timed(struct run_files *self, struct plan_cell *cell);
+
+/* Writes what is left to write when all runs are over. */
+enum status run_files_finish(const struct run_files *self, struct error *error) STATUS_CHECKED;
 
 /* The first lines of those that have any. */
 void run_files_headers(FILE *const *streams);

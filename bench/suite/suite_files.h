@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The option's name, and whether it holds the events of one run. */
+/* The option's name, and whether it holds the events of one run. (`chrome` holds events too, of as
+ * many runs as there are in this process, or of one in a process of its own.) */
 #define SUITE_FILES(X)                                                                             \
     X(json, false)                                                                                 \
     X(csv, false)                                                                                  \
@@ -15,7 +16,7 @@
     X(stats, true)                                                                                 \
     X(calls, true)                                                                                 \
     X(snapshot, true)                                                                              \
-    X(chrome, true)                                                                                \
+    X(chrome, false)                                                                               \
     X(hdr, true)                                                                                   \
     X(latex, false)                                                                                \
     X(junit, false)                                                                                \

@@ -37,11 +37,21 @@ struct suite_work {
     struct result_folder folder;
 };
 
+/* Whether a file is wanted that holds events of runs. */
+static bool holds_events(const struct suite_files *files)
+{
+    return suite_files_of_one_run(files) != SUITE_FILE_COUNT || files->path[SUITE_FILE_chrome];
+}
+
 /* Files that hold one run's events must have one run to hold. */
 static enum status want_one_run(const struct suite_work *self, struct error *error)
 {
     enum suite_file file = suite_files_of_one_run(self->files);
     char what[24];
+    if (file == SUITE_FILE_COUNT && self->files->path[SUITE_FILE_chrome])
+        for (size_t i = 0; i < self->plan.cell_count; i++)
+            if (self->plan.cells[i].alone)
+                file = SUITE_FILE_chrome;
     if (file == SUITE_FILE_COUNT)
         return STATUS_OK;
     snprintf(what, sizeof what, "--%s", suite_file_name(file));
@@ -70,7 +80,8 @@ static void forget_cut_off_rows(struct suite_work *self)
     if (record->end != RUN_CRASHED && record->end != RUN_TIMED_OUT)
         return;
     for (unsigned i = 0; i < SUITE_FILE_COUNT; i++) {
-        FILE *stream = suite_file_holds_one_run((enum suite_file)i) ? self->streams[i] : NULL;
+        bool events = suite_file_holds_one_run((enum suite_file)i) || i == SUITE_FILE_chrome;
+        FILE *stream = events ? self->streams[i] : NULL;
         if (stream && fflush(stream) == 0 && ftruncate(fileno(stream), 0) == 0)
             rewind(stream);
     }
@@ -123,8 +134,8 @@ static enum status attach(struct suite_work *self, struct error *error)
     for (size_t i = 0; i < self->plan.cell_count; i++) {
         struct plan_cell *cell = &self->plan.cells[i];
         cell->measure_time = self->suite->time && timed_at_once(self, cell);
-        if (suite_files_of_one_run(self->files) != SUITE_FILE_COUNT)
-            run_files_attach(&self->run_files, cell);
+        if (holds_events(self->files))
+            run_files_attach(&self->run_files, cell, i);
         if (!cell->sample && self->suite->output && in_figures(&self->plan, cell) && !cell->row) {
             self->thin[i] = calloc(1, sizeof *self->thin[i]);
             if (!self->thin[i])
@@ -184,7 +195,7 @@ static enum status run_all(struct suite_work *self, struct error *error)
     if (!status)
         status = matrix_run(&self->plan, self->plan.cells, self->plan.cell_count, jobs,
                             self->records, error);
-    if (!status && suite_files_of_one_run(self->files) != SUITE_FILE_COUNT)
+    if (!status && holds_events(self->files) && self->plan.cell_count == 1)
         forget_cut_off_rows(self);
     if (!status && self->suite->ratio_count)
         status = slowdown_run(&self->plan, self->records, jobs, &self->curve, error);
@@ -312,8 +323,8 @@ static enum status write_files(struct suite_work *self, struct error *error)
     if (self->streams[SUITE_FILE_openmetrics])
         openmetrics_write(self->streams[SUITE_FILE_openmetrics], self->records,
                           self->plan.cell_count);
-    enum status status = STATUS_OK;
-    if (self->streams[SUITE_FILE_latex])
+    enum status status = run_files_finish(&self->run_files, error);
+    if (!status && self->streams[SUITE_FILE_latex])
         status = write_latex(self, self->streams[SUITE_FILE_latex], error);
     if (status || !self->suite->output)
         return status;

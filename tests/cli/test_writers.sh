@@ -91,6 +91,12 @@ json timeline_has_calls "sum(x['ph'] == 'X' for x in e) == d['otherData']['drive
 json timeline_has_steps "sum(x['ph'] == 'i' for x in e) == 360"
 check timeline_is_thinned quietly "$ALLOCRIG" run -d sim -p torch -w "$tape" --chrome "$tmp/c.json" --chrome-most 400
 json timeline_is_small "sum(x['ph'] == 'C' for x in e) <= 400"
+check timeline_of_several_runs quietly "$ALLOCRIG" run -d sim -p torch -p vmm -w order_flip -w "$tape" --frees at-once --jobs 2 --chrome "$tmp/c.json"
+json timeline_has_a_process_each "sorted(x['args']['name'] for x in e if x['name'] == 'process_name') == ['torch on order_flip', 'torch on tape_small', 'vmm on order_flip', 'vmm on tape_small'] and {x['pid'] for x in e if x['ph'] == 'X'} == {1, 2, 3, 4}"
+check timeline_of_a_process quietly "$ALLOCRIG" run -d sim -p torch -w "$tape" --isolate --chrome "$tmp/c.json" --snapshot "$tmp/i.pickle"
+json timeline_of_a_process_is_whole "sum(x['ph'] == 'X' for x in e) == 15"
+check snapshot_of_a_process_is_whole cmp "$tmp/i.pickle" "$tmp/s.pickle"
+refuses timeline_of_several_processes 2 'chrome holds one run and this is 2' run -d sim -p torch -p vmm -w order_flip --isolate --chrome "$tmp/x"
 refuses thinning_by_a_word 2 'chrome-most: "few"' run -d sim -p torch -w order_flip --chrome "$tmp/x" --chrome-most few
 
 # -- latencies

@@ -246,14 +246,14 @@ static void timeline_open(struct timeline *self, const char *policy, uint64_t mo
     char *text;
     size_t length;
     assert_non_null(witness);
-    chrome_trace_open(&self->trace, policy, "a \"name\"\\", most);
+    chrome_trace_open(&self->trace, "a \"name\"\\", most);
     witness_listen(witness, chrome_trace_hear, &self->trace);
     experiment_rig_open(&rig, policy, "sim", "gradient_tape:steps=30");
     rig.experiment.witness = witness;
     experiment_rig_run(&rig);
     FILE *stream = open_memstream(&text, &length);
     assert_non_null(stream);
-    assert_int_equal(chrome_trace_write(&self->trace, stream, &rig.error), STATUS_OK);
+    assert_int_equal(chrome_trace_write(&self->trace, 1, stream, &rig.error), STATUS_OK);
     assert_int_equal(fclose(stream), 0);
     self->json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(self->json);
