@@ -375,14 +375,14 @@ static enum status tf_open(struct trace_input *input, bool lenient, struct trace
 
 const struct format_reader format_jax_dump = {
     .name = "jax_dump",
-    .summary = "a log in which JAX's allocator (XLA's BFC) tells its state out of memory",
+    .summary = "a log in which JAX's allocator (XLA's BFC) tells its state out of memory, read",
     .matches = jax_matches,
     .open = jax_open,
 };
 
 const struct format_reader format_tf_dump = {
     .name = "tf_dump",
-    .summary = "a log in which TensorFlow's allocator (BFC) tells its state out of memory",
+    .summary = "a log in which TensorFlow's allocator (BFC) tells its state out of memory, read",
     .matches = tf_matches,
     .open = tf_open,
 };

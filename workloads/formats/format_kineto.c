@@ -414,7 +414,7 @@ static bool kineto_matches(const char *head, size_t count)
 
 const struct format_reader format_kineto = {
     .name = "kineto",
-    .summary = "a trace of PyTorch's profiler as Chrome JSON: memory events, kernels, steps",
+    .summary = "a trace of PyTorch's profiler as Chrome JSON: memory events, kernels, steps, read",
     .matches = kineto_matches,
     .open = kineto_open,
 };

@@ -369,7 +369,7 @@ static bool timeline_matches(const char *head, size_t count)
 
 const struct format_reader format_memory_timeline = {
     .name = "memory_timeline",
-    .summary = "the raw memory timeline of PyTorch's profiler, .raw.json",
+    .summary = "the raw memory timeline of PyTorch's profiler, .raw.json, read",
     .matches = timeline_matches,
     .open = timeline_open,
 };
