@@ -94,7 +94,9 @@ enum status import_page_print(FILE *stream, const char *path, struct trace_sourc
     enum status status = import_count(source, &counts, error);
     if (status)
         return status;
-    fprintf(stream, "import of %s, read as %s\n", path, source->info.format);
+    char title[400];
+    snprintf(title, sizeof title, "import of %.360s, read as %s", path, source->info.format);
+    sentence_wrap(stream, title, 0, 2, SENTENCE_WIDTH);
     count_line(stream, "records", report->records, "in the file");
     count_line(stream, "events", source->info.events, "in the trace");
     if (report->left_out)

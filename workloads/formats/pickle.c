@@ -2,8 +2,9 @@
  *
  * 1. Values are words of 64 bits, on a stack and in the memo; a container is an index.
  * 2. Marks lie in a stack of their own, which bounds how deep a pickle may nest.
- * 3. Numbers of the memo must come up one by one, as every writer gives them: then the memo is no
- *    larger than the file, whatever the numbers say.
+ * 3. Numbers of the memo must come up one by one, as every writer gives them, and there may be no
+ *    more of them than values were made: then the memo is no larger than the file, whatever the
+ *    numbers say.
  * 4. Texts of more than 64 KiB are skipped without being held.
  *
  * Source of the opcodes: the documentation of Python's module pickletools. */
@@ -14,6 +15,7 @@
 #include <string.h>
 
 enum {
+    STACK_ROOM = 4096, /* at first */
     STACK_MOST = 1 << 20,
     MEMO_MOST = 1 << 26,
     MEMO_AHEAD = 1 << 12, /* a number may leave out so many */
@@ -129,7 +131,7 @@ uint64_t pickle_little_endian(const unsigned char *bytes, size_t count)
 enum status pickle_push(struct pickle *self, uint64_t value, struct error *error)
 {
     if (self->depth == self->room) {
-        size_t room = self->room ? self->room * 2 : 4096;
+        size_t room = self->room * 2;
         if (room > STACK_MOST)
             return pickle_wrong(self, "puts more than a million values on the stack", error);
         uint64_t *stack = realloc(self->stack, room * sizeof *stack);
@@ -139,6 +141,7 @@ enum status pickle_push(struct pickle *self, uint64_t value, struct error *error
         self->room = room;
     }
     self->stack[self->depth++] = value;
+    self->made++;
     return STATUS_OK;
 }
 
@@ -195,7 +198,10 @@ static enum status act_dup(struct pickle *self, uint64_t operand, struct error *
 {
     (void)operand;
     enum status status = pickle_need(self, 1, error);
-    return status ? status : pickle_push(self, self->stack[self->depth - 1], error);
+    if (status)
+        return status;
+    self->made--;
+    return pickle_push(self, self->stack[self->depth - 1], error);
 }
 
 static enum status act_put(struct pickle *self, uint64_t index, struct error *error)
@@ -207,6 +213,8 @@ static enum status act_put(struct pickle *self, uint64_t index, struct error *er
         return error_set(error, STATUS_FORMAT,
                          "%s %" PRIu64 ": numbers of the memo come up one by one, up to %d",
                          pickle_opcode_name(self), index, MEMO_MOST - 1);
+    if (index > self->made + MEMO_AHEAD)
+        return pickle_wrong(self, "remembers more values than there are", error);
     if (index >= self->memo_room) {
         size_t room = self->memo_room ? self->memo_room * 2 : 2 * MEMO_AHEAD;
         uint64_t *memo = realloc(self->memo, room * sizeof *memo);
@@ -232,6 +240,7 @@ static enum status act_get(struct pickle *self, uint64_t index, struct error *er
     if (index >= self->memo_count || self->memo[index] == UINT64_MAX)
         return error_set(error, STATUS_FORMAT, "%s %" PRIu64 " is not in the memo",
                          pickle_opcode_name(self), index);
+    self->made--;
     return pickle_push(self, self->memo[index], error);
 }
 
@@ -411,8 +420,12 @@ static enum status run(struct pickle *self, struct error *error)
 enum status pickle_read(struct trace_input *input, const struct pickle_sink *sink, uint64_t *value,
                         struct error *error)
 {
-    struct pickle self = {.input = input, .sink = sink, .buffer = malloc(PICKLE_BUFFER_BYTES)};
-    enum status status = self.buffer ? run(&self, error) : pickle_no_memory(error);
+    struct pickle self = {.input = input,
+                          .sink = sink,
+                          .buffer = malloc(PICKLE_BUFFER_BYTES),
+                          .stack = malloc(STACK_ROOM * sizeof(uint64_t)),
+                          .room = STACK_ROOM};
+    enum status status = self.buffer && self.stack ? run(&self, error) : pickle_no_memory(error);
     if (status && !self.unread)
         error_prefix(error, status, "%s: byte %" PRIu64, trace_input_path(input), self.opcode_byte);
     if (!status)

@@ -24,6 +24,7 @@ struct pickle {
     size_t depth, room;
     size_t marks[PICKLE_MARKS_MOST]; /* depths */
     size_t mark_count;
+    uint64_t made;  /* values, those that came from elsewhere in the pickle left out */
     uint64_t *memo; /* UINT64_MAX: not given */
     size_t memo_count, memo_room;
 };

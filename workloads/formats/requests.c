@@ -170,6 +170,7 @@ static enum status tell_joined(struct reading *self, bool last, struct error *er
 static void take_time(struct reading *self, uint64_t time_ns)
 {
     self->moment.time_ns = time_ns;
+    self->moment.begun = true; /* what was there at the start has no time */
     if (self->times++ == 0)
         self->first_time_ns = time_ns;
 }

@@ -14,6 +14,8 @@
 #include <string.h>
 
 #define BYTES_MOST   (UINT64_C(1) << 30) /* of the tree */
+#define BYTES_LEAST  (UINT64_C(1) << 28) /* that it may have, however small the file */
+#define BYTES_EACH   16                  /* that it may have beyond, for each of the file */
 #define RECORDS_MOST (UINT64_C(1) << 26)
 #define CHUNK        4096u /* records */
 
@@ -59,6 +61,20 @@ static void become(struct snapshot_tree *tree, uint64_t object, enum object_clas
 
 /* ---- memory ---------------------------------------------------------------------------- */
 
+/* Does the tree take more memory than a snapshot of the size of this file can? */
+static bool is_too_large(const struct snapshot_tree *tree, uint64_t bytes)
+{
+    return bytes > BYTES_MOST || bytes > BYTES_LEAST + BYTES_EACH * trace_input_bytes(tree->input);
+}
+
+static enum status failed(const struct snapshot_tree *tree, struct error *error)
+{
+    if (is_too_large(tree, tree->bytes))
+        return error_set(error, STATUS_FORMAT,
+                         "it holds more data than a snapshot of that size can");
+    return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a snapshot");
+}
+
 /* The array with room for one more; NULL with a sentence. */
 static void *grow(struct snapshot_tree *tree, void *array, size_t *room, size_t count, size_t bytes,
                   struct error *error)
@@ -67,20 +83,13 @@ static void *grow(struct snapshot_tree *tree, void *array, size_t *room, size_t 
         return array;
     size_t more = *room ? *room + *room / 2 : 256;
     tree->bytes += (more - *room) * bytes;
-    void *grown = tree->bytes <= BYTES_MOST ? realloc(array, more * bytes) : NULL;
+    void *grown = is_too_large(tree, tree->bytes) ? NULL : realloc(array, more * bytes);
     if (!grown) {
-        error_set(error, tree->bytes > BYTES_MOST ? STATUS_FORMAT : STATUS_HOST_MEMORY,
-                  tree->bytes > BYTES_MOST ? "it holds more than a snapshot's worth of data"
-                                           : "no host memory to read a snapshot");
+        (void)failed(tree, error);
         return NULL;
     }
     *room = more;
     return grown;
-}
-
-static enum status failed(const struct snapshot_tree *tree)
-{
-    return tree->bytes > BYTES_MOST ? STATUS_FORMAT : STATUS_HOST_MEMORY;
 }
 
 static enum status make_object(struct snapshot_tree *tree, enum object_class class, uint64_t *index,
@@ -89,7 +98,7 @@ static enum status make_object(struct snapshot_tree *tree, enum object_class cla
     uint64_t *objects =
         grow(tree, tree->objects, &tree->object_room, tree->object_count, sizeof *objects, error);
     if (!objects)
-        return failed(tree);
+        return failed(tree, error);
     tree->objects = objects;
     *index = tree->object_count++;
     become(tree, *index, class, 0);
@@ -102,7 +111,7 @@ static enum status make_vector(struct snapshot_tree *tree, uint64_t object, enum
     struct snapshot_vector *vectors =
         grow(tree, tree->vectors, &tree->vector_room, tree->vector_count, sizeof *vectors, error);
     if (!vectors)
-        return failed(tree);
+        return failed(tree, error);
     tree->vectors = vectors;
     vectors[tree->vector_count] = (struct snapshot_vector){0};
     become(tree, object, class, tree->vector_count++);
@@ -117,11 +126,11 @@ static enum status extend(struct snapshot_tree *tree, uint64_t object, const uin
     if (wanted > vector->room) {
         size_t room = vector->room ? wanted + wanted / 2 : wanted;
         tree->bytes += (room - vector->room) * sizeof *items + (vector->room ? 0 : 16);
-        uint64_t *grown = room < UINT32_MAX && tree->bytes <= BYTES_MOST
+        uint64_t *grown = room < UINT32_MAX && !is_too_large(tree, tree->bytes)
                               ? realloc(vector->items, room * sizeof *items)
                               : NULL;
         if (!grown)
-            return error_set(error, failed(tree), "it holds more than a snapshot's worth of data");
+            return failed(tree, error);
         vector->items = grown;
         vector->room = (uint32_t)room;
     }
@@ -372,23 +381,11 @@ static unsigned action_of(struct snapshot_tree *tree, uint64_t value)
     return SNAPSHOT_UNKNOWN;
 }
 
-static enum status take_metadata(struct snapshot_tree *tree, struct snapshot_record *record,
-                                 uint64_t value, struct error *error)
-{
-    uint32_t tag;
-    if (!*snapshot_text(tree, value))
-        return STATUS_OK;
-    char text[96];
-    snprintf(text, sizeof text, "%s", snapshot_text(tree, value));
-    enum status status = tag_of(tree, text, &tag, error);
-    record->tag = tag;
-    return status;
-}
-
 static enum status take_field(struct snapshot_tree *tree, struct snapshot_record *record,
                               uint64_t key, uint64_t value, struct error *error)
 {
     unsigned index = 0;
+    uint32_t tag = 0;
     uint64_t number;
     enum status status = STATUS_OK;
     switch (pickle_kind_of(key) == PICKLE_TEXT ? pickle_payload(key) : SNAPSHOT_KEY_COUNT) {
@@ -425,7 +422,10 @@ static enum status take_field(struct snapshot_tree *tree, struct snapshot_record
             record->tag = (uint32_t)index_of(tree, pickle_payload(value));
         break;
     case SNAPSHOT_KEY_user_metadata:
-        return take_metadata(tree, record, value, error);
+        status = *snapshot_text(tree, value) ? tag_of(tree, snapshot_text(tree, value), &tag, error)
+                                             : STATUS_OK;
+        record->tag = tag ? tag : record->tag;
+        break;
     default:
         break;
     }
@@ -442,7 +442,7 @@ static enum status make_record(struct snapshot_tree *tree, uint64_t object, stru
         struct snapshot_record **chunks =
             grow(tree, tree->chunks, &tree->chunk_room, chunk, sizeof *chunks, error);
         if (!chunks)
-            return failed(tree);
+            return failed(tree, error);
         tree->chunks = chunks;
         chunks[chunk] = calloc(CHUNK, sizeof **chunks);
         if (!chunks[chunk])
@@ -539,8 +539,9 @@ static enum status on_text(void *argument, const char *bytes, size_t length, uin
 {
     struct snapshot_tree *tree = argument;
     uint32_t at;
-    if (tree->bytes + tree->texts.total_bytes > BYTES_MOST)
-        return error_set(error, STATUS_FORMAT, "it holds more than a snapshot's worth of data");
+    if (is_too_large(tree, tree->bytes + tree->texts.total_bytes))
+        return error_set(error, STATUS_FORMAT,
+                         "it holds more data than a snapshot of that size can");
     const char *end = memchr(bytes, 0, length);
     enum status status =
         texts_intern(&tree->texts, bytes, end ? (size_t)(end - bytes) : length, &at, error);
@@ -555,7 +556,7 @@ static enum status on_wide(void *argument, uint64_t bits, bool negative, uint64_
     struct snapshot_wide *wides =
         grow(tree, tree->wides, &tree->wide_room, tree->wide_count, sizeof *wides, error);
     if (!wides)
-        return failed(tree);
+        return failed(tree, error);
     tree->wides = wides;
     wides[tree->wide_count] = (struct snapshot_wide){bits, negative};
     *index = tree->wide_count++;
@@ -575,6 +576,7 @@ enum status snapshot_tree_read(struct trace_input *input, struct snapshot_tree *
     uint32_t index;
     unsigned stream, pool;
     enum status status = STATUS_OK;
+    out->input = input;
     for (unsigned i = 0; i < SNAPSHOT_KEY_COUNT && !status; i++)
         status = texts_intern(&out->texts, key_names[i], strlen(key_names[i]), &index, error);
     if (!status) /* index 0: the default stream, the common pool */

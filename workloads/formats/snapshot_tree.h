@@ -88,7 +88,8 @@ struct snapshot_tree {
     size_t stream_count;
     uint64_t pools[SNAPSHOT_POOLS_MOST]; /* names: PICKLE_PAIRs */
     size_t pool_count;
-    uint64_t bytes; /* of memory, records left out */
+    const struct trace_input *input; /* while it is read */
+    uint64_t bytes;                  /* of memory, records left out */
     uint64_t unknown_actions;
     uint32_t first_unknown; /* text of the first of them */
     uint64_t root;

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,12 +16,16 @@
 #include "workloads/trace/codec.h"
 
 enum { WINDOW = 1 << 17 };
+#define GUARD_BYTES (UINT64_C(64) << 20)
+#define GUARD_RATIO 128u
 
 struct trace_input {
     char *path;
     int file;
     struct unpacker *unpacker; /* NULL: the file is not compressed */
     bool inside;               /* a member or frame has begun and not ended */
+    bool guarded;              /* see trace_input_guard */
+    uint64_t packed, unpacked; /* bytes since the start of the file */
     size_t used, filled;       /* of the window */
     unsigned char window[WINDOW];
 };
@@ -87,6 +92,7 @@ static enum status read_plain(struct trace_input *input, void *bytes, size_t roo
     *got = *got < room ? *got : room;
     memcpy(bytes, input->window + input->used, *got);
     input->used += *got;
+    input->packed += *got;
     return STATUS_OK;
 }
 
@@ -113,6 +119,13 @@ enum status trace_input_read(struct trace_input *input, void *bytes, size_t room
         if (status)
             return error_prefix(error, status, "%s", input->path);
         input->used += used;
+        input->packed += used;
+        input->unpacked += *got;
+        if (input->guarded && input->unpacked > GUARD_BYTES + GUARD_RATIO * input->packed)
+            return error_set(error, STATUS_FORMAT,
+                             "%s: it unpacks to more than %u times its size, as no recording does; "
+                             "unpack it first if it is one",
+                             input->path, GUARD_RATIO);
         if (drained && !*got && input->inside)
             return error_set(error, STATUS_FORMAT,
                              "%s: the compressed file is cut off: copy it or make it again",
@@ -128,9 +141,20 @@ enum status trace_input_rewind(struct trace_input *input, struct error *error)
                          "%s: cannot be read a second time: %s; write it to a file first",
                          input->path, strerror(errno));
     unpacker_reset(input->unpacker);
+    input->packed = input->unpacked = 0;
     input->inside = false;
     input->used = input->filled = 0;
     return STATUS_OK;
+}
+
+void trace_input_guard(struct trace_input *input)
+{
+    input->guarded = true;
+}
+
+uint64_t trace_input_bytes(const struct trace_input *input)
+{
+    return input->packed;
 }
 
 int trace_input_file(const struct trace_input *input)

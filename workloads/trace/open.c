@@ -24,6 +24,7 @@ static enum status open_foreign(const struct format_reader *reader, struct trace
                                 struct opening *opening, struct trace_source **out,
                                 struct error *error)
 {
+    trace_input_guard(input);
     if (!opening->device || !reader->open_device)
         return reader->open(input, opening->lenient, out, error);
     opening->picked = true;

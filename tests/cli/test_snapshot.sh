@@ -1,0 +1,128 @@
+#!/bin/bash
+# PyTorch's memory snapshots: every layout, what is made of it, what is refused, and that a hostile
+# file costs neither memory nor time.
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+tmp=$TEST_TMP
+made=tests/golden/data/snapshots
+bounded() { # ARGUMENTS...: `run`, within 512 MiB of address space (sanitizers need more of it)
+    local kib=524288
+    [ "${TEST_VARIANT:-release}" = release ] || kib=unlimited
+    (ulimit -v $kib && timeout 60 "$ALLOCRIG" "$@") >"$out" 2>"$err" </dev/null
+    status=$?
+}
+refused() { # NAME REGEX: the last `bounded` run refused its file with such a sentence, left nothing
+    local bad=1
+    if [ "$status" = 2 ] && [ "$(wc -l <"$err")" = 1 ] && grep -qE -e "$2" "$err" && [ ! -e "$tmp/x.txt" ]; then
+        bad=0
+    else
+        echo "  status $status, said: $(head -n 3 "$err")"
+    fi
+    verdict "$1" $bad
+}
+fill() { # COUNT TEXT: so many bytes of it
+    yes "$2" | tr -d '\n' | head -c "$1"
+}
+
+# -- what PyTorch wrote: every address, and the end block by block
+for name in graphs.default side_streams.default streams_prefetch tape_small; do
+    run fidelity $made/$name.pickle.gz
+    check "agrees_$name" [ "$status" = 0 ]
+    check "has_rows_$name" grep -qE '^ +requests and frees +([1-9][0-9]*) of +\1  all agree$' "$out"
+    check "meets_the_end_$name" grep -qE '^ +blocks at the end +([1-9][0-9]*) of +\1  all agree$' "$out"
+    quietly "$ALLOCRIG" convert $made/$name.pickle.gz "$tmp/1.trace"
+    quietly "$ALLOCRIG" convert "$tmp/1.trace" "$tmp/again.pickle"
+    quietly "$ALLOCRIG" convert "$tmp/again.pickle" "$tmp/2.trace"
+    check "comes_back_$name" [ "$(grep -v '^#' "$tmp/1.trace" | sha256sum)" = "$(grep -v '^#' "$tmp/2.trace" | sha256sum)" ]
+done
+# The same program, recorded once, as a CSV and as a snapshot: times of completions apart, the same events.
+events() { # FILE
+    grep -v -e '^[#t]' -e '^!,final' "$1" | sha256sum
+}
+quietly "$ALLOCRIG" convert $made/graphs.default.pickle.gz "$tmp/1.trace"
+quietly "$ALLOCRIG" convert workloads/data/graphs.default.csv.gz "$tmp/2.trace"
+check snapshot_and_csv_are_the_same [ "$(events "$tmp/1.trace")" = "$(events "$tmp/2.trace")" ]
+
+# -- layouts
+for file in "$made"/layouts/*.gz; do
+    name=$(basename "$file" .pickle.gz)
+    run fidelity "$file"
+    check "layout_$name" [ "$status" = 0 ]
+    check "layout_meets_the_end_$name" grep -qE '^ +blocks at the end +([1-9][0-9]*) of +\1  all agree$' "$out"
+done
+for protocol in 0 1 2 3 5; do
+    run inspect tests/fuzz/corpus/pickle/protocol$protocol
+    grep -v '^name\|^import' "$out" >"$tmp/p$protocol"
+    check "protocol_$protocol" cmp "$tmp/p$protocol" "$tmp/p0"
+done
+run inspect $made/layouts/ring.pickle.gz
+check ring_is_said grep -qx 'It begins in the middle of a program.' "$out"
+check ring_has_a_start grep -qE '^  live at the start +[1-9][0-9]*  blocks' "$out"
+check ring_has_unmatched_frees grep -qE '^  unmatched frees +[1-9][0-9]*  of blocks that must have been there before$' "$out"
+run inspect $made/layouts/segments.pickle.gz
+check segments_are_said grep -q 'it holds segments alone: a state, without a history' "$out"
+check report_is_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
+
+# -- several devices
+two=$made/layouts/two_devices.pickle.gz
+for device in 0 1; do
+    run convert $two "$tmp/device.trace" --device $device
+    check device_$device [ "$status" = 0 ]
+    run fidelity "$tmp/device.trace"
+    check device_agrees_$device [ "$status" = 0 ]
+    check device_meets_the_end_$device grep -qE '^ +blocks at the end +([1-9][0-9]*) of +\1  all agree$' "$out"
+done
+check device_key_is_kept grep -q 'device=1' "$tmp/device.trace"
+quietly "$ALLOCRIG" convert $two "$tmp/both.trace"
+quietly "$ALLOCRIG" convert "$tmp/both.trace" "$tmp/one.trace" --device 1
+check device_of_a_trace [ "$(grep -c '^a' "$tmp/one.trace")" = "$(grep -c '^a' "$tmp/device.trace")" ]
+refuses device_that_is_not_there 2 'nothing in it is of device 7' convert $two "$tmp/x.txt" --device 7
+refuses device_that_is_none 2 '--device' convert $two "$tmp/x.txt" --device one
+
+# -- a state at the end that is not the policy's
+sed '/^!,final_block/s/,used,\([0-9]*\)$/,used,4\1/' "$tmp/1.trace" >"$tmp/wrong.trace"
+run fidelity "$tmp/wrong.trace"
+check wrong_end [ "$status" = 1 ]
+check wrong_end_is_named grep -qE '^    the recording has [0-9]+ bytes at [0-9]+ in use, asked for as 4[0-9]+, at the end$' "$out"
+check wrong_end_has_its_event grep -qE '^  First difference at event [0-9]+:$' "$out"
+
+# -- code is never run
+for name in runs_code0 runs_code2; do
+    bounded convert tests/fuzz/corpus/pickle/$name "$tmp/x.txt"
+    refused "$name" 'byte [0-9]+: GLOBAL posix\.system: .* is refused'
+done
+bounded convert tests/fuzz/corpus/pickle/runs_code4 "$tmp/x.txt"
+refused runs_code4 'byte [0-9]+: STACK_GLOBAL: .* is refused'
+bounded convert tests/fuzz/corpus/pickle/attack "$tmp/x.txt"
+refused attack 'byte 0: GLOBAL os\.system: .* is refused'
+for opcode in 'PERSID P' 'BINPERSID Q' 'REDUCE R' 'BUILD b' 'INST i' 'OBJ o' 'NEWOBJ \201' 'EXT1 \202' 'EXT2 \203' 'EXT4 \204' \
+    'NEWOBJ_EX \222' 'STACK_GLOBAL \223' 'NEXT_BUFFER \227' 'READONLY_BUFFER \230'; do
+    printf '\200\004%b' "${opcode#* }" >"$tmp/bad"
+    bounded convert "$tmp/bad" "$tmp/x.txt"
+    refused "refuses_${opcode% *}" "byte 2: ${opcode% *}: .* is refused"
+done
+
+# -- bombs
+bomb() { # NAME REGEX: what standard input unpacks to is refused
+    cat >"$tmp/bad"
+    bounded convert "$tmp/bad" "$tmp/x.txt"
+    refused "$1" "$2"
+}
+{ printf '\200\004' && fill 1000000 '('; } | bomb nested_deep 'byte 202: it nests more than 200 deep'
+{ printf '\200\004' && fill 2000000 ']'; } | bomb a_million_lists 'EMPTY_LIST puts more than a million values on the stack'
+printf '\200\004\215\377\377\377\377\377\377\377\177' | bomb long_text 'BINUNICODE8 of 9223372036854775807 bytes: no text is that long'
+printf '\200\004\213\377\377\377\177' | bomb long_number 'LONG4 of 2147483647 bytes: no number is that long'
+{ printf '\200\004N' && fill 300000000 "$(printf '\224')" | LC_ALL=C cat; } | gzip -1 | bomb memo_flood 'MEMOIZE remembers more values than there are'
+printf '\200\004Nr\377\377\377\377.' | bomb memo_number 'LONG_BINPUT 4294967295: numbers of the memo come up one by one'
+{ printf '\200\004]\224' && fill 3000 "$(printf 'h\001a')" && printf '.'; } | bomb memo_missing 'BINGET 1 is not in the memo'
+{ printf '\200\004' && fill 300000000 '}0'; } | gzip -1 | bomb packed_containers 'it holds more data than a snapshot of that size can'
+{ printf '\200\004' && fill 300000000 'K00'; } | gzip -9 | bomb packed 'it unpacks to more than 128 times its size'
+{ printf '\200\004' && fill 300000000 'K00'; } | zstd -q | bomb packed_zstd 'it unpacks to more than 128 times its size'
+bounded convert tests/fuzz/corpus/pickle/self_reference "$tmp/x.txt"
+refused self_reference 'finds no dictionary|no segment'
+head -c 700 tests/fuzz/corpus/pickle/protocol4 | bomb cut_off 'byte [0-9]+: the file ends in the middle of the pickle'
+printf '\200\004}.' | bomb nothing 'a pickle without "segments" and "device_traces"'
+printf '\200\011}.' | bomb protocol_9 'byte 0: protocol 9 is unknown; 0 to 5 can be read'
+
+finish
