@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
+#include "workloads/formats/fields.h"
 #include "workloads/formats/snapshot_settings.h"
 
 struct conf {
@@ -72,9 +73,11 @@ void snapshot_conf(const struct snapshot_tree *tree, uint64_t settings, char *te
     uint64_t number, value = snapshot_get(tree, settings, SNAPSHOT_KEY_PYTORCH_CUDA_ALLOC_CONF);
     if (!*snapshot_text(tree, value))
         value = snapshot_get(tree, settings, SNAPSHOT_KEY_PYTORCH_ALLOC_CONF);
+    char clean[400];
     *text = '\0';
-    if (*snapshot_text(tree, value))
-        add(&conf, "%s", snapshot_text(tree, value));
+    field_text(snapshot_text(tree, value), clean, sizeof clean);
+    if (*clean)
+        add(&conf, "%s", clean);
     snapshot_settings_read(text, &said);
     value = snapshot_get(tree, settings, SNAPSHOT_KEY_expandable_segments);
     if (is_true(value) && !said.expandable_segments)

@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "workloads/formats/fields.h"
+
 struct conversion {
     struct snapshot_tree *tree;
     struct snapshot_world *world; /* in hand */
@@ -474,9 +476,11 @@ static void say_guesses(const struct conversion *c)
                                        : "its entries have no times: no time passes");
     if (lacks_times && c->world_count > 1)
         import_guess(report, "without times, what the devices did is put one behind the other");
+    char action[40];
+    field_text(c->tree->texts.items[c->tree->first_unknown], action, sizeof action);
     if (c->tree->unknown_actions)
-        import_guess(report, "%" PRIu64 " entries of an action that is not known (%.40s): left out",
-                     c->tree->unknown_actions, c->tree->texts.items[c->tree->first_unknown]);
+        import_guess(report, "%" PRIu64 " entries of an action that is not known (%s): left out",
+                     c->tree->unknown_actions, action);
 }
 
 enum status snapshot_trace(struct snapshot_tree *tree, struct snapshot_world *worlds, size_t count,
