@@ -12,7 +12,8 @@ static const struct cli_page page = {
     .arguments = "FILE",
     .text =
         "Describes a trace: where it comes from, its events, sizes, lifetimes, streams, steps.\n"
-        "A generator's NAME:key=value,... is described too, unless it is adaptive.",
+        "A generator's NAME:key=value,... is described too, unless it is adaptive. Of another\n"
+        "program's file it says what the reader found, left out and guessed.",
     .options = options,
 };
 
