@@ -8,6 +8,7 @@
 #include "allocators/base/size.h"
 #include "sim/survey.h"
 #include "workloads/trace/trace.h"
+#include "workloads/workload.h"
 
 /* Every policy has the option; the registry has checked its text. */
 static uint64_t limit_of(const struct spec *policy)
@@ -19,6 +20,15 @@ static uint64_t limit_of(const struct spec *policy)
             size_parse(link->pairs[i].value, &bytes, NULL) == STATUS_OK)
             return bytes;
     return 0;
+}
+
+static const char *profile_of(const struct spec *policy)
+{
+    const struct spec_link *link = &policy->links[policy->link_count - 1];
+    for (size_t i = 0; i < link->pair_count; i++)
+        if (!strcmp(link->pairs[i].key, "profile") && *link->pairs[i].value)
+            return link->pairs[i].value;
+    return NULL;
 }
 
 enum status session_open(struct session *session, const struct spec *policy,
@@ -58,6 +68,7 @@ enum status session_open_witnessed(struct session *session, const struct spec *p
     if (status != STATUS_OK)
         session_close(session);
     session->limit_bytes = limit_of(policy);
+    session->profile = profile_of(policy);
     return status;
 }
 
@@ -69,6 +80,23 @@ void session_close(struct session *session)
     session->device = NULL;
 }
 
+/* The lifetimes of another workload. */
+static enum status profile_lifetimes(const char *profile, enum replay_frees frees,
+                                     struct policy_lifetime **out, size_t *count,
+                                     struct error *error)
+{
+    struct trace_source *source;
+    enum status status = workload_open(profile, &source, error);
+    if (status == STATUS_OK) {
+        status = source->ops->served
+                     ? error_set(error, STATUS_INVALID,
+                                 "what it asks for depends on the policy; write it to a file")
+                     : survey_lifetimes(source, frees, out, count, error);
+        trace_close(source);
+    }
+    return status == STATUS_OK ? status : error_prefix(error, status, "profile %s", profile);
+}
+
 enum status session_plan(struct session *session, struct trace_source *trace,
                          enum replay_frees frees, struct error *error)
 {
@@ -77,7 +105,9 @@ enum status session_plan(struct session *session, struct trace_source *trace,
         return STATUS_OK;
     struct policy_lifetime *lifetimes;
     size_t count;
-    enum status status = survey_lifetimes(trace, frees, &lifetimes, &count, error);
+    enum status status = session->profile
+                             ? profile_lifetimes(session->profile, frees, &lifetimes, &count, error)
+                             : survey_lifetimes(trace, frees, &lifetimes, &count, error);
     if (status != STATUS_OK)
         return status;
     status = ops->plan(session->policy, lifetimes, count);

@@ -12,6 +12,7 @@ struct session {
     struct host host;
     struct policy_context context;
     uint64_t limit_bytes; /* that the policy's spec sets; 0: none */
+    const char *profile;  /* its option of that name, the spec's: see session_plan; or NULL */
 };
 
 /* The session stays where it is until it is closed: the policy points into it. */
@@ -31,7 +32,8 @@ enum status session_open_witnessed(struct session *session, const struct spec *p
 void session_close(struct session *session);
 
 /* Shows an offline policy (POLICY_OFFLINE) every lifetime of the trace, once, before the first
- * request; does nothing for others. */
+ * request; does nothing for others. Where its option `profile` names a workload, a trace or a
+ * generator, it sees the lifetimes of that one instead. */
 enum status session_plan(struct session *session, struct trace_source *trace,
                          enum replay_frees frees, struct error *error) STATUS_CHECKED;
 

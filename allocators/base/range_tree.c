@@ -217,6 +217,20 @@ uint32_t range_tree_first(const struct range_pool *pool, uint32_t root, uint64_t
     return range_tree_first(pool, nodes[root].right, address, bytes);
 }
 
+uint32_t range_tree_last(const struct range_pool *pool, uint32_t root, uint64_t address)
+{
+    uint32_t found = 0;
+    while (root) {
+        if (pool->nodes[root].address > address) {
+            root = pool->nodes[root].left;
+        } else {
+            found = root;
+            root = pool->nodes[root].right;
+        }
+    }
+    return found;
+}
+
 uint32_t range_tree_best(const struct range_pool *pool, uint32_t root, uint64_t bytes,
                          uint64_t address)
 {

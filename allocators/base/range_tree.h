@@ -63,6 +63,9 @@ void range_tree_join(struct range_pool *pool, uint32_t *root, uint32_t added);
 uint32_t range_tree_first(const struct range_pool *pool, uint32_t root, uint64_t address,
                           uint64_t bytes);
 
+/* By address: the highest range that starts at `address` or below; 0: none. */
+uint32_t range_tree_last(const struct range_pool *pool, uint32_t root, uint64_t address);
+
 /* By size: the least range that is not below (bytes, address); 0: none. */
 uint32_t range_tree_best(const struct range_pool *pool, uint32_t root, uint64_t bytes,
                          uint64_t address);

@@ -10,7 +10,7 @@ struct keyed {
 };
 
 /* Sorts by key, lowest first; equals stay in their order. `spare` has room for as many; the
- * result is in one of the two. O(n log n). */
+ * result is in one of the two. O(n log n) at most. */
 struct keyed *keyed_sort(struct keyed *keys, struct keyed *spare, size_t count);
 
 #endif

@@ -15,7 +15,7 @@
 #include "allocators/planning/keyed.h"
 
 /* More work than this, in pairs of blocks, is too much for an order beyond the first. */
-#define PAIRS_MOST UINT64_C(600000000)
+#define PAIRS_MOST UINT64_C(100000000)
 
 const char *packing_order_name(enum packing_order order)
 {

@@ -81,6 +81,20 @@ check planning_keeps_ids_and_lives [ "$(cut -d, -f1-4 "$tmp/c.csv" | sort)" = "$
 run bound --check "$tmp/c.csv" $planning --capacity 1039360
 check planning_plan [ "$status" = 0 ]
 
+# figure NAME: of the statistics in $tmp/stats.json
+figure() {
+    sed -n "s/.*\"$1\": \\([0-9]*\\),*\$/\\1/p" "$tmp/stats.json"
+}
+"$ALLOCRIG" run -p plan -w $planning -d sim:profile=bump --stats "$tmp/stats.json" --json "$tmp/run.json" >/dev/null
+check the_policy_plan_falls_back_never [ "$(figure fallback_requests)" = 0 ]
+check the_policy_plan_holds_the_plan grep -q "\"peak_reserved_bytes\": $(figure plan_bytes),*\$" "$tmp/run.json"
+"$ALLOCRIG" run -p stalloc:profile=$planning -w $planning --stats "$tmp/stats.json" >/dev/null
+check a_profile_of_the_same_run_fits [ "$(figure planned_requests) $(figure fallback_requests)" = '203 0' ]
+"$ALLOCRIG" run -p "stalloc:profile='$tmp/three.txt'" -w $planning --stats "$tmp/stats.json" >/dev/null
+check another_profile_falls_back [ $(($(figure planned_requests) + $(figure fallback_requests))) = 203 -a "$(figure fallback_requests)" -ge 200 ]
+refuses profile_nowhere 2 'profile ' run -p "stalloc:profile='$tmp/no.csv'" -w $planning
+refuses profile_adaptive 2 'depends on the policy' run -p stalloc:profile=robson -w $planning
+
 run bound workloads/data/tape_small.default.csv.gz --plan "$tmp/tape.csv" --json "$tmp/bound.json"
 peak=$(answer live_peak_bytes)
 "$ALLOCRIG" run -p first-fit -w workloads/data/tape_small.default.csv.gz --json "$tmp/run.json" >/dev/null

@@ -1,0 +1,102 @@
+/* plan: every lifetime is known before the first request, and each block has its place. What an
+ * allocator could reach with foresight: a bound, not a competitor.
+ *
+ * 1. Sizes are rounded to the granule.
+ * 2. The lowest plan of several orders of placement; where it is above the live peak, an exact
+ *    search goes on for a number of steps, which are the same on every machine.
+ * 3. The engine shows it the trace itself, so every request has its place, unless one of a
+ *    capacity below the plan's, or a probe that fails, comes in between: planned/planned.c.
+ *
+ * Source: MiniMalloc (Moffitt, ASPLOS 2023), which it equals where the search is done; allocrig
+ * `bound` gives the plan itself and says whether it is the lowest. */
+#include "allocators/base/size.h"
+#include "allocators/planning/exact.h"
+#include "allocators/planning/orders.h"
+#include "allocators/policies/planned/planned.h"
+
+extern const struct policy_ops plan_policy;
+
+struct plan_values {
+    struct policy_common common;
+    uint64_t granule_bytes, steps;
+};
+
+struct plan {
+    struct planned planned;
+    uint64_t steps;
+};
+
+static const struct option plan_options[] = {
+    POLICY_COMMON_OPTIONS,
+    {"granule", OPTION_BYTES, offsetof(struct plan_values, granule_bytes), "0", 0, GIB, NULL,
+     "bytes that sizes and addresses are rounded up to, a power of two; 0: 1 where the device's "
+     "own granule is 1, else 256"},
+    {"steps", OPTION_COUNT, offsetof(struct plan_values, steps), "4000", 0, 1000000000, NULL,
+     "of the search for a lower plan; 0: none"},
+    {0},
+};
+
+static enum status plan_create(const struct policy_context *context, const void *values,
+                               struct policy **out, struct error *error)
+{
+    const struct plan_values *given = values;
+    uint64_t granule = given->granule_bytes;
+    if (granule == 0)
+        granule = context->backing->granule_bytes == 1 ? 1 : 256;
+    if (!size_is_power_of_two(granule))
+        return error_set(error, STATUS_INVALID,
+                         "policy plan, option granule: %llu is not a power of two up to 1 GiB",
+                         (unsigned long long)granule);
+    enum status status = planned_create(&plan_policy, sizeof(struct plan), granule, context,
+                                        &given->common, out, error);
+    if (status == STATUS_OK)
+        ((struct plan *)*out)->steps = given->steps;
+    return status;
+}
+
+static void plan_destroy(struct policy *base)
+{
+    planned_destroy((struct planned *)base, sizeof(struct plan));
+}
+
+static enum status lowest(const struct planned *planned, const struct packing *packing,
+                          uint64_t *offsets)
+{
+    const struct plan *self = (const struct plan *)planned;
+    struct packing_best best;
+    struct packing_exact exact;
+    const struct packing_exact_options options = {.steps_most = self->steps};
+    enum status status = packing_best_order(packing, offsets, &best);
+    if (status != STATUS_OK || self->steps == 0)
+        return status;
+    exact.top_bytes = best.top_bytes;
+    return packing_exact(packing, &options, offsets, &exact);
+}
+
+static enum status plan_plan(struct policy *base, const struct policy_lifetime *lifetimes,
+                             size_t count)
+{
+    return planned_plan((struct planned *)base, lifetimes, count, lowest);
+}
+
+const struct policy_ops plan_policy = {
+    .abi = POLICY_ABI,
+    .ops_bytes = sizeof(struct policy_ops),
+    .name = "plan",
+    .summary = "every lifetime is known beforehand and each block has its place: a bound",
+    .reference = "offline dynamic storage allocation; MiniMalloc (ASPLOS 2023)",
+    .capabilities = POLICY_OFFLINE | POLICY_UNRANKED | POLICY_WATCHES_HOLES,
+    .options = plan_options,
+    .values_bytes = sizeof(struct plan_values),
+    .create = plan_create,
+    .destroy = plan_destroy,
+    .alloc = planned_alloc,
+    .free = planned_free,
+    .stats = planned_stats,
+    .walk = planned_walk,
+    .validate = planned_validate,
+    .servable = planned_servable,
+    .trim = planned_trim,
+    .plan = plan_plan,
+    .report = planned_report,
+};

@@ -1,0 +1,54 @@
+/* What the policies that plan share: places for the requests by their number, and a caching
+ * pool for those that come otherwise than planned. */
+#ifndef ALLOCATORS_POLICIES_PLANNED_PLANNED_H
+#define ALLOCATORS_POLICIES_PLANNED_PLANNED_H
+
+#include "allocators/base/range_tree.h"
+#include "allocators/heap.h"
+#include "allocators/planning/packing.h"
+#include "allocators/policy.h"
+
+/* The place of a request, in the order of requests. */
+struct planned_place {
+    uint64_t bytes; /* rounded */
+    uint64_t offset;
+};
+
+struct planned {
+    struct policy base;
+    struct heap heap;
+    uint64_t granule_bytes, limit_bytes;
+    struct planned_place *places;
+    size_t place_count, next; /* next: the number of the request to come */
+    uint64_t plan_bytes;      /* of the arena */
+    bool has_arena;
+    uint64_t arena_address;
+    struct range_pool live; /* planned blocks; extra: their piece */
+    uint32_t by_address;    /* the tree of them */
+    uint64_t planned_requests, planned_bytes, fallback_requests, fallback_bytes, taken_requests;
+    uint64_t flushes, retries, failures;
+};
+
+/* Writes the offsets of a plan for the problem; the size of the arena follows from them. */
+typedef enum status planned_rule(const struct planned *self, const struct packing *packing,
+                                 uint64_t *offsets);
+
+/* Creates the base part in memory of `bytes`, of which it is the first member. */
+enum status planned_create(const struct policy_ops *ops, size_t bytes, uint64_t granule_bytes,
+                           const struct policy_context *context, const struct policy_common *values,
+                           struct policy **out, struct error *error);
+void planned_destroy(struct planned *self, size_t bytes);
+enum status planned_plan(struct planned *self, const struct policy_lifetime *lifetimes,
+                         size_t count, planned_rule *rule);
+enum status planned_alloc(struct policy *base, const struct policy_request *request,
+                          struct policy_block *out);
+enum status planned_free(struct policy *base, const struct policy_block *block, uint32_t stream);
+void planned_stats(const struct policy *base, struct policy_stats *out);
+void planned_walk(const struct policy *base, policy_visit *visit, void *argument);
+enum status planned_validate(const struct policy *base, struct error *error);
+uint64_t planned_servable(const struct policy *base, enum policy_price price);
+enum status planned_trim(struct policy *base, uint64_t keep_bytes);
+bool planned_report(const struct policy *base, size_t index, char *name, size_t name_bytes,
+                    uint64_t *value);
+
+#endif

@@ -1,0 +1,166 @@
+/* `plan` and `stalloc`: requests that match the plan are at their places, all others fall back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/support/fake_backing.h"
+#include "tests/support/policy_rig.h"
+
+#define CAP_BYTES 100000
+
+struct bench {
+    struct fake_backing *backing;
+    struct policy_rig rig;
+};
+
+/* Three blocks: 0 dies before 2 is born, 1 lives through. In 1000 bytes they fit exactly. */
+static const struct policy_lifetime three[] = {{200, 0, 2}, {500, 1, 9}, {500, 3, 8}};
+
+static void open_bench(struct bench *b, const char *text, uint64_t cap_bytes)
+{
+    b->backing = calloc(1, sizeof *b->backing);
+    assert_non_null(b->backing);
+    fake_backing_open(b->backing, cap_bytes);
+    assert_int_equal(policy_rig_open(&b->rig, text, &b->backing->base, 0), STATUS_OK);
+    assert_int_equal(b->rig.policy->ops->plan(b->rig.policy, three, 3), STATUS_OK);
+}
+
+static void close_bench(struct bench *b)
+{
+    assert_int_equal(policy_rig_close(&b->rig), 0);
+    assert_int_equal(b->backing->held_bytes, 0);
+    free(b->backing);
+}
+
+static struct policy_block ask(struct bench *b, uint64_t bytes)
+{
+    struct policy_block block;
+    assert_int_equal(policy_rig_alloc(&b->rig, bytes, &block), STATUS_OK);
+    assert_int_equal(policy_validate(b->rig.policy, &b->rig.error), STATUS_OK);
+    return block;
+}
+
+static void let_go(struct bench *b, const struct policy_block *block)
+{
+    assert_int_equal(policy_rig_free(&b->rig, block), STATUS_OK);
+    assert_int_equal(policy_validate(b->rig.policy, &b->rig.error), STATUS_OK);
+}
+
+static uint64_t figure(const struct bench *b, const char *wanted)
+{
+    char name[64];
+    uint64_t value;
+    for (size_t i = 0; policy_report(b->rig.policy, i, name, sizeof name, &value); i++)
+        if (strcmp(name, wanted) == 0)
+            return value;
+    fail_msg("no figure %s", wanted);
+    return 0;
+}
+
+static void planned_requests_fill_the_arena(void **state)
+{
+    (void)state;
+    struct bench b;
+    open_bench(&b, "plan:granule=1", 1000); /* no byte more than the live peak */
+    struct policy_block first = ask(&b, 200), second = ask(&b, 500);
+    let_go(&b, &first);
+    struct policy_block third = ask(&b, 500);
+    assert_int_equal(b.rig.policy->totals.reserved_bytes, 1000);
+    assert_int_equal(b.backing->made, 1);
+    assert_int_equal(figure(&b, "plan_bytes"), 1000);
+    assert_int_equal(figure(&b, "planned_requests"), 3);
+    assert_int_equal(figure(&b, "fallback_requests"), 0);
+    let_go(&b, &second);
+    let_go(&b, &third);
+    close_bench(&b);
+}
+
+static void another_size_falls_back(void **state)
+{
+    (void)state;
+    struct bench b;
+    open_bench(&b, "plan:granule=1", CAP_BYTES);
+    struct policy_block first = ask(&b, 200), odd = ask(&b, 501);
+    let_go(&b, &first);
+    struct policy_block third = ask(&b, 500);
+    struct policy_block beyond = ask(&b, 10); /* the plan has no fourth */
+    assert_int_equal(figure(&b, "planned_requests"), 2);
+    assert_int_equal(figure(&b, "planned_bytes"), 700);
+    assert_int_equal(figure(&b, "fallback_requests"), 2);
+    assert_int_equal(figure(&b, "fallback_bytes"), 511);
+    assert_int_equal(b.rig.policy->totals.reserved_bytes, 1000 + 501 + 10);
+    let_go(&b, &odd); /* cached, and cut for the next one */
+    struct policy_block again = ask(&b, 400);
+    assert_int_equal(again.address, odd.address);
+    assert_int_equal(b.rig.policy->totals.reserved_bytes, 1000 + 501 + 10);
+    let_go(&b, &third);
+    let_go(&b, &beyond);
+    let_go(&b, &again);
+    assert_int_equal(policy_trim(b.rig.policy, 0), STATUS_OK);
+    assert_int_equal(b.rig.policy->totals.reserved_bytes, 0);
+    close_bench(&b);
+}
+
+/* The block that should have died is still there: nothing may be put over it. */
+static void a_taken_place_falls_back(void **state)
+{
+    (void)state;
+    struct bench b;
+    open_bench(&b, "plan:granule=1", CAP_BYTES);
+    struct policy_block first = ask(&b, 200), second = ask(&b, 500), third = ask(&b, 500);
+    assert_true(third.address + 500 <= first.address || first.address + 200 <= third.address);
+    assert_true(third.address + 500 <= second.address || second.address + 500 <= third.address);
+    assert_int_equal(figure(&b, "fallbacks_of_taken_places"), 1);
+    assert_int_equal(figure(&b, "fallback_requests"), 1);
+    let_go(&b, &first);
+    let_go(&b, &second);
+    let_go(&b, &third);
+    close_bench(&b);
+}
+
+static void no_arena_is_no_end(void **state)
+{
+    (void)state;
+    struct bench b;
+    open_bench(&b, "plan:granule=1", 900); /* the arena needs 1000 */
+    struct policy_block first = ask(&b, 200), second = ask(&b, 500), third;
+    assert_int_equal(figure(&b, "fallback_requests"), 2);
+    assert_int_equal(policy_rig_alloc(&b.rig, 500, &third), STATUS_NO_MEMORY);
+    assert_int_equal(policy_validate(b.rig.policy, &b.rig.error), STATUS_OK);
+    let_go(&b, &first);
+    let_go(&b, &second);
+    close_bench(&b);
+}
+
+static void stalloc_rounds_to_512(void **state)
+{
+    (void)state;
+    struct bench b;
+    open_bench(&b, "stalloc", CAP_BYTES);
+    struct policy_block first = ask(&b, 129); /* rounds to what 200 rounds to */
+    assert_int_equal(first.granted_bytes, 512);
+    assert_int_equal(figure(&b, "plan_bytes"), 1024);
+    assert_int_equal(figure(&b, "planned_requests"), 1);
+    struct policy_block second = ask(&b, 513);
+    assert_int_equal(second.granted_bytes, 1024);
+    assert_int_equal(figure(&b, "fallback_requests"), 1);
+    let_go(&b, &first);
+    let_go(&b, &second);
+    close_bench(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(planned_requests_fill_the_arena),
+        cmocka_unit_test(another_size_falls_back),
+        cmocka_unit_test(a_taken_place_falls_back),
+        cmocka_unit_test(no_arena_is_no_end),
+        cmocka_unit_test(stalloc_rounds_to_512),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
