@@ -20,10 +20,10 @@ chmod 644 results/what-if.md
 
 begin='<!-- what-if: begin -->'
 end='<!-- what-if: end -->'
-grep -qF "$begin" README.md && grep -qF "$end" README.md || {
+if ! grep -qF "$begin" README.md || ! grep -qF "$end" README.md; then
     echo "whatif.sh: README.md has no place for the table: $begin .. $end" >&2
     exit 1
-}
+fi
 awk -v begin="$begin" -v end="$end" -v table="$table" '
     $0 == begin { print; while ((getline line < table) > 0) print line; skip = 1 }
     $0 == end { skip = 0 }
