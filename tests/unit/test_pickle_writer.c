@@ -137,7 +137,7 @@ static void more_than_256_texts_are_found_again(void **state)
 {
     (void)state;
     struct rig *rig = rig_open();
-    char text[8];
+    char text[16];
     for (int i = 0; i < 300; i++) {
         (void)snprintf(text, sizeof text, "t%d", i);
         pickle_put_text(&rig->writer, text);
