@@ -29,7 +29,8 @@
 
 #define SEARCH_FLOOR UINT32_MAX /* undo records of blocks */
 #define SEARCH_PLACE (UINT32_MAX - 1)
-#define STOP_STEPS   128 /* so often the caller is asked */
+#define STOP_STEPS   128   /* so often the caller is asked */
+#define DEPTH_MOST   10000 /* a level takes up to 600 bytes of the stack */
 
 static uint64_t align_up(uint64_t offset, uint64_t align)
 {
@@ -338,7 +339,7 @@ static bool descend(struct search *self, const struct part *part, uint32_t index
 static bool may_go_on(struct search *self)
 {
     self->steps++;
-    if (self->steps >= self->steps_most ||
+    if (self->steps >= self->steps_most || self->depth > DEPTH_MOST ||
         (self->steps % STOP_STEPS == 0 && self->stop && self->stop(self->stop_argument)))
         self->cut = true;
     return !self->cut;
@@ -407,7 +408,9 @@ static bool solve_parts(struct search *self, uint32_t first, uint32_t last)
     for (size_t at = begin; at < end && found; at += PART_WORDS) {
         const uint32_t *words = &self->stack[at];
         const struct part part = {words[0], words[1], words[2], words[3]};
+        self->depth++;
         found = solve(self, &part);
+        self->depth--;
     }
     self->stack_count = begin;
     return found;

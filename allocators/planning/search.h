@@ -61,6 +61,7 @@ struct search {
     uint64_t capacity; /* in units */
     uint64_t steps, steps_most;
     uint64_t stamp;
+    uint32_t depth;
     bool by_weight; /* choose slots where the search failed before */
     bool cut;       /* it ended without an answer */
     bool no_memory;

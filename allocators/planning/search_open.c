@@ -208,6 +208,7 @@ bool search_begin(struct search *self)
     bool alive = true;
     self->undo_count = self->stack_count = self->stale_count = 0;
     self->steps = 0;
+    self->depth = 0;
     self->cut = self->no_memory = false;
     for (uint32_t slot = 0; slot < self->slots; slot++) {
         self->slot[slot].floor = self->slot[slot].rest = 0;

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "allocators/planning/keyed.h"
 #include "allocators/planning/orders.h"
 #include "tests/support/planning_rig.h"
 
@@ -149,9 +150,34 @@ static void refuses_what_is_no_block(void **state)
     assert_int_equal(host.now_bytes, 0);
 }
 
+/* Few keys and many, wide ones and ones that differ in a digit only. */
+static void sorting_keeps_equals_in_order(void **state)
+{
+    (void)state;
+    static struct keyed keys[2][3000];
+    struct rng rng;
+    rng_seed(&rng, 4);
+    for (size_t count = 0; count < 3000; count = 2 * count + 1) {
+        for (unsigned shift = 0; shift < 64; shift += 21) {
+            for (size_t i = 0; i < count; i++)
+                keys[0][i] = (struct keyed){rng_below(&rng, 50) << shift | shift, i};
+            const struct keyed *sorted = keyed_sort(keys[0], keys[1], count);
+            uint64_t values = 0;
+            for (size_t i = 0; i < count; i++) {
+                values += sorted[i].value + 1;
+                assert_true(
+                    i == 0 || sorted[i - 1].key < sorted[i].key ||
+                    (sorted[i - 1].key == sorted[i].key && sorted[i - 1].value < sorted[i].value));
+            }
+            assert_int_equal(values, count * (count + 1) / 2);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sorting_keeps_equals_in_order),
         cmocka_unit_test(places_at_the_lowest_gap),
         cmocka_unit_test(the_best_order_is_the_lowest),
         cmocka_unit_test(no_host_memory_leaves_nothing_behind),
