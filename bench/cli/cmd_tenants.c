@@ -2,18 +2,22 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "allocators/base/size.h"
 #include "bench/cli/cli.h"
 #include "bench/report/output_file.h"
 #include "bench/report/results_csv.h"
 #include "bench/report/tenants_page.h"
+#include "bench/suite/tenants_card.h"
 #include "bench/suite/tenants_suite.h"
 
-enum option_key { KEY_CSV = CLI_KEYS, KEY_SERIES, KEY_DRAWS, KEY_SEED, KEY_ALONE };
+enum option_key { KEY_CSV = CLI_KEYS, KEY_SERIES, KEY_DRAWS, KEY_SEED, KEY_ALONE, KEY_TIMEOUT };
 
 static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
+    {'d', "device", "DEVICE", "cuda: real processes, on the driver's cards in their order"},
+    {KEY_TIMEOUT, "timeout", "SECONDS", "on a card: that a process may be silent (120)"},
     {KEY_DRAWS, "draws", "N", "mode free: so many interleavings"},
     {KEY_SEED, "seed", "N", "of the first of them"},
     {KEY_ALONE, "no-alone", NULL, "do not run each process alone, too: no slowdown"},
@@ -35,8 +39,8 @@ static const struct cli_page page = {
 };
 
 struct tenants_arguments {
-    const char *path, *csv, *series;
-    uint64_t draws, seed;
+    const char *path, *csv, *series, *device; /* device NULL: simulated */
+    uint64_t draws, seed, timeout_s;
     bool draws_given, seed_given, no_alone;
 };
 
@@ -44,6 +48,19 @@ static enum status take(void *argument, int key, const char *value, struct error
 {
     struct tenants_arguments *self = argument;
     switch (key) {
+    case 'd':
+        self->device = strncmp(value, "cuda", 4) == 0 ? value : NULL;
+        return self->device || !strcmp(value, "sim")
+                   ? STATUS_OK
+                   : error_set(error, STATUS_INVALID,
+                               "-d %s: the suite's cards are simulated (sim); cuda takes the "
+                               "driver's instead",
+                               value);
+    case KEY_TIMEOUT:
+        if (count_parse(value, &self->timeout_s, NULL) || !self->timeout_s ||
+            self->timeout_s > 86400)
+            return error_set(error, STATUS_INVALID, "--timeout %s: seconds, 1 to 86400", value);
+        return STATUS_OK;
     case KEY_CSV:
         self->csv = value;
         return STATUS_OK;
@@ -135,9 +152,11 @@ static enum status run_draws(const struct tenants_arguments *self, struct tenant
     for (size_t draw = 0; draw < made->draws && !status; draw++) {
         tenants.seed = suite->seed + draw;
         tenants.sample = series.stream && !draw ? add_sample : NULL;
-        status = tenants_run(&tenants, results + draw * suite->count, error);
+        status = self->device ? tenants_card_run(&tenants, self->device, self->timeout_s,
+                                                 results + draw * suite->count, error)
+                              : tenants_run(&tenants, results + draw * suite->count, error);
     }
-    if (!status && !self->no_alone) {
+    if (!status && !self->no_alone && !self->device) {
         status = run_alone(&tenants, alone_ns, error);
         made->alone_ns = alone_ns;
     }
@@ -159,8 +178,9 @@ static enum status run_suite(const struct tenants_arguments *self, struct tenant
         .draws = draws,
         .results = results,
     };
-    snprintf(title, sizeof title, "%s: %zu process%s on %zu card%s, %s", suite->name, suite->count,
-             suite->count == 1 ? "" : "es", suite->card_count, suite->card_count == 1 ? "" : "s",
+    snprintf(title, sizeof title, "%s: %zu process%s on %zu %scard%s, %s", suite->name,
+             suite->count, suite->count == 1 ? "" : "es", suite->card_count,
+             self->device ? "real " : "", suite->card_count == 1 ? "" : "s",
              suite->free ? "free" : "barriered");
     enum status status =
         results && alone_ns
@@ -198,7 +218,9 @@ enum status cmd_tenants(int argc, char **argv, struct error *error)
         return status;
     suite.draws = self.draws_given ? self.draws : suite.draws;
     suite.seed = self.seed_given ? self.seed : suite.seed;
-    if (self.draws_given && !suite.free)
+    if (self.series && self.device)
+        status = error_set(error, STATUS_INVALID, "--series is of simulated processes only");
+    if (!status && self.draws_given && !suite.free)
         status = error_set(error, STATUS_INVALID,
                            "--draws wants mode = free: barriered processes have one outcome");
     if (!status)

@@ -13,10 +13,9 @@
 const char *tenant_outcome_name(enum tenant_outcome outcome)
 {
     static const char *const names[] = {
-        [TENANT_PASSED] = "passed",
-        [TENANT_REFUSED_SETTINGS] = "refused",
-        [TENANT_NO_ROOM] = "no room",
-        [TENANT_FAILED] = "failed",
+        [TENANT_PASSED] = "passed",   [TENANT_REFUSED_SETTINGS] = "refused",
+        [TENANT_NO_ROOM] = "no room", [TENANT_FAILED] = "failed",
+        [TENANT_CRASHED] = "crashed",
     };
     return names[outcome];
 }
@@ -82,7 +81,7 @@ static enum status print_one(FILE *stream, const struct tenants_page *page, stru
     static const struct table_column columns[] = {
         {"process", "", true, 20}, {"card", "", false, 0},        {"steps", "", false, 0},
         {"live", "MiB", false, 0}, {"reserved", "MiB", false, 0}, {"physical", "MiB", false, 0},
-        {"end", "MiB", false, 0},  {"stall", "ms", false, 0},     {"slow", "", false, 0},
+        {"used", "MiB", false, 0},  {"stall", "ms", false, 0},     {"slow", "", false, 0},
         {"outcome", "", true, 0},
     };
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
@@ -98,7 +97,7 @@ static enum status print_one(FILE *stream, const struct tenants_page *page, stru
         mib(table, result->peak_live_bytes);
         mib(table, result->peak_reserved_bytes);
         mib(table, result->peak_physical_bytes);
-        mib(table, result->end_physical_bytes);
+        mib(table, result->peak_card_bytes);
         table_cell(table, "%.3f", (double)result->stall_ns / 1e6);
         slowdown(table, page, i, result);
         table_cell(table, "%s", outcome);
@@ -107,7 +106,7 @@ static enum status print_one(FILE *stream, const struct tenants_page *page, stru
     table_close(table);
     print_reasons(stream, page);
     fprintf(stream,
-            "\nPeaks of bytes in the pools; end: physical when the workload ended. slow: "
+            "\nPeaks of bytes; used: with the context, after a step. slow: "
             "time over\nthat when it runs alone; kernels of several processes do not slow each "
             "other here.\n");
     return status;
@@ -195,11 +194,12 @@ enum status tenants_page_print(FILE *stream, const struct tenants_page *page, st
 
 void tenants_csv_print(FILE *stream, const struct tenants_page *page)
 {
-    fputs("draw,process,outcome,card,arrived,steps,failed_step,failed_event,failed_bytes,cause,"
-          "refused_bytes,refused_by,retries_waited,peak_live_bytes,peak_reserved_bytes,"
-          "peak_physical_bytes,end_reserved_bytes,end_physical_bytes,stall_ns,own_ns,alone_ns,"
-          "driver_calls\n",
-          stream);
+    fputs(
+        "draw,process,outcome,card,arrived,steps,failed_step,failed_event,failed_bytes,cause,"
+        "refused_bytes,refused_by,retries_waited,peak_live_bytes,peak_reserved_bytes,"
+        "peak_physical_bytes,end_reserved_bytes,end_physical_bytes,peak_card_bytes,stall_ns,own_ns,"
+        "alone_ns,driver_calls\n",
+        stream);
     for (size_t draw = 0; draw < page->draws; draw++)
         for (size_t i = 0; i < page->count; i++) {
             const struct tenant_result *result = result_of(page, draw, i);
@@ -220,10 +220,10 @@ void tenants_csv_print(FILE *stream, const struct tenants_page *page)
                      result->refused_by < page->count ? page->setups[result->refused_by].name : "");
             fprintf(stream,
                     ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
-                    ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
+                    ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
                     result->retries_waited, result->peak_live_bytes, result->peak_reserved_bytes,
                     result->peak_physical_bytes, result->end_reserved_bytes,
-                    result->end_physical_bytes, result->stall_ns, result->own_ns,
-                    page->alone_ns ? page->alone_ns[i] : 0, result->driver_calls);
+                    result->end_physical_bytes, result->peak_card_bytes, result->stall_ns,
+                    result->own_ns, page->alone_ns ? page->alone_ns[i] : 0, result->driver_calls);
         }
 }

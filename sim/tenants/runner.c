@@ -19,11 +19,8 @@ static enum status open_parts(struct runner *runner, const struct spec *device, 
         return status;
     runner->open = true;
     const struct device_ops *ops = runner->session.device->ops;
-    if (!ops->others)
-        return error_set(error, STATUS_INVALID, "several processes want the device sim, not %s",
-                         runner->session.device->props.kind);
-    if (ops->others(runner->session.device, others_bytes) != STATUS_OK ||
-        ops->outside(runner->session.device, runner->context_bytes) != STATUS_OK) {
+    if (ops->others && (ops->others(runner->session.device, others_bytes) != STATUS_OK ||
+                        ops->outside(runner->session.device, runner->context_bytes) != STATUS_OK)) {
         char size[32];
         return error_set(error, STATUS_REFUSED, "the card has no room for a context of %s",
                          size_print(runner->context_bytes, size, sizeof size));
@@ -106,7 +103,7 @@ enum status runner_go(struct runner *runner, uint64_t others_bytes, uint64_t ste
 {
     struct device *device = runner->session.device;
     uint64_t before_ns = runner_time_ns(runner);
-    if (device->ops->others(device, others_bytes) != STATUS_OK)
+    if (device->ops->others && device->ops->others(device, others_bytes) != STATUS_OK)
         return error_set(error, STATUS_CORRUPT, "processes hold more of a card than it has: %s",
                          device->ops->problem(device));
     gate_let(&runner->gate, steps, events);

@@ -366,6 +366,9 @@ static enum status turn(struct tenant *tenant, uint64_t steps, uint64_t events, 
         failed = failed || replay_has_failed(runner->replay);
     }
     tenant->turns = tenant->runners[0].gate.steps;
+    uint64_t held_bytes = tenant_held(tenant, tenant->runners[0].card);
+    if (held_bytes > tenant->result->peak_card_bytes)
+        tenant->result->peak_card_bytes = held_bytes;
     enum status status = take_sample(tenant, self->tenants->free, error);
     return status == STATUS_OK && (done || failed) ? retire(tenant, error) : status;
 }

@@ -51,6 +51,7 @@ enum tenant_outcome {
     TENANT_REFUSED_SETTINGS, /* by its framework */
     TENANT_NO_ROOM,          /* no card with room for its context, or for what it needs */
     TENANT_FAILED,           /* a request failed */
+    TENANT_CRASHED,          /* on a card: its process died, or did not answer in time */
 };
 
 struct tenant_result {
@@ -67,6 +68,7 @@ struct tenant_result {
     uint64_t retries_waited; /* requests that were tried again while it waited */
     uint64_t peak_live_bytes, peak_reserved_bytes, peak_physical_bytes;
     uint64_t end_reserved_bytes, end_physical_bytes; /* when its workload ended, before it left */
+    uint64_t peak_card_bytes; /* at the end of a step: pools and context; on a card, what it says */
     uint64_t stall_ns, own_ns; /* own: of its clock, without waiting for the others */
     uint64_t driver_calls;
 };

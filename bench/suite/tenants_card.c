@@ -1,0 +1,520 @@
+/* See tenants_card.h. The first half is the child's, the second the parent's. */
+#include "bench/suite/tenants_card.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sim/tenants/runner.h"
+
+#define SILENCE_S    120
+#define DEVICE_ROOM  160
+#define SETTING_ROOM 64
+
+/* What a child is told: so many steps (all: UINT64_MAX), or none: to leave. */
+struct order {
+    uint64_t steps;
+};
+
+/* What it answers, after each step. */
+struct answer {
+    enum status status; /* other than OK: `error` says why, and it has left */
+    bool done;          /* its workload has ended or a request has failed */
+    uint64_t steps;
+    uint64_t card_bytes; /* that its card says it holds */
+    struct tenant_result result;
+    struct error error;
+};
+
+/* ---- the child ------------------------------------------------------------------------------ */
+
+struct member {
+    const struct tenants *tenants;
+    const struct tenant_setup *setup;
+    const char *device;
+    struct process process;
+    struct runner runners[PROCESS_POOLS];
+    struct spec devices[PROCESS_POOLS];
+    size_t count;
+    struct tenant_result *result;
+    int socket;
+};
+
+/* "cuda:matmul=plain" and 1: "cuda:matmul=plain,ordinal=1" */
+static enum status open_device_spec(const struct member *self, uint32_t card, struct spec *spec,
+                                    struct error *error)
+{
+    char text[DEVICE_ROOM];
+    snprintf(text, sizeof text, "%s%cordinal=%" PRIu32, self->device,
+             strchr(self->device, ':') ? ',' : ':', card);
+    return spec_parse(text, spec, error);
+}
+
+/* What each card has and has free, with this process's context on it. */
+static enum status look_at_cards(const struct member *self, struct process_card *cards,
+                                 struct error *error)
+{
+    for (uint32_t i = 0; i < self->tenants->card_count; i++) {
+        struct spec spec;
+        struct device *device;
+        enum status status = open_device_spec(self, i, &spec, error);
+        if (status != STATUS_OK)
+            return status;
+        status = device_open(&spec, &device, error);
+        spec_close(&spec);
+        if (status != STATUS_OK)
+            return status;
+        cards[i].total_bytes = device->props.total_bytes;
+        cards[i].free_bytes = device->props.capacity_bytes;
+        cards[i].compute_capability = self->tenants->cards[i].compute_capability;
+        device_close(device);
+    }
+    return STATUS_OK;
+}
+
+static enum status configure(struct member *self, struct error *error)
+{
+    const struct tenant_setup *setup = self->setup;
+    struct process_card cards[PROCESS_CARDS];
+    struct process_line lines[SETTING_ROOM];
+    char visible[16];
+    size_t count = setup->line_count;
+    uint32_t card = setup->card;
+    bool placed = setup->placement != TENANT_GIVEN;
+    enum status status = look_at_cards(self, cards, error);
+    if (status != STATUS_OK)
+        return status;
+    if (count >= SETTING_ROOM)
+        return error_set(error, STATUS_INVALID, "more than %d settings", SETTING_ROOM - 1);
+    for (uint32_t i = 0; placed && i < self->tenants->card_count; i++) {
+        bool fits = cards[i].free_bytes >= setup->needs_bytes;
+        bool better = placed == true && setup->placement == TENANT_LEAST_LOADED &&
+                      cards[i].free_bytes > cards[card].free_bytes;
+        if (fits && (cards[card].free_bytes < setup->needs_bytes || better))
+            card = i;
+    }
+    if (placed && cards[card].free_bytes < setup->needs_bytes)
+        return error_set(error, STATUS_REFUSED, "no card has room for what it needs");
+    if (!setup->lines) {
+        self->process.pool_count = 1;
+        self->process.pools[0].card = card;
+        snprintf(self->process.pools[0].policy, sizeof self->process.pools[0].policy, "%s",
+                 setup->policy);
+        return STATUS_OK;
+    }
+    memcpy(lines, setup->lines, count * sizeof *lines);
+    if (placed) {
+        snprintf(visible, sizeof visible, "%" PRIu32, card);
+        lines[count++] = (struct process_line){"CUDA_VISIBLE_DEVICES", visible, 0};
+    }
+    return process_configure(cards, self->tenants->card_count, lines, count, &self->process, error);
+}
+
+/* TensorFlow's wait: other processes may free memory meanwhile. */
+static bool wait_and_see(void *argument, const struct policy_request *request)
+{
+    struct member *self = argument;
+    (void)request;
+    if (!self->process.retries || !self->tenants->free || !self->count)
+        return false;
+    struct device *device = self->runners[0].session.device;
+    uint64_t free_bytes, now_free_bytes, total_bytes;
+    uint64_t until_ns = device->ops->now(device) + self->process.retry_ms * 1000000;
+    backing_memory(device->backing, &free_bytes, &total_bytes);
+    while (device->ops->now(device) < until_ns) {
+        usleep(20000);
+        backing_memory(device->backing, &now_free_bytes, &total_bytes);
+        if (now_free_bytes > free_bytes) {
+            self->result->retries_waited++;
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum status open_pools(struct member *self, struct error *error)
+{
+    const struct tenant_setup *setup = self->setup;
+    for (size_t i = 0; i < self->process.pool_count; i++) {
+        const struct process_pool *pool = &self->process.pools[i];
+        size_t work = i < setup->workload_count ? i : setup->workload_count - 1;
+        enum status status = open_device_spec(self, pool->card, &self->devices[i], error);
+        if (status != STATUS_OK)
+            return status;
+        self->runners[i].card = pool->card;
+        self->runners[i].limit_of_free = pool->limit_of_free;
+        status = runner_open(&self->runners[i], &self->devices[i], pool->policy,
+                             setup->workloads[work], 0, 0, wait_and_see, self, error);
+        if (status != STATUS_OK)
+            return status;
+        self->count++;
+    }
+    return STATUS_OK;
+}
+
+static enum status report(struct member *self, struct runner *runner, struct error *error)
+{
+    struct tenant_result *result = self->result;
+    struct replay_result replayed;
+    const struct device_counters *counters = &runner->session.device->counters;
+    enum status status = runner_report(runner, &replayed, error);
+    if (status != STATUS_OK)
+        return status;
+    if (!replayed.passed && result->outcome != TENANT_FAILED) {
+        result->outcome = TENANT_FAILED;
+        result->failed_event = replayed.first_failed_event;
+        result->failed_step = replayed.steps;
+        result->failed_bytes = replayed.first_failed_bytes;
+        result->cause = replayed.cause;
+        if (replayed.cause == REPLAY_CAUSE_CAPACITY && runner->limit_of_free &&
+            counters->others_bytes >= replayed.first_failed_bytes)
+            result->cause = REPLAY_CAUSE_TENANT;
+        if (result->cause == REPLAY_CAUSE_TENANT)
+            result->refused_bytes = replayed.first_failed_bytes;
+    }
+    result->steps += replayed.steps;
+    result->peak_live_bytes += runner->peak_live_bytes;
+    result->peak_reserved_bytes += runner->peak_reserved_bytes;
+    result->peak_physical_bytes += runner->peak_physical_bytes;
+    result->end_reserved_bytes += runner->session.policy->totals.reserved_bytes;
+    result->end_physical_bytes += counters->physical_bytes;
+    result->stall_ns += counters->stall_ns;
+    result->own_ns += runner->own_ns;
+    for (size_t i = 0; i < DEVICE_CALL_COUNT; i++)
+        result->driver_calls += counters->calls[i];
+    replay_result_close(&replayed);
+    return STATUS_OK;
+}
+
+/* One step of every pool; `*done` where nothing is left to do, and then all is reported. */
+static enum status step(struct member *self, bool *done, struct error *error)
+{
+    bool all_done = true, failed = false;
+    for (size_t i = 0; i < self->count; i++) {
+        struct runner *runner = &self->runners[i];
+        if (!runner_done(runner)) {
+            enum status status = runner_go(runner, 0, 1, UINT64_MAX, error);
+            if (status != STATUS_OK)
+                return status;
+        }
+        all_done = all_done && runner_done(runner);
+        failed = failed || replay_has_failed(runner->replay);
+    }
+    *done = all_done || failed;
+    for (size_t i = 0; i < self->count && *done; i++) {
+        enum status status = report(self, &self->runners[i], error);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+static uint64_t card_bytes(const struct member *self)
+{
+    struct device *device = self->count ? self->runners[0].session.device : NULL;
+    return device && device->ops->card_bytes ? device->ops->card_bytes(device) : 0;
+}
+
+static bool say(struct member *self, const struct answer *answer)
+{
+    return write(self->socket, answer, sizeof *answer) == (ssize_t)sizeof *answer;
+}
+
+/* Settings that are refused, and a card without room, are outcomes. */
+static enum status begin(struct member *self, struct answer *answer)
+{
+    struct tenant_result *result = &answer->result;
+    enum status status = configure(self, &answer->error);
+    if (status == STATUS_OK)
+        status = open_pools(self, &answer->error);
+    if (status == STATUS_NEGATIVE)
+        result->outcome = TENANT_REFUSED_SETTINGS;
+    else if (status == STATUS_REFUSED || status == STATUS_NO_MEMORY || status == STATUS_MISSING)
+        result->outcome = TENANT_NO_ROOM;
+    else
+        return status;
+    snprintf(result->why, sizeof result->why, "%.*s", (int)sizeof result->why - 1,
+             answer->error.text);
+    answer->done = true;
+    return STATUS_OK;
+}
+
+static void live(struct member *self)
+{
+    struct answer answer = {.status = STATUS_OK};
+    struct order order;
+    self->result = &answer.result;
+    answer.status = begin(self, &answer);
+    answer.result.card = self->count ? self->runners[0].card : 0;
+    answer.card_bytes = card_bytes(self);
+    if (!say(self, &answer))
+        return;
+    while (answer.status == STATUS_OK && read(self->socket, &order, sizeof order) == sizeof order &&
+           order.steps) {
+        for (uint64_t i = 0; i < order.steps && answer.status == STATUS_OK && !answer.done; i++) {
+            answer.status = step(self, &answer.done, &answer.error);
+            answer.steps++;
+            answer.card_bytes = card_bytes(self);
+            if (answer.card_bytes > answer.result.peak_card_bytes)
+                answer.result.peak_card_bytes = answer.card_bytes;
+            if (!say(self, &answer))
+                return;
+        }
+    }
+}
+
+static _Noreturn void child_main(const struct tenants *tenants, size_t index, const char *device,
+                                 int socket)
+{
+    static struct member self; /* of this process alone; too large for a stack */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    self.tenants = tenants;
+    self.setup = &tenants->setups[index];
+    self.device = device;
+    self.socket = socket;
+    live(&self);
+    for (size_t i = 0; i < self.count; i++)
+        runner_close(&self.runners[i]);
+    _exit(0);
+}
+
+/* ---- the parent ----------------------------------------------------------------------------- */
+
+enum presence { TO_COME, THERE, STAYING, GONE };
+
+struct tenant {
+    enum presence presence;
+    pid_t process;
+    int socket;
+    uint64_t steps, card_bytes;
+};
+
+struct party {
+    const struct tenants *tenants;
+    const char *device;
+    uint64_t limit_s, round;
+    struct tenant items[TENANTS_MOST];
+    struct tenant_result *results;
+};
+
+static void let_go(struct party *self, size_t i)
+{
+    struct tenant *tenant = &self->items[i];
+    if (tenant->process) {
+        close(tenant->socket); /* the child reads an end and closes its device */
+        for (int waited = 0; waited < 1000; waited++) {
+            if (waitpid(tenant->process, NULL, WNOHANG) != 0) {
+                tenant->process = 0;
+                break;
+            }
+            usleep(10000);
+        }
+        if (tenant->process) {
+            kill(tenant->process, SIGKILL);
+            (void)waitpid(tenant->process, NULL, 0);
+        }
+    }
+    tenant->process = 0;
+    tenant->card_bytes = 0;
+    tenant->presence = GONE;
+}
+
+static void lost(struct party *self, size_t i, const char *how)
+{
+    self->results[i].outcome = TENANT_CRASHED;
+    snprintf(self->results[i].why, sizeof self->results[i].why, "%s", how);
+    if (self->items[i].process)
+        kill(self->items[i].process, SIGKILL);
+    let_go(self, i);
+}
+
+static uint64_t largest_holder(const struct party *self, size_t but)
+{
+    uint64_t most_bytes = 0, who = TENANTS_MOST;
+    for (size_t i = 0; i < self->tenants->count; i++)
+        if (i != but && self->items[i].card_bytes > most_bytes) {
+            most_bytes = self->items[i].card_bytes;
+            who = i;
+        }
+    return who;
+}
+
+/* The next answer of a child; its end is one, too. */
+static enum status hear(struct party *self, size_t i, struct error *error)
+{
+    struct tenant *tenant = &self->items[i];
+    struct answer answer;
+    size_t got = 0;
+    while (got < sizeof answer) {
+        ssize_t more = read(tenant->socket, (char *)&answer + got, sizeof answer - got);
+        if (more <= 0) {
+            lost(self, i, "its process died");
+            return STATUS_OK;
+        }
+        got += (size_t)more;
+    }
+    if (answer.status != STATUS_OK) {
+        *error = answer.error;
+        return error_prefix(error, answer.status, "process %s", self->tenants->setups[i].name);
+    }
+    uint64_t arrived = self->results[i].arrived;
+    self->results[i] = answer.result;
+    self->results[i].arrived = arrived;
+    self->results[i].refused_by =
+        answer.result.refused_bytes ? largest_holder(self, i) : TENANTS_MOST;
+    tenant->steps = answer.steps;
+    tenant->card_bytes = answer.card_bytes;
+    if (!answer.done)
+        return STATUS_OK;
+    if (self->tenants->setups[i].stays && answer.result.outcome == TENANT_PASSED)
+        tenant->presence = STAYING;
+    else
+        let_go(self, i);
+    return STATUS_OK;
+}
+
+/* Waits for answers of those that are named, one each; of all that are there where `only` is past
+ * the last. Silence is an outcome. */
+static enum status listen_to(struct party *self, size_t only, struct error *error)
+{
+    struct pollfd polled[TENANTS_MOST];
+    size_t index[TENANTS_MOST], count = 0;
+    for (size_t i = 0; i < self->tenants->count; i++)
+        if (self->items[i].presence == THERE && (only >= self->tenants->count || only == i)) {
+            polled[count] = (struct pollfd){.fd = self->items[i].socket, .events = POLLIN};
+            index[count++] = i;
+        }
+    int heard;
+    do
+        heard = poll(polled, count, (int)self->limit_s * 1000);
+    while (heard < 0 && errno == EINTR);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < count && !status; i++) {
+        if (!heard)
+            lost(self, index[i], "it did not answer in time and was ended");
+        else if (polled[i].revents)
+            status = hear(self, index[i], error);
+    }
+    return status;
+}
+
+static bool tell(struct party *self, size_t i, uint64_t steps)
+{
+    const struct order order = {steps};
+    return write(self->items[i].socket, &order, sizeof order) == (ssize_t)sizeof order;
+}
+
+static enum status arrive(struct party *self, size_t i, struct error *error)
+{
+    struct tenant *tenant = &self->items[i];
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+        return error_set(error, STATUS_IO, "no pair of sockets: %s", strerror(errno));
+    fflush(NULL);
+    pid_t process = fork();
+    if (process < 0) {
+        close(pair[0]);
+        close(pair[1]);
+        return error_set(error, STATUS_IO, "no process: %s", strerror(errno));
+    }
+    if (process == 0) {
+        close(pair[0]);
+        child_main(self->tenants, i, self->device, pair[1]);
+    }
+    close(pair[1]);
+    *tenant = (struct tenant){.presence = THERE, .process = process, .socket = pair[0]};
+    self->results[i].arrived = self->round;
+    enum status status = listen_to(self, i, error);
+    if (status == STATUS_OK && tenant->presence == THERE && self->tenants->free &&
+        !tell(self, i, UINT64_MAX))
+        lost(self, i, "its process died");
+    return status;
+}
+
+static enum status come_and_go(struct party *self, struct error *error)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < self->tenants->count; i++) {
+        uint64_t leaves = self->tenants->setups[i].leaves;
+        if (leaves && leaves <= self->round &&
+            (self->items[i].presence == THERE || self->items[i].presence == STAYING))
+            let_go(self, i);
+    }
+    for (size_t i = 0; i < self->tenants->count && !status; i++)
+        if (self->items[i].presence == TO_COME && self->tenants->setups[i].arrives <= self->round)
+            status = arrive(self, i, error);
+    return status;
+}
+
+static bool anybody(const struct party *self, enum presence presence)
+{
+    for (size_t i = 0; i < self->tenants->count; i++)
+        if (self->items[i].presence == presence)
+            return true;
+    return false;
+}
+
+static enum status round_of_all(struct party *self, struct error *error)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < self->tenants->count && !status; i++) {
+        if (self->items[i].presence != THERE)
+            continue;
+        if (tell(self, i, 1))
+            status = listen_to(self, i, error);
+        else
+            lost(self, i, "its process died");
+    }
+    self->round++;
+    return status;
+}
+
+static enum status some_steps(struct party *self, struct error *error)
+{
+    enum status status = listen_to(self, self->tenants->count, error);
+    for (size_t i = 0; i < self->tenants->count; i++)
+        if (self->items[i].steps > self->round)
+            self->round = self->items[i].steps;
+    return status;
+}
+
+enum status tenants_card_run(const struct tenants *tenants, const char *device, uint64_t limit_s,
+                             struct tenant_result *results, struct error *error)
+{
+    struct party *self = calloc(1, sizeof *self);
+    if (!self)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu processes",
+                         tenants->count);
+    *self = (struct party){
+        .tenants = tenants,
+        .device = device,
+        .limit_s = limit_s ? limit_s : SILENCE_S,
+        .results = results,
+    };
+    void (*before)(int) = signal(SIGPIPE, SIG_IGN);
+    memset(results, 0, tenants->count * sizeof *results);
+    for (size_t i = 0; i < tenants->count; i++)
+        results[i].refused_by = TENANTS_MOST;
+    enum status status = come_and_go(self, error);
+    while (!status && (anybody(self, THERE) || anybody(self, TO_COME))) {
+        if (!anybody(self, THERE))
+            self->round++;
+        else
+            status = tenants->free ? some_steps(self, error) : round_of_all(self, error);
+        if (!status)
+            status = come_and_go(self, error);
+    }
+    for (size_t i = 0; i < tenants->count; i++)
+        let_go(self, i);
+    signal(SIGPIPE, before);
+    free(self);
+    return status;
+}
