@@ -351,7 +351,7 @@ static uint64_t largest_holder(const struct party *self, size_t but)
 static enum status hear(struct party *self, size_t i, struct error *error)
 {
     struct tenant *tenant = &self->items[i];
-    struct answer answer;
+    struct answer answer = {.status = STATUS_OK};
     size_t got = 0;
     while (got < sizeof answer) {
         ssize_t more = read(tenant->socket, (char *)&answer + got, sizeof answer - got);
