@@ -342,6 +342,14 @@ figures:
 whatif: all
 	@bench/suite/whatif.sh
 
+## claims: what people say about GPU memory, a row and a figure for each, into results/latest/claims: exit status 1
+##     where one does not come out as expected (DEVICE=cuda: on a card what can be)
+claims: all
+	@bench/suite/claims.sh $(RESULTS)/claims $(or $(DEVICE),sim); status=$$?; [ $$status -le 1 ] || exit $$status; \
+	if [ '$(HAVE_GNUPLOT)' = 1 ]; then plots/claim_rows.sh $(RESULTS)/claims $(RESULTS)/claims/figures || exit 2; \
+	else echo 'skipped: figures, since gnuplot is not installed ("make deps")'; fi; \
+	echo 'the page: $(RESULTS)/claims/claims.md'; exit $$status
+
 ## micro: nanoseconds per operation of each policy (Google Benchmark): alone, through a lock, with
 ##     threads, and on a card where one is (MICRO_FLAGS=--benchmark_filter=... or --all)
 micro:
@@ -401,7 +409,7 @@ help:
 	@sed -n 's/^## \(    .*\)/\t\1/p; s/^## \([a-z-]*\): /\1\t/p' Makefile | awk -F '\t' '{sub(/^ */, "", $$2); printf "  %-13s %s\n", $$1, $$2}'
 
 FORCE:
-.PHONY: all program plugin tests fuzzers gpu-tests test test-gpu check lint san tsan fuzz format bench figures whatif micro instructions harness deps install clean help FORCE
+.PHONY: all program plugin tests fuzzers gpu-tests test test-gpu check lint san tsan fuzz format bench figures whatif claims micro instructions harness deps install clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

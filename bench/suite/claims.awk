@@ -1,0 +1,179 @@
+# Reads the table of claims (workloads/suites/claims/claims.ini); bench/suite/claims.sh calls it.
+#   -v mode=experiments   name, command, split_step and tape, with | between, for -v device=sim or cuda, of what
+#                         can be measured there
+#   -v mode=judge         the page in Markdown, from the numbers in the second file (experiment,field,value);
+#                         -v tsv=FILE: verdicts and what figures need; -v swap=ROW (all: each): with experiment and control exchanged.
+#                         Ends with 1 where a verdict is another than the one expected.
+# A claim's measure is one number, or two with / or - between. Its letters a, b stand for the
+# experiments that the row names; for its control the same measure is taken of those named there.
+function fail(text) {
+    printf "claims: %s:%d: %s\n", FILENAME, FNR, text >"/dev/stderr"
+    failed = 2
+    exit 2
+}
+function trim(text) { gsub(/^[ \t]+|[ \t]+$/, "", text); return text }
+function get(row, key) { return (row SUBSEP key) in of ? of[row, key] : "" }
+BEGIN {
+    known["experiment"] = " command capacity split_step tape device "
+    known["document"] = " title "
+    known["claim"] = " says document against experiment control measure holds expected device note "
+}
+FNR == 1 { files++ }
+files == 2 {
+    at = index($0, ",")
+    field = substr($0, at + 1)
+    number[substr($0, 1, at - 1), substr(field, 1, index(field, ",") - 1)] = substr(field, index(field, ",") + 1)
+    next
+}
+/^[ \t]*(#|$)/ { next }
+/^\[/ {
+    if (!match($0, /^\[(document|experiment|claim) [a-z0-9_]+\]$/)) fail("wanted [document NAME], [experiment NAME] or [claim NAME]: " $0)
+    split(substr($0, 2, length($0) - 2), word, " ")
+    kind = word[1]; name = word[2]; section = kind " " name
+    if (section in there) fail(section " is there twice")
+    there[section] = 1
+    if (kind == "claim") claims[++claim_count] = name
+    if (kind == "experiment") experiments[++experiment_count] = name
+    next
+}
+{
+    if (!(at = index($0, "=")) || section == "") fail("wanted key = value in a section: " $0)
+    key = trim(substr($0, 1, at - 1))
+    if (!index(known[kind], " " key " ")) fail("there is no key \"" key "\" in a section [" kind "]")
+    if ((section SUBSEP key) in of) fail("\"" key "\" is there twice")
+    of[section, key] = trim(substr($0, at + 1))
+}
+# The words of the command of an experiment on the device: run and capacity name it; tenants do not.
+function command(name,    text, on) {
+    text = get("experiment " name, "command")
+    if (text ~ /^tenants /) return text " --no-alone"
+    on = text ~ /^capacity / ? "sim" : device
+    if (get("experiment " name, "capacity") != "") on = on ":capacity=" get("experiment " name, "capacity")
+    return text " -d " on
+}
+# Why it cannot be measured here; "" where it can.
+function obstacle(name,    text, wanted) {
+    text = get("experiment " name, "command")
+    wanted = get("experiment " name, "device")
+    if (wanted == "cuda" && device == "sim") return "needs a card"
+    if (device == "sim") return ""
+    if (text ~ /^tenants /) return "several processes: simulated only"
+    if (text ~ /^capacity /) return "a search over capacities: simulated only"
+    return ""
+}
+function list_experiments(    i, name) {
+    for (i = 1; i <= experiment_count; i++) {
+        name = experiments[i]
+        if (get("experiment " name, "command") == "") fail("[experiment " name "] has no command")
+        if (obstacle(name) == "")
+            print name "|" command(name) "|" get("experiment " name, "split_step") "|" get("experiment " name, "tape")
+    }
+}
+# The value of one operand, FIELD of a or b, where `names` are the experiments. Sets `missing`.
+function operand(text, names,    list, which, field, key) {
+    split(names, list, " ")
+    which = index("ab", substr(text, 1, 1))
+    field = substr(text, 3)
+    if (text !~ /^[ab]\.[a-z0-9_.]+$/ || !(which in list)) fail("no such operand: " text)
+    if (!(("experiment " list[which]) in there)) fail("there is no [experiment " list[which] "]")
+    if (obstacle(list[which]) != "") { missing = obstacle(list[which]); return 0 }
+    if (!((list[which], field) in number) || number[list[which], field] == "") {
+        missing = "not measured: " field " of " list[which]
+        return 0
+    }
+    return number[list[which], field] + 0
+}
+# The measure of a row; `first` and `second` are what it was taken from.
+function measured(row, names,    part) {
+    missing = ""
+    if (split(get(row, "measure"), part, " ") == 1) return first = operand(part[1], names)
+    first = operand(part[1], names)
+    second = operand(part[3], names)
+    if (part[2] == "-") return first - second
+    if (part[2] != "/") fail("a measure is X, X / Y or X - Y: " get(row, "measure"))
+    return second ? first / second : first > 0 ? 1e308 : 0
+}
+function meets(value, bound,    part) {
+    split(bound, part, " ")
+    if (part[1] == ">=") return value >= part[2]
+    if (part[1] == "<=") return value <= part[2]
+    fail("a bound is >= or <= and a number: " bound)
+}
+function shown(value) {
+    return value >= 1e308 ? "from nothing" : value == int(value) && value < 1e15 ? sprintf("%.0f", value) : sprintf("%.4g", value)
+}
+function size(bytes) {
+    return bytes >= 2 ^ 30 ? sprintf("%.2f GiB", bytes / 2 ^ 30) : sprintf("%.1f MiB", bytes / 2 ^ 20)
+}
+# "0.0039 (4.0 MiB / 1.00 GiB)"
+function told(row, value,    part) {
+    if (split(get(row, "measure"), part, " ") == 1 || part[1] !~ /bytes$/) return shown(value)
+    return shown(value) " (" size(first) " " part[2] " " size(second) ")"
+}
+# The titles of the documents whose names are listed; other words stand as they are.
+function titles(names,    list, i, count, text) {
+    count = split(names, list, " ")
+    for (i = 1; i <= count; i++) {
+        if (!(("document " list[i]) in there)) return names
+        text = text (i > 1 ? "; " : "") "\"" get("document " list[i], "title") "\""
+    }
+    return text
+}
+function shell_text(names,    list, i, count, text, one) {
+    count = split(names, list, " ")
+    for (i = 1; i <= count; i++) {
+        one = command(list[i])
+        sub(/ --no-alone$/, "", one)
+        text = text (i > 1 ? "; " : "") (count > 1 ? substr("ab", i, 1) ": " : "") "`" one "`"
+    }
+    return text
+}
+function judge(name,    row, yes, no, value, told_a, told_b, verdict, expected, swapped) {
+    row = "claim " name
+    if (get(row, "holds") == "" || get(row, "experiment") == "" || get(row, "control") == "") fail("[" row "] wants experiment, control, measure and holds")
+    yes = get(row, "experiment"); no = get(row, "control")
+    if (swap == name || swap == "all") { swapped = yes; yes = no; no = swapped }
+    expected = get(row, "expected") == "" ? "holds" : get(row, "expected")
+    value = measured(row, yes)
+    if (missing != "") { verdict = missing; told_a = told_b = value = control = "-" }
+    else {
+        told_a = told(row, value)
+        holds = meets(value, get(row, "holds"))
+        control = measured(row, no)
+        told_b = told(row, control)
+        if (missing != "") verdict = missing
+        # The control must come out the other way: else the measure shows nothing.
+        else if (meets(control, get(row, "holds")) == holds) verdict = "not shown: the control comes out the same way"
+        else verdict = holds ? "holds" : "does not hold"
+    }
+    count[verdict == expected ? "as" : verdict ~ /^(needs|several|a search)/ ? "not run" : "else"]++
+    if (verdict ~ /^(holds|does not hold|not )/ && verdict != expected) bad = 1
+    if (tsv != "") print name, verdict, expected, value, control, get(row, "holds"), yes, no, told_a, told_b, get(row, "measure"), get(row, "says") >tsv
+    if (verdict != expected && verdict !~ /^(needs|several|a search)/) verdict = "**" verdict "**"
+    rows = rows sprintf("| %s | %s | %s %s | %s | %s | %s | [figure](figures/claim-%s.svg) |\n", name, get(row, "says"), get(row, "measure"), get(row, "holds"), told_a, told_b, verdict, name)
+    detail = detail sprintf("\n### %s: %s\n\n%s. Said by: %s.\n\n- experiment: %s\n- control: %s\n", name, verdict, get(row, "says"), titles(get(row, "document")), shell_text(get(row, "experiment")), shell_text(get(row, "control")))
+    if (get(row, "note") != "") detail = detail "- " get(row, "note") "\n"
+    detail = detail sprintf("\n![%s](figures/claim-%s.svg)\n", get(row, "says"), name)
+    if (get(row, "against") != "")
+        contradictions = contradictions sprintf("| %s | %s | %s | %s |\n", titles(get(row, "document")), get(row, "says"), get(row, "against"), verdict)
+}
+END {
+    if (failed) exit failed
+    if (mode == "experiments") { list_experiments(); if (failed) exit failed; exit 0 }
+    OFS = "\t"
+    if (tsv != "") print "row", "verdict", "expected", "value", "control_value", "bound", "experiment", "control", "measured", "control_measured", "measure", "says" >tsv
+    for (c = 1; c <= claim_count && !failed; c++) judge(claims[c])
+    if (failed) exit failed
+    print "# What people say about GPU memory, row by row\n"
+    printf "Device `%s`. Written by `make claims` from workloads/suites/claims/claims.ini. A row holds where its measure meets the\n", device
+    print "bound and the control, the same measure of a program or policy of which the claim is not true, does not. The policies are"
+    print "this rig's own, made after the frameworks'; no framework runs here. Rows that were not run are not counted as holding.\n"
+    printf "%d of %d rows came out as expected, %d did not, %d were not run here.\n\n", count["as"], claim_count, count["else"], count["not run"]
+    print "| row | claim | measure and bound | measured | control | verdict | figure |\n| --- | --- | --- | ---: | ---: | --- | --- |"
+    printf "%s", rows
+    print "\n## Where the documents contradict each other, or what is known\n\n| document | says | against it | verdict on what it says |\n| --- | --- | --- | --- |"
+    printf "%s", contradictions
+    print "\n## Each row: experiment, control, figure"
+    printf "%s", detail
+    exit bad
+}

@@ -1,0 +1,143 @@
+#!/bin/bash
+# Measures what people say about GPU memory and judges it, row by row (workloads/suites/claims/claims.ini).
+# Usage: bench/suite/claims.sh FOLDER [sim|cuda]      measures, then judges
+#        bench/suite/claims.sh --judge FOLDER [sim|cuda] [ROW|all]
+#                     judges what is in FOLDER; with experiment and control exchanged in that row
+#
+# FOLDER/numbers.csv      experiment,field,value
+# FOLDER/data/NAME.csv    what the experiment held: process,at,live_bytes,reserved_bytes,physical_bytes
+# FOLDER/claims.md        the page; claims.tsv: verdicts, and what plots/claim_rows.sh draws
+# Ends with 1 where a row does not come out as expected.
+set -u
+judge_only=
+[ "${1:-}" = --judge ] && judge_only=1 && shift
+[ $# -ge 1 ] || { sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2; }
+mkdir -p "$1" || exit 2
+folder=$(cd "$1" && pwd) device=${2:-sim} swap=${3:-}
+cd "$(dirname "$0")/../.." || exit 2
+table=${CLAIMS:-workloads/suites/claims/claims.ini}
+rig=${ALLOCRIG:-./allocrig}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# trouble NAME: the last line that the program said
+trouble() {
+    echo "claims: $1: $(tail -n 1 "$work/err")" >&2
+    exit 2
+}
+# ask NAME OPTION..: runs the experiment's command with them; a workload that fails is a result
+ask() {
+    local name=$1
+    shift
+    # shellcheck disable=SC2086
+    "$rig" $command "$@" >"$work/out" 2>"$work/err" </dev/null || trouble "$name"
+}
+number() {
+    [ -z "$3" ] || echo "$1,$2,$3"
+}
+# events NAME: the workload as text in $work/trace.txt
+events() {
+    local workload=${command#* -w }
+    "$rig" gen "${workload%% *}" -o "$work/trace.txt" >"$work/out" 2>"$work/err" </dev/null || trouble "$1"
+}
+# split NAME STEP: how reserved bytes rise from the end of the first step to that of STEP, and in as many after
+split() {
+    grep -v '^#' "$work/trace.txt" | awk -F, -v name="$1" -v at="$2" '
+        FNR == NR { if (/^m,step/) step[++steps] = NR - 1; next }
+        FNR > 1 { held[$1] = $6 }
+        END { if (2 * at - 1 <= steps) {
+            printf "%s,rise_before_bytes,%.0f\n", name, held[step[at]] - held[step[1]]
+            printf "%s,rise_after_bytes,%.0f\n", name, held[step[2 * at - 1]] - held[step[at]] } }' - "$work/series.csv"
+}
+# tape NAME: of what the forward pass of the third step asked for as activations, how much lives at the loss
+tape() {
+    grep -v '^#' "$work/trace.txt" | awk -F, -v name="$1" '
+        /^a,/ && /tag=activation/ && step == 2 { mine[$2] = $3; asked += $3; held += $3 }
+        /^[rf],/ && ($2 in mine) { held -= mine[$2]; delete mine[$2] }
+        /^a,/ && /tag=loss/ && step == 2 {
+            printf "%s,activations_asked_bytes,%.0f\n%s,activations_at_loss_bytes,%.0f\n", name, asked, name, held; exit }
+        /^m,step/ { step++ }'
+}
+run_experiment() {
+    local name=$1 step=$2 with_tape=$3
+    ask "$name" --reps 1 --jobs 1 --series "$work/series.csv" --calls "$work/calls.csv" --csv "$work/result.csv"
+    awk -f plots/clean.awk "$work/result.csv" | awk -F, -v name="$name" '
+        NR == 1 { for (i = 1; i <= NF; i++) title[i] = $i }
+        NR == 2 { for (i = 1; i <= NF; i++) {
+            if ($i == "true" || $i == "false") $i = ($i == "true")
+            if ($i ~ /^[0-9.eE+-]+$/) print name "," title[i] "," $i } }'
+    awk -F, -v name="$name" 'NR == 1 { next } NR == 2 { first = $6 } { last = $4; if ($6 + 0 > most) most = $6 + 0 }
+        END { printf "%s,first_reserved_bytes,%.0f\n%s,most_reserved_bytes,%.0f\n%s,end_live_bytes,%.0f\n", name, first, name, most, name, last }' \
+        "$work/series.csv"
+    awk -F, -v name="$name" 'NR > 1 && $6 + 0 == 0 && $2 ~ /free|release/ { back++ }
+        NR > 1 && $6 + 0 == 0 && ($2 ~ /alloc|create/) { if (!n++) first = $3; if ($3 + 0 > most) most = $3 + 0 }
+        END { printf "%s,first_piece_bytes,%.0f\n%s,largest_piece_bytes,%.0f\n%s,pieces,%d\n%s,given_back_pieces,%d\n", name, first, name, most, name, n, name, back }' \
+        "$work/calls.csv"
+    [ -z "$step$with_tape" ] || events "$name"
+    [ -z "$step" ] || split "$name" "$step"
+    [ -z "$with_tape" ] || tape "$name"
+    awk -F, -v OFS=, 'NR > 1 { print "pool", $1, $4, $6, $7 }' "$work/series.csv" >"$work/thin.csv"
+    {
+        echo process,at,live_bytes,reserved_bytes,physical_bytes
+        for by in 3 4; do
+            awk -v policy=pool -v by=$by -v x=2 -v buckets=300 -v end="$(tail -n 1 "$work/thin.csv" | cut -d, -f2)" \
+                -f plots/thin.awk "$work/thin.csv"
+        done | sort -t, -k2,2n -u
+    } >"$folder/data/$name.csv"
+}
+tenants_experiment() {
+    local name=$1
+    ask "$name" --csv "$work/result.csv" --series "$work/series.csv"
+    awk -F, -v name="$name" '
+        NR == 1 { for (i = 1; i <= NF; i++) title[i] = $i; next }
+        { passed += $3 == "passed"; refused += $3 == "refused"
+          print name "," $2 ".passed," ($3 == "passed")
+          for (i = 4; i <= NF; i++) if ($i ~ /^[0-9]+$/) print name "," $2 "." title[i] "," $i }
+        END { print name ",passed_processes," passed + 0 "\n" name ",refused_processes," refused + 0 }' "$work/result.csv"
+    # What all processes and their contexts hold of the cards, at most: a round is known by its cards' free bytes.
+    awk -F, -v name="$name" -v capacity="$(sed -n 's/^card = .*capacity=\([0-9]*\)GiB.*/\1/p' "${command#tenants }" 2>/dev/null | awk '{ s += $1 } END { print s * 2 ^ 30 }')" '
+        NR > 1 && !($4 in free && free[$4] <= $8) { free[$4] = $8; cards++ }
+        END { for (c in free) sum += free[c]; if (cards) printf "%s,used_bytes,%.0f\n", name, capacity - sum }' "$work/series.csv"
+    {
+        echo process,at,live_bytes,reserved_bytes,physical_bytes
+        awk -F, -v OFS=, 'NR > 1 { print $3, $1, $5, $6, $7 }' "$work/series.csv"
+    } >"$folder/data/$name.csv"
+}
+capacity_experiment() {
+    local need
+    ask "$1" --jobs 1 --json "$work/result.json"
+    need=$(sed -n 's/.*"first_pass_bytes": \([0-9]*\).*/\1/p' "$work/result.json")
+    number "$1" need_bytes "$need"
+    # What it held there.
+    command="run ${command#capacity }:capacity=$need"
+    run_experiment "$1" '' ''
+}
+measure() {
+    local list name step tape
+    rm -rf "$folder/data" && mkdir -p "$folder/data"
+    list=$(awk -v mode=experiments -v device="$device" -f bench/suite/claims.awk "$table") || exit 2
+    while IFS='|' read -r name command step tape; do
+        command=${command% --no-alone}
+        case $command in
+        tenants\ *) tenants_experiment "$name" ;;
+        capacity\ *) capacity_experiment "$name" ;;
+        *) run_experiment "$name" "$step" "$tape" ;;
+        esac
+    done <<<"$list" >"$work/numbers.csv" || exit 2
+    mv "$work/numbers.csv" "$folder/numbers.csv"
+}
+case $device in sim | cuda) ;; *) echo "claims: the device is sim or cuda, not $device" >&2; exit 2 ;; esac
+[ -n "$judge_only" ] || measure
+[ -e "$folder/numbers.csv" ] || { echo "claims: $folder/numbers.csv is not there: measure first" >&2; exit 2; }
+awk -v mode=judge -v device="$device" -v swap="$swap" -v tsv="$work/claims.tsv" -f bench/suite/claims.awk "$table" "$folder/numbers.csv" >"$work/claims.md"
+status=$?
+[ $status -le 1 ] || exit 2
+if [ -z "$swap" ]; then
+    mv "$work/claims.md" "$folder/claims.md"
+    mv "$work/claims.tsv" "$folder/claims.tsv"
+    sed -n '/^[0-9].* rows came out/p' "$folder/claims.md"
+    awk -F '\t' 'NR > 1 { printf "%-30s %-14s %s\n", $1, $2, $9 " against " $10 }' "$folder/claims.tsv"
+else
+    cat "$work/claims.tsv"
+fi
+exit $status

@@ -1,0 +1,79 @@
+# One row of the table of claims: what the experiment held, what its control held, and the measure of both
+# beside its bound. plots/claim_rows.sh gives IN (the folder of data), OUT, TERM, and of the row SAYS, VERDICT,
+# MEASURE, the names EXPERIMENT and CONTROL (one or two each), VALUE, CONTROL_VALUE, their texts TOLD and
+# CONTROL_TOLD, and BOUND.
+POLICIES = 'a b'
+load 'plots/style.gp'
+file(name) = sprintf("%s/%s.csv", IN, name)
+processes(name) = system(sprintf("awk -F, 'NR > 1 && !seen[$1]++ { printf \"%%s \", $1 }' '%s' 2>/dev/null", file(name)))
+of(name, process) = sprintf("< awk -F, 'NR > 1 && $1 == \"%s\"' '%s'", process, file(name))
+most(name) = system(sprintf("awk -F, 'NR > 1 { if ($4 > m) m = $4; if ($3 > m) m = $3 } END { printf \"%%.0f\", m }' '%s' 2>/dev/null", file(name))) + 0.0
+several(name) = processes(name) ne 'pool ' && processes(name) ne ''
+A = word(EXPERIMENT, 1); C = word(CONTROL, 1)
+SEVERAL = several(A) || several(C)
+if (SEVERAL) {
+    names = processes(A) ne '' ? processes(A) : processes(C)
+    do for [i = 1:words(names)] { rest = key_add(word(names, i).': reserved', colour(i), 0, 1, 2.5) }
+} else {
+    rest = key_add('live', GREY, 0, 1, 9)
+    rest = key_add('a: reserved', colour(1), 0, 1, 2.5)
+    if (words(EXPERIMENT) > 1) { rest = key_add('b: reserved', colour(2), 0, 3, 2.5) }
+}
+TITLE = SAYS.': '.VERDICT
+W = 3
+MOST_COLUMNS = 3
+ROW = 380
+ABOVE = 55
+BELOW = 55
+GAP = 75
+load 'plots/grid.gp'
+set style fill solid noborder
+do for [w = 1:2] {
+    eval panel(w)
+    LIST = w == 1 ? EXPERIMENT : CONTROL
+    NAME = word(LIST, 1)
+    set title (w == 1 ? 'experiment: ' : 'control: ').(words(LIST) > 1 ? sprintf('a %s, b %s', word(LIST, 1), word(LIST, 2)) : NAME)
+    set xlabel SEVERAL ? 'round of steps' : 'event'
+    set ylabel 'memory (GiB)'
+    set xrange [*:*]
+    top = words(LIST) > 1 ? larger(most(NAME), most(word(LIST, 2))) : most(NAME)
+    set yrange [0:larger(top, 1.0) / GIB * 1.08]
+    names = processes(NAME)
+    if (names eq '') {
+        set yrange [0:1]
+        set xrange [0:1]
+        set label 1 'no memory: refused at the start' at graph 0.5, 0.5 center textcolor rgb '#666666'
+        plot NaN
+        unset label 1
+    } else { if (SEVERAL) {
+        plot for [i = 1:words(names)] of(NAME, word(names, i)) using 2:($4 / GIB) with steps lw 2.5 lc rgb colour(i), \
+             for [i = 1:words(names)] of(NAME, word(names, i)) using 2:($4 / GIB) with points pt point(i) ps 0.7 lc rgb colour(i)
+    } else { if (words(LIST) > 1) {
+        plot of(NAME, 'pool') using 2:($3 / GIB) with filledcurves y1=0 lc rgb GREY, \
+             '' using 2:($4 / GIB) with steps lw 2.5 lc rgb colour(1), \
+             of(word(LIST, 2), 'pool') using 2:($4 / GIB) with steps lw 2.5 dt 3 lc rgb colour(2)
+    } else {
+        plot of(NAME, 'pool') using 2:($3 / GIB) with filledcurves y1=0 lc rgb GREY, \
+             '' using 2:($4 / GIB) with steps lw 2.5 lc rgb colour(1)
+    } } }
+    unset label 1000
+}
+eval panel(3)
+set title MEASURE font ',9'
+unset xlabel; unset ylabel
+set xrange [0.4:2.6]
+limit = word(BOUND, 2) + 0.0
+value = VALUE + 0.0 > 1e300 ? limit * 2 : VALUE + 0.0
+control = CONTROL_VALUE + 0.0 > 1e300 ? limit * 2 : CONTROL_VALUE + 0.0
+high_end = larger(larger(value, control), limit)
+set yrange [0:1.25 * larger(high_end, 1e-9)]
+if (high_end > 20 * limit) { set yrange [0:1.25 * 20 * limit]; value = value > 20 * limit ? 20 * limit : value; control = control > 20 * limit ? 20 * limit : control }
+set xtics scale 0 ('experiment' 1, 'control' 2)
+set boxwidth 0.6
+set arrow 1 from first 0.4, first limit to first 2.6, first limit nohead front lc rgb '#000000' dt 2
+set label 2 'bound '.BOUND at first 2.58, first limit right offset 0,0.6 front textcolor rgb '#222222'
+set label 3 TOLD at first 1, first value center offset 0,0.6 front font ',9' textcolor rgb '#222222'
+set label 4 CONTROL_TOLD at first 2, first control center offset 0,0.6 front font ',9' textcolor rgb '#222222'
+plot '+' every ::::0 using (1):(value) with boxes lc rgb COLOUR[1], '+' every ::::0 using (2):(control) with boxes lc rgb GREY
+unset xtics; unset arrow
+load 'plots/key.gp'

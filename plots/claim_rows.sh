@@ -1,0 +1,31 @@
+#!/bin/bash
+# Draws a figure for each row of the table of claims, as SVG and PNG.
+# Usage: plots/claim_rows.sh FOLDER OUT    (FOLDER: what bench/suite/claims.sh wrote)
+# A row that was not measured gets none; of an earlier run none stays.
+set -u
+[ $# = 2 ] || { sed -n '2,4s/^# \{0,1\}//p' "$0"; exit 2; }
+[ -e "$1/claims.tsv" ] || { echo "claims: $1/claims.tsv is not there: bench/suite/claims.sh writes it" >&2; exit 2; }
+folder=$(cd "$1" && pwd)
+mkdir -p "$2" || exit 2
+out=$(cd "$2" && pwd)
+cd "$(dirname "$0")/.." || exit 2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+rm -f "$out"/claim-*.svg "$out"/claim-*.png
+# The texts as gnuplot takes them in single quotes.
+text() {
+    echo "${1//"'"/"''"}"
+}
+while IFS=$'\t' read -r row verdict _ value control_value bound experiment control told control_told measure says; do
+    [ "$value" != - ] || continue
+    set="IN='$folder/data'; SAYS='$(text "$says")'; VERDICT='$(text "$verdict")'; MEASURE='$measure'; BOUND='$bound'; EXPERIMENT='$experiment'; CONTROL='$control'; VALUE='$value'; CONTROL_VALUE='$control_value'; TOLD='${told%% *}'; CONTROL_TOLD='${control_told%% *}'"
+    for form in svg png; do
+        if ! gnuplot -e "$set; OUT='$work/figure.$form'; TERM='$form'" plots/claim_rows.gp 2>"$work/log" ||
+            [ ! -s "$work/figure.$form" ]; then
+            echo "claims: plots/claim_rows.gp failed on $row:" >&2
+            cat "$work/log" >&2
+            exit 1
+        fi
+        mv "$work/figure.$form" "$out/claim-$row.$form"
+    done
+done < <(tail -n +2 "$folder/claims.tsv")
