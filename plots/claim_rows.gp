@@ -59,7 +59,7 @@ do for [w = 1:2] {
     unset label 1000
 }
 eval panel(3)
-set title MEASURE font ',9'
+set title MEASURE."\nbound (dashed): ".BOUND font ',9'
 unset xlabel; unset ylabel
 set xrange [0.4:2.6]
 limit = word(BOUND, 2) + 0.0
@@ -67,13 +67,13 @@ value = VALUE + 0.0 > 1e300 ? limit * 2 : VALUE + 0.0
 control = CONTROL_VALUE + 0.0 > 1e300 ? limit * 2 : CONTROL_VALUE + 0.0
 high_end = larger(larger(value, control), limit)
 set yrange [0:1.25 * larger(high_end, 1e-9)]
-if (high_end > 20 * limit) { set yrange [0:1.25 * 20 * limit]; value = value > 20 * limit ? 20 * limit : value; control = control > 20 * limit ? 20 * limit : control }
 set xtics scale 0 ('experiment' 1, 'control' 2)
 set boxwidth 0.6
 set arrow 1 from first 0.4, first limit to first 2.6, first limit nohead front lc rgb '#000000' dt 2
-set label 2 'bound '.BOUND at first 2.58, first limit right offset 0,0.6 front textcolor rgb '#222222'
-set label 3 TOLD at first 1, first value center offset 0,0.6 front font ',9' textcolor rgb '#222222'
-set label 4 CONTROL_TOLD at first 2, first control center offset 0,0.6 front font ',9' textcolor rgb '#222222'
+# A number above its bar, on white where the line of the bound would run through it.
+set style textbox opaque noborder fillcolor rgb '#FFFFFF'
+set label 3 TOLD at first 1, first value center offset 0,0.6 front boxed font ',9' textcolor rgb '#222222'
+set label 4 CONTROL_TOLD at first 2, first control center offset 0,0.6 front boxed font ',9' textcolor rgb '#222222'
 plot '+' every ::::0 using (1):(value) with boxes lc rgb COLOUR[1], '+' every ::::0 using (2):(control) with boxes lc rgb GREY
 unset xtics; unset arrow
 load 'plots/key.gp'

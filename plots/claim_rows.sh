@@ -18,7 +18,8 @@ text() {
 }
 while IFS=$'\t' read -r row verdict _ value control_value bound experiment control told control_told measure says; do
     [ "$value" != - ] || continue
-    set="IN='$folder/data'; SAYS='$(text "$says")'; VERDICT='$(text "$verdict")'; MEASURE='$measure'; BOUND='$bound'; EXPERIMENT='$experiment'; CONTROL='$control'; VALUE='$value'; CONTROL_VALUE='$control_value'; TOLD='${told%% *}'; CONTROL_TOLD='${control_told%% *}'"
+    # Of "0.98 (76.9 GiB / 78.7 GiB)" the first number.
+    set="IN='$folder/data'; SAYS='$(text "$says")'; VERDICT='$(text "$verdict")'; MEASURE='$measure'; BOUND='$bound'; EXPERIMENT='$experiment'; CONTROL='$control'; VALUE='$value'; CONTROL_VALUE='$control_value'; TOLD='${told%% (*}'; CONTROL_TOLD='${control_told%% (*}'"
     for form in svg png; do
         if ! gnuplot -e "$set; OUT='$work/figure.$form'; TERM='$form'" plots/claim_rows.gp 2>"$work/log" ||
             [ ! -s "$work/figure.$form" ]; then

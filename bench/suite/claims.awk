@@ -107,7 +107,9 @@ function size(bytes) {
 }
 # "0.0039 (4.0 MiB / 1.00 GiB)"
 function told(row, value,    part) {
-    if (split(get(row, "measure"), part, " ") == 1 || part[1] !~ /bytes$/) return shown(value)
+    split(get(row, "measure"), part, " ")
+    if (part[1] !~ /bytes$/) return shown(value)
+    if (!(3 in part)) return size(value)
     return shown(value) " (" size(first) " " part[2] " " size(second) ")"
 }
 # The titles of the documents whose names are listed; other words stand as they are.
