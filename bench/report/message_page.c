@@ -31,7 +31,7 @@ static void print_figures(FILE *stream, const struct message *message)
         const struct message_figure *figure = &message->figures[i];
         char text[32];
         if (figure->known && i == MESSAGE_FIGURE_ASKED && figure->bytes >= UINT64_C(1) << 60)
-            fprintf(stream, "  %-42s more than 1 EiB\n", figure_name(message, i));
+            fprintf(stream, "  %-42s 1 EiB or more\n", figure_name(message, i));
         else if (figure->known && figure->coarse_bytes == 0)
             fprintf(stream, "  %-42s %12s  %" PRIu64 " bytes%s\n", figure_name(message, i),
                     size_of(message, i, text, sizeof text), figure->bytes,
@@ -117,6 +117,8 @@ static void print_remarks(FILE *stream, const struct message *message)
     if (message->segment_asked && figures[MESSAGE_FIGURE_ASKED].bytes < UINT64_C(1) << 60 &&
         strcmp(message->device, "MPS") != 0)
         print_segment(stream, message);
+    if (strcmp(message->device, "CPU") == 0)
+        sentence_print(stream, "It is the host's memory that ran out, not a GPU's.");
     if (message->framework == MESSAGE_PYTORCH && figures[MESSAGE_FIGURE_ALLOWED].known)
         sentence_print(stream, "A limit was set in the program (set_per_process_memory_fraction, "
                                "or the like): what is free on the card beyond it is out of reach.");

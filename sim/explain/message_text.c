@@ -91,9 +91,9 @@ static const struct unit {
     const char *name;
     unsigned shift;
 } units[] = {
-    {"bytes", 0}, {"kib", 10}, {"mib", 20}, {"gib", 30}, {"tib", 40}, {"pib", 50},
-    {"kb", 10},   {"mb", 20},  {"gb", 30},  {"tb", 40},  {"pb", 50},  {"k", 10},
-    {"m", 20},    {"g", 30},   {"t", 40},   {"p", 50},   {"b", 0},
+    {"bytes", 0}, {"kib", 10}, {"mib", 20}, {"gib", 30}, {"tib", 40}, {"pib", 50}, {"kb", 10},
+    {"mb", 20},   {"gb", 30},  {"tb", 40},  {"pb", 50},  {"k", 10},   {"m", 20},   {"g", 30},
+    {"t", 40},    {"p", 50},   {"b", 0},    {"eib", 60}, {"eb", 60},
 };
 
 static const struct unit *unit_at(const struct message_text *self, size_t at)
@@ -150,6 +150,14 @@ size_t message_text_size(const struct message_text *self, size_t at, struct mess
         figure->coarse_bytes = unit->shift ? (uint64_t)(last * scale / 2 + 0.5) : 0;
     }
     return end + strlen(unit->name);
+}
+
+size_t message_text_asked(const struct message_text *self, size_t at, struct message_figure *figure)
+{
+    size_t end = message_text_size(self, at, figure);
+    if (end != MESSAGE_NOWHERE && !figure->known)
+        *figure = (struct message_figure){.known = true, .bytes = FIGURE_MOST};
+    return end;
 }
 
 bool message_text_size_before(const struct message_text *self, size_t at,

@@ -30,7 +30,11 @@ size_t message_text_find(const struct message_text *self, const char *words, siz
  * stands there. Units are powers of 1024, as all three frameworks mean them. */
 size_t message_text_size(const struct message_text *self, size_t at, struct message_figure *figure);
 
-/* The same, ending right before `at`. */
+/* The same of a request, which may be of any size: as 2^60 bytes where it is of more. */
+size_t message_text_asked(const struct message_text *self, size_t at,
+                          struct message_figure *figure);
+
+/* As message_text_size, ending right before `at`. */
 bool message_text_size_before(const struct message_text *self, size_t at,
                               struct message_figure *figure);
 

@@ -239,10 +239,14 @@ bool message_read_torch(const struct message_text *text, struct message *self)
     struct window window = {text, at, next == MESSAGE_NOWHERE ? at + WINDOW_MOST : next, self};
     self->count = count_from(text, at, tried);
     size_t figure_at = at + strlen(tried);
-    if (message_text_size(text, figure_at, asked) == MESSAGE_NOWHERE &&
+    if (message_text_asked(text, figure_at, asked) == MESSAGE_NOWHERE &&
         strncmp(text->chars + figure_at, "morethan1ebmemory", 17) == 0)
         *asked = (struct message_figure){.known = true, .bytes = UINT64_C(1) << 60};
-    self->segment_asked = true;
+    size_t host =
+        message_text_find(text, "cpuallocator", at > WINDOW_MOST ? at - WINDOW_MOST : 0, at);
+    if (host != MESSAGE_NOWHERE)
+        strcpy(self->device, "CPU");
+    self->segment_asked = host == MESSAGE_NOWHERE;
     read_card(&window);
     read_pool(&window);
     read_use(&window);

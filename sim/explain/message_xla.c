@@ -5,7 +5,7 @@
  *   Limit: N InUse: N MaxInUse: N ... LargestFreeBlock: N     (statistics, bytes)
  *   total_region_allocated_bytes_: N memory_limit_: N available bytes: N     (the same dump)
  *   gpu_async_0 cuMemAllocAsync failed to allocate N bytes: ... Free memory/Total memory: N/N
- *   RESOURCE_EXHAUSTED: Out of memory while trying to allocate N bytes | S
+ *   RESOURCE_EXHAUSTED: Out of memory [while] trying to allocate N bytes | S
  *   Out of memory allocating N bytes; Failed to allocate request for S (NB) on device ordinal N
  *   failed to allocate S (N bytes) from device: CUDA_ERROR_OUT_OF_MEMORY
  *   Attempting to allocate | reserve S. That was not possible. There are S free. [The largest
@@ -55,7 +55,7 @@ static bool count_after(const struct message_text *text, const char *words, size
 static bool read_asked(const struct message_text *text, size_t at, struct message_figure *asked)
 {
     uint64_t count;
-    size_t end = message_text_size(text, at, asked);
+    size_t end = message_text_asked(text, at, asked);
     if (end == MESSAGE_NOWHERE)
         return false;
     const char *rest = text->chars + end;
@@ -118,22 +118,27 @@ static uint64_t element_bytes(const struct message_text *text, size_t at, bool *
     return 4;
 }
 
-/* Bytes of "[32,256,62,62]andtypefloat"; false where it is no shape or larger than any memory. */
+/* Bytes of "32,256,62,62]andtypefloat", of one element where nothing stands before the bracket, of
+ * 2^60 where they are more than any memory has; false where it is no shape. */
 static bool read_shape(const struct message_text *text, size_t at, struct message *self)
 {
+    static const uint64_t most = UINT64_C(1) << 56; /* of 16 bytes each: 2^60 */
     uint64_t elements = 1, dimension;
-    for (char next = ','; next == ','; at++) {
+    bool scalar = text->chars[at] == ']', beyond = false;
+    at += scalar;
+    for (char next = scalar ? ']' : ','; next == ','; at++) {
         size_t end = message_text_count(text, at, &dimension);
-        if (end == MESSAGE_NOWHERE || (dimension && elements > (UINT64_C(1) << 55) / dimension))
+        if (end == MESSAGE_NOWHERE)
             return false;
-        elements *= dimension;
+        beyond |= dimension && elements > most / dimension;
+        elements = beyond ? 1 : elements * dimension;
         at = end;
         next = text->chars[at];
         if (next != ',' && next != ']')
             return false;
     }
     uint64_t bytes = element_bytes(text, at, &self->type_assumed) * elements;
-    self->figures[MESSAGE_FIGURE_ASKED] = exact(bytes);
+    self->figures[MESSAGE_FIGURE_ASKED] = exact(beyond ? UINT64_C(1) << 60 : bytes);
     size_t name = message_text_find(text, "byallocator", at, at + 200);
     if (name != MESSAGE_NOWHERE && !self->allocator[0]) {
         snprintf(self->allocator, sizeof self->allocator, "%.9s",
@@ -149,6 +154,7 @@ static bool find_request(const struct message_text *text, struct message *self)
 {
     static const char *const words[] = {
         "outofmemorywhiletryingtoallocate",
+        "exhausted:outofmemorytryingtoallocate",
         "outofmemoryallocating",
         "failedtoallocaterequestfor",
         "attemptingtoallocate",
@@ -255,7 +261,7 @@ static bool read_tpu(const struct message_text *text, struct message *self)
     struct message_figure *asked = &figures[MESSAGE_FIGURE_ASKED];
     size_t at = message_text_find(text, "memoryspacehbm.used", 0, text->count);
     if (at != MESSAGE_NOWHERE) {
-        at = message_text_size(text, at + strlen("memoryspacehbm.used"), asked);
+        at = message_text_asked(text, at + strlen("memoryspacehbm.used"), asked);
         if (at != MESSAGE_NOWHERE && strncmp(text->chars + at, "of", 2) == 0)
             (void)message_text_size(text, at + 2, &figures[MESSAGE_FIGURE_TOTAL]);
         return asked->known;

@@ -254,6 +254,32 @@ static void shapes_are_multiplied(void **state)
     read_text("OOM when allocating tensor with shape[8,4]", &message);
     assert_int_equal(message.figures[MESSAGE_FIGURE_ASKED].bytes, 128);
     assert_true(message.type_assumed);
+    read_text(
+        "OOM when allocating tensor with shape[] and type int64 on /device:GPU:0 by allocator "
+        "GPU_0_bfc",
+        &message);
+    assert_int_equal(message.figures[MESSAGE_FIGURE_ASKED].bytes, 8);
+    assert_false(message.type_assumed);
+    assert_string_equal(message.allocator, "GPU_0_bfc");
+}
+
+/* A shape or a size that wrapped around below zero asks for more than any card has. */
+static void requests_beyond_any_card(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "CUDA out of memory. Tried to allocate 17179869184.00 GiB. GPU 0 has a total capacity of "
+        "8.00 GiB of which 1.00 GiB is free.",
+        "CUDA out of memory. Tried to allocate 1.10 EiB (GPU 0; 8.00 GiB total capacity)",
+        "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 18446744073709551615 bytes.",
+        "Allocator (GPU_0_bfc) ran out of memory trying to allocate 16.00EiB (rounded to "
+        "18446744073709551360)requested by op Tile",
+        "OOM when allocating tensor with shape[9999999999,9999999999] and type float on /device",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        assert_int_equal(asked_by(texts[i]), UINT64_C(1) << 60);
+        assert_int_equal(cause_of(texts[i]), MESSAGE_IMPOSSIBLE);
+    }
 }
 
 #define NEW_FORM                                                                                   \
@@ -337,6 +363,11 @@ static void other_devices_and_backends(void **state)
         MESSAGE_CAPACITY);
     assert_int_equal(cause_of("CUDA out of memory. Tried to allocate more than 1EB memory."),
                      MESSAGE_IMPOSSIBLE);
+    read_text("[enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate "
+              "memory: you tried to allocate 137438953472 bytes. Error code 12",
+              &message);
+    assert_string_equal(message.device, "CPU");
+    assert_false(message.segment_asked);
 }
 
 static void xla_wordings(void **state)
@@ -366,6 +397,9 @@ static void xla_wordings(void **state)
         cause_of("Allocation (size=21474836480) would exceed memory (size=17179869184) "
                  ":: #allocation14167"),
         MESSAGE_IMPOSSIBLE);
+    assert_int_equal(asked_by("JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory trying to "
+                              "allocate 8.00GiB."),
+                     8589934592);
     assert_int_equal(cause_of("failed to allocate 2.20G (2360344832 bytes) from device: "
                               "CUDA_ERROR_OUT_OF_MEMORY: out of memory"),
                      MESSAGE_CAPACITY);
@@ -451,6 +485,7 @@ int main(void)
         cmocka_unit_test(broken_lines_change_nothing),
         cmocka_unit_test(near_miss_is_capacity),
         cmocka_unit_test(shapes_are_multiplied),
+        cmocka_unit_test(requests_beyond_any_card),
         cmocka_unit_test(processes_are_told_apart),
         cmocka_unit_test(impossible_figures_are_left_out),
         cmocka_unit_test(other_devices_and_backends),
