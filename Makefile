@@ -350,6 +350,11 @@ claims: all
 	else echo 'skipped: figures, since gnuplot is not installed ("make deps")'; fi; \
 	echo 'the page: $(RESULTS)/claims/claims.md'; exit $$status
 
+## phases: what each pool holds at the end of training, evaluation, offload, sleep and wake, its drift from cycle to
+##     cycle, and over 10,000 steps of varying lengths: results/latest/phases.md
+phases: all
+	@mkdir -p $(RESULTS); bench/suite/phases.sh >$(RESULTS)/phases.md.new && mv $(RESULTS)/phases.md.new $(RESULTS)/phases.md && cat $(RESULTS)/phases.md
+
 ## micro: nanoseconds per operation of each policy (Google Benchmark): alone, through a lock, with
 ##     threads, and on a card where one is (MICRO_FLAGS=--benchmark_filter=... or --all)
 micro:
@@ -409,7 +414,7 @@ help:
 	@sed -n 's/^## \(    .*\)/\t\1/p; s/^## \([a-z-]*\): /\1\t/p' Makefile | awk -F '\t' '{sub(/^ */, "", $$2); printf "  %-13s %s\n", $$1, $$2}'
 
 FORCE:
-.PHONY: all program plugin tests fuzzers gpu-tests test test-gpu check lint san tsan fuzz format bench figures whatif claims micro instructions harness deps install clean help FORCE
+.PHONY: all program plugin tests fuzzers gpu-tests test test-gpu check lint san tsan fuzz format bench figures whatif claims phases micro instructions harness deps install clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -258,6 +258,7 @@ static void refused(void **state)
     assert_non_null(strstr(sentence, "below giant"));
     gen_rig_refused("stash_restore:alive=61", sentence, sizeof sentence);
     assert_non_null(strstr(sentence, "alive"));
+    gen_rig_refused("phases:kept=9,leak=4", sentence, sizeof sentence);
     gen_rig_refused("stash_restore:smallest=1GiB", sentence, sizeof sentence);
     gen_rig_refused("stash_restore:variant=sideways", sentence, sizeof sentence);
     gen_rig_refused("rnn_buckets:buckets='5;x'", sentence, sizeof sentence);
@@ -300,7 +301,8 @@ static void both_forms_hold_them(void **state)
         "stash_restore:steps=2,variant=side",
         "stash_restore:steps=2,trim=forward",
         "stash_restore:variant=interleaved,steps=2,trim=restore",
-        "giant_then_crumbs:trim=yes"};
+        "giant_then_crumbs:trim=yes",
+        "phases:cycles=2,leak=1"};
     for (size_t i = 0; i < sizeof workloads / sizeof workloads[0]; i++) {
         static const struct trace_write_options options = {.format = TRACE_FORMAT_BINARY};
         struct error error = {""};

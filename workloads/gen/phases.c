@@ -1,0 +1,228 @@
+/* A process that lives long and changes what it does: it trains, evaluates, moves its optimizer's
+ * state off the card, sleeps with nothing on the card, and wakes (NVIDIA-NeMo/RL#2619). The question is what
+ * the pool still holds at the end of each phase, and whether that grows from cycle to cycle.
+ * 1. Weights and the optimizer's state are made first.
+ * 2. train: in each step a forward pass keeps an activation for each layer, whose size is drawn, and the
+ *    backward pass makes a gradient for each weight and lets both go, the last layer first.
+ * 3. evaluate: the same forward pass in larger batches, two activations live at a time.
+ * 4. offload: the optimizer's state is let go. sleep: the weights, too. wake: all are made again.
+ * 5. Some small blocks made among the activations live until the next cycle's sleep, or, `leak` of
+ *    them in each cycle, for ever.
+ * 6. At the end of each phase stands a mark with its name; before it, where asked for, a release of cached memory. */
+#include "allocators/base/rng.h"
+#include "workloads/gen/emit.h"
+#include "workloads/gen/gen.h"
+#include "workloads/gen/roofline.h"
+
+#define KEPT_BYTES (1u << 20)
+
+struct phases_values {
+    struct gen_common common;
+    uint64_t cycles, steps, evaluations, layers, weight, least, most, kept, leak;
+    bool trim;
+};
+
+enum phase { PHASE_TRAIN, PHASE_EVALUATE, PHASE_OFFLOAD, PHASE_SLEEP, PHASE_WAKE, PHASES };
+
+struct phases {
+    struct emit emit;
+    struct phases_values values;
+    struct rng rng;
+    struct emit_list weights, state, activations, kept, leaked;
+    uint64_t cycle, done; /* steps of the phase at hand */
+    enum phase phase;
+    bool ended;
+};
+
+static struct phases *phases_of(struct emit *emit)
+{
+    return (struct phases *)emit;
+}
+
+static void make(struct phases *self, struct emit_list *list, uint64_t count, const char *tag)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        emit_list_push(&self->emit, list, emit_alloc(&self->emit, self->values.weight, tag));
+        emit_kernel(&self->emit, roofline_bytes_ns(self->values.weight));
+    }
+}
+
+static enum status start(struct emit *emit, struct error *error)
+{
+    struct phases *self = phases_of(emit);
+    struct emit_list *lists[] = {&self->weights, &self->state, &self->activations, &self->kept,
+                                 &self->leaked};
+    (void)error;
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+        emit_list_clear(lists[i]);
+    rng_seed(&self->rng, self->values.common.seed);
+    self->cycle = self->done = 0;
+    self->phase = PHASE_TRAIN;
+    self->ended = false;
+    make(self, &self->weights, self->values.layers, "weight");
+    make(self, &self->state, 2 * self->values.layers, "optimizer");
+    return STATUS_OK;
+}
+
+static struct emit_block activation(struct phases *self, uint64_t times)
+{
+    uint64_t bytes = times * rng_between(&self->rng, self->values.least, self->values.most);
+    struct emit_block block = emit_alloc(&self->emit, bytes, "activation");
+    emit_kernel(&self->emit, roofline_bytes_ns(2 * bytes));
+    return block;
+}
+
+/* In the first step of a cycle, one after each layer until there are enough. */
+static void keep(struct phases *self, uint64_t layer)
+{
+    uint64_t wanted = self->values.kept + self->values.leak;
+    if (self->done || layer >= wanted)
+        return;
+    struct emit_list *list = layer < self->values.leak ? &self->leaked : &self->kept;
+    emit_list_push(&self->emit, list, emit_alloc(&self->emit, KEPT_BYTES, "kept"));
+}
+
+static void train(struct phases *self)
+{
+    for (uint64_t i = 0; i < self->values.layers; i++) {
+        emit_list_push(&self->emit, &self->activations, activation(self, 1));
+        keep(self, i);
+    }
+    for (uint64_t i = self->values.layers; i > 0; i--) {
+        struct emit_block gradient = emit_alloc(&self->emit, self->values.weight, "gradient");
+        emit_kernel(&self->emit, roofline_bytes_ns(3 * self->values.weight));
+        emit_list_free(&self->emit, &self->activations, 1);
+        emit_free(&self->emit, &gradient);
+    }
+    emit_step(&self->emit);
+}
+
+static void evaluate(struct phases *self)
+{
+    struct emit_block last = activation(self, 2);
+    for (uint64_t i = 1; i < self->values.layers; i++) {
+        struct emit_block next = activation(self, 2);
+        emit_free(&self->emit, &last);
+        last = next;
+    }
+    emit_free(&self->emit, &last);
+}
+
+static void end_phase(struct phases *self)
+{
+    static const char *const names[] = {"train", "evaluate", "offload", "sleep", "wake"};
+    if (self->values.trim && (self->phase == PHASE_OFFLOAD || self->phase == PHASE_SLEEP))
+        emit_trim(&self->emit);
+    emit_mark(&self->emit, names[self->phase]);
+    self->done = 0;
+    self->phase = (self->phase + 1) % PHASES;
+    self->cycle += self->phase == PHASE_TRAIN;
+}
+
+static void end(struct phases *self)
+{
+    struct emit_list *lists[] = {&self->leaked, &self->kept, &self->state, &self->weights};
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+        emit_list_free(&self->emit, lists[i], lists[i]->count);
+    self->ended = true;
+}
+
+static enum status advance(struct emit *emit, struct error *error)
+{
+    struct phases *self = phases_of(emit);
+    uint64_t steps = self->phase == PHASE_TRAIN ? self->values.steps : self->values.evaluations;
+    (void)error;
+    if (self->ended)
+        return STATUS_OK;
+    if (self->cycle == self->values.cycles) {
+        end(self);
+        return STATUS_OK;
+    }
+    switch (self->phase) {
+    case PHASE_TRAIN:
+    case PHASE_EVALUATE:
+        if (self->done < steps) {
+            (self->phase == PHASE_TRAIN ? train : evaluate)(self);
+            self->done++;
+            return STATUS_OK;
+        }
+        break;
+    case PHASE_OFFLOAD:
+        emit_list_free(emit, &self->state, self->state.count);
+        break;
+    case PHASE_SLEEP:
+        emit_list_free(emit, &self->kept, self->kept.count);
+        emit_list_free(emit, &self->weights, self->weights.count);
+        break;
+    default:
+        make(self, &self->weights, self->values.layers, "weight");
+        make(self, &self->state, 2 * self->values.layers, "optimizer");
+        break;
+    }
+    end_phase(self);
+    return STATUS_OK;
+}
+
+static void release(struct emit *emit)
+{
+    struct phases *self = phases_of(emit);
+    emit_list_close(&self->weights);
+    emit_list_close(&self->state);
+    emit_list_close(&self->activations);
+    emit_list_close(&self->kept);
+    emit_list_close(&self->leaked);
+}
+
+static const struct emit_program program = {
+    .name = "phases",
+    .source_bytes = sizeof(struct phases),
+    .start = start,
+    .advance = advance,
+    .release = release,
+};
+
+static enum status create(const void *values, struct trace_source **out, struct error *error)
+{
+    const struct phases_values *wanted = values;
+    struct emit *emit;
+    if (wanted->least > wanted->most || wanted->kept + wanted->leak > wanted->layers)
+        return error_set(error, STATUS_INVALID,
+                         "generator phases: least must be at most most, and kept and leak together "
+                         "at most layers");
+    enum status status = emit_create(&program, &emit, error);
+    if (status != STATUS_OK)
+        return status;
+    phases_of(emit)->values = *wanted;
+    *out = &emit->source;
+    return STATUS_OK;
+}
+
+#define AT(field) offsetof(struct phases_values, field)
+
+static const struct option options[] = {
+    GEN_COMMON_OPTIONS,
+    {"cycles", OPTION_COUNT, AT(cycles), "20", 1, 1e9, NULL, "train, evaluate, .., wake"},
+    {"steps", OPTION_COUNT, AT(steps), "8", 1, 1e9, NULL, "training steps in a cycle"},
+    {"evaluations", OPTION_COUNT, AT(evaluations), "4", 0, 1e9, NULL,
+     "batches evaluated in a cycle"},
+    {"layers", OPTION_COUNT, AT(layers), "12", 1, 1e6, NULL, "layers"},
+    {"weight", OPTION_BYTES, AT(weight), "24MiB", 1, 1e12, NULL, "bytes of a layer's weights"},
+    {"least", OPTION_BYTES, AT(least), "8MiB", 1, 1e12, NULL, "bytes of the smallest activation"},
+    {"most", OPTION_BYTES, AT(most), "64MiB", 1, 1e12, NULL, "bytes of the largest"},
+    {"kept", OPTION_COUNT, AT(kept), "4", 0, 1e6, NULL,
+     "blocks of 1 MiB a cycle that live from its first step until it sleeps"},
+    {"leak", OPTION_COUNT, AT(leak), "0", 0, 1e6, NULL,
+     "blocks of 1 MiB a cycle that are never let go"},
+    {"trim", OPTION_BOOL, AT(trim), "yes", 0, 0, NULL,
+     "cached memory is released before offload and sleep end"},
+    {.name = NULL},
+};
+
+const struct gen_ops phases_generator = {
+    .name = "phases",
+    .summary = "a process that trains, evaluates, offloads, sleeps and wakes, again and again",
+    .page = "workloads/gen/phases.md",
+    .options = options,
+    .values_bytes = sizeof(struct phases_values),
+    .create = create,
+};
