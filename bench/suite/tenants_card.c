@@ -46,6 +46,8 @@ struct member {
     size_t count;
     struct tenant_result *result;
     int socket;
+    uint64_t waited_from_ns; /* of the wait in hand; 0: none */
+    uint64_t context_bytes;  /* of its first card, before the first request */
 };
 
 /* "cuda:matmul=plain" and 1: "cuda:matmul=plain,ordinal=1" */
@@ -127,7 +129,9 @@ static bool wait_and_see(void *argument, const struct policy_request *request)
         return false;
     struct device *device = self->runners[0].session.device;
     uint64_t free_bytes, now_free_bytes, total_bytes;
-    uint64_t until_ns = device->ops->now(device) + self->process.retry_ms * 1000000;
+    if (!self->waited_from_ns)
+        self->waited_from_ns = device->ops->now(device);
+    uint64_t until_ns = self->waited_from_ns + self->process.retry_ms * 1000000;
     backing_memory(device->backing, &free_bytes, &total_bytes);
     while (device->ops->now(device) < until_ns) {
         usleep(20000);
@@ -198,6 +202,7 @@ static enum status report(struct member *self, struct runner *runner, struct err
 static enum status step(struct member *self, bool *done, struct error *error)
 {
     bool all_done = true, failed = false;
+    self->waited_from_ns = 0;
     for (size_t i = 0; i < self->count; i++) {
         struct runner *runner = &self->runners[i];
         if (!runner_done(runner)) {
@@ -217,10 +222,23 @@ static enum status step(struct member *self, bool *done, struct error *error)
     return STATUS_OK;
 }
 
+/* What it holds of its card. The driver tells only what all processes hold, so the context is
+ * measured once, before the first request, and the pools are counted. */
 static uint64_t card_bytes(const struct member *self)
 {
+    uint64_t bytes = self->count ? self->context_bytes : 0;
+    for (size_t i = 0; i < self->count; i++)
+        if (self->runners[i].card == self->runners[0].card)
+            bytes += self->runners[i].session.device->counters.physical_bytes;
+    return bytes;
+}
+
+static void measure_context(struct member *self)
+{
     struct device *device = self->count ? self->runners[0].session.device : NULL;
-    return device && device->ops->card_bytes ? device->ops->card_bytes(device) : 0;
+    uint64_t bytes = device && device->ops->card_bytes ? device->ops->card_bytes(device) : 0;
+    uint64_t pool_bytes = device ? device->counters.physical_bytes : 0;
+    self->context_bytes = bytes > pool_bytes ? bytes - pool_bytes : 0;
 }
 
 static bool say(struct member *self, const struct answer *answer)
@@ -228,11 +246,24 @@ static bool say(struct member *self, const struct answer *answer)
     return write(self->socket, answer, sizeof *answer) == (ssize_t)sizeof *answer;
 }
 
+/* MISSING where no card can be used at all: that is no outcome of one process. */
+static enum status look_for_driver(struct error *error)
+{
+    char why[512];
+    for (size_t i = 0; device_kinds[i]; i++)
+        if (!strcmp(device_kinds[i]->name, "cuda") && !device_kinds[i]->available(why, sizeof why))
+            return error_set(error, STATUS_MISSING, "%s", why);
+    return STATUS_OK;
+}
+
 /* Settings that are refused, and a card without room, are outcomes. */
 static enum status begin(struct member *self, struct answer *answer)
 {
     struct tenant_result *result = &answer->result;
-    enum status status = configure(self, &answer->error);
+    enum status status = look_for_driver(&answer->error);
+    if (status != STATUS_OK)
+        return status;
+    status = configure(self, &answer->error);
     if (status == STATUS_OK)
         status = open_pools(self, &answer->error);
     if (status == STATUS_NEGATIVE)
@@ -249,11 +280,12 @@ static enum status begin(struct member *self, struct answer *answer)
 
 static void live(struct member *self)
 {
-    struct answer answer = {.status = STATUS_OK};
+    static struct answer answer; /* of this process alone: `self` keeps pointing to its result */
     struct order order;
     self->result = &answer.result;
     answer.status = begin(self, &answer);
     answer.result.card = self->count ? self->runners[0].card : 0;
+    measure_context(self);
     answer.card_bytes = card_bytes(self);
     if (!say(self, &answer))
         return;

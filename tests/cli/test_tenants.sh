@@ -40,6 +40,32 @@ check a_row_for_each_draw_and_process [ "$(wc -l <"$out")" = 7 ]
 run tenants "$suites/who_leaves.ini" --series "$tmp/series.csv"
 check series [ "$(grep -c ',long,' "$tmp/series.csv")" = 8 ]
 
+# ---- real processes, on a stand-in for the driver; it knows one process only, so that no two meet -----
+
+stand_in=$PWD/.build/${TEST_VARIANT:-release}/tests/cuda_stand_in
+if [ -f "$stand_in/libcuda.so.1" ]; then
+    env LD_LIBRARY_PATH="$stand_in" "$ALLOCRIG" tenants "$suites/card_limited_limited.ini" -d cuda \
+        --csv "$tmp/card.csv" >"$tmp/card"
+    check as_simulated_on_a_card grep -qE '^second .* failed at step 2: fragmentation$' "$tmp/card"
+    "$ALLOCRIG" tenants "$suites/card_limited_limited.ini" --csv "$tmp/sim.csv" >"$out"
+    # outcome, steps, the failure, peaks of the pool
+    check as_simulated_in_figures cmp -s <(cut -d, -f 1-3,6-11,14-16 "$tmp/sim.csv") <(cut -d, -f 1-3,6-11,14-16 "$tmp/card.csv")
+    bad=$tmp/bad.so
+    "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O1 -shared -fPIC -I. -o "$bad" tests/cli/misbehaving.c
+    printf '[machine]\ncard = sim\n[tenant %s]\npolicy = %s:harm=%s\nworkload = gradient_tape:steps=2\n' crashes "$bad" 1 >"$tmp/bad.ini"
+    printf '[tenant %s]\npolicy = %s:harm=%s\nworkload = gradient_tape:steps=2\n' hangs "$bad" 2 >>"$tmp/bad.ini"
+    printf '[tenant fine]\npolicy = torch\nworkload = gradient_tape:steps=2\n' >>"$tmp/bad.ini"
+    env LD_LIBRARY_PATH="$stand_in" "$ALLOCRIG" tenants "$tmp/bad.ini" -d cuda --timeout 2 >"$tmp/ended"
+    check a_process_that_dies_is_an_outcome grep -q '^crashes: its process died' "$tmp/ended"
+    check silence_is_an_outcome grep -q '^hangs: it did not answer in time' "$tmp/ended"
+    check the_others_go_on grep -qE '^fine .* passed$' "$tmp/ended"
+fi
+if "$ALLOCRIG" list devices cuda | grep -q '^Not available'; then
+    refuses no_card_to_use 3 'driver' tenants "$suites/two_growing.ini" -d cuda
+fi
+refuses series_of_a_card 2 'simulated processes only' tenants "$suites/two_growing.ini" -d cuda --series "$tmp/s"
+refuses no_such_device 2 'the suite.s cards are simulated' tenants "$suites/two_growing.ini" -d cudda
+
 suite() { printf '%b' "$1" >"$tmp/suite.ini"; }
 suite '[machine]\ncard = sim\n[tenant a]\npolicy = torch\n'
 refuses no_workload 2 'suite.ini: process a has no workload' tenants "$tmp/suite.ini"
