@@ -371,6 +371,18 @@ instructions:
 	@+$(SUB) all $(B)/bench/micro/instructions
 	@bench/micro/run.sh $(B) instructions
 
+## regress: a fixed suite and counts of instructions against results/baselines: exact figures exactly, exit
+##     status 1 where one is worse (BASE=COMMIT: times too, of both builds in turn, PAIRS=9; DEVICE=cuda)
+regress:
+	@+$(SUB) all $(B)/bench/micro/instructions
+	@bench/regress/regress.sh regress $(B)
+	@[ -z '$(BASE)' ] || BASE='$(BASE)' bench/regress/regress.sh times $(B)
+
+## baseline: rewrite results/baselines from this tree
+baseline:
+	@+$(SUB) all $(B)/bench/micro/instructions
+	@bench/regress/regress.sh baseline $(B)
+
 ## harness: what the rig adds to a step on a card, beside a hand-written loop of the same launches
 ##     (HARNESS_FLAGS="-p torch -d sim"; exit status 1 where it is not surely under 3 %)
 harness:
@@ -414,7 +426,7 @@ help:
 	@sed -n 's/^## \(    .*\)/\t\1/p; s/^## \([a-z-]*\): /\1\t/p' Makefile | awk -F '\t' '{sub(/^ */, "", $$2); printf "  %-13s %s\n", $$1, $$2}'
 
 FORCE:
-.PHONY: all program plugin tests fuzzers gpu-tests test test-gpu check lint san tsan fuzz format bench figures whatif claims phases micro instructions harness deps install clean help FORCE
+.PHONY: all program plugin tests fuzzers gpu-tests test test-gpu check lint san tsan fuzz format bench figures whatif claims phases micro instructions regress baseline harness deps install clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -69,6 +69,17 @@ judge() {
     fi
 }
 
+# One count for `allocrig compare`: SPEC TRACE KIND MEASURE COUNT
+count_row() {
+    [ "$5" = - ] || printf '%s    {"policy": "%s", "trace": "%s", "kind": "%s", "measure": "%s", "instructions": %s}' \
+        "$([ ! -s "$work/rows" ] || printf ',\n')" "$(sed 's/[\\"]/\\&/g' <<<"$1")" "$2" "$3" "$4" "$5" >>"$work/rows"
+}
+
+write_counts() {
+    printf '{\n  "schema": "allocrig.instructions/1",\n  "compiler": "%s",\n  "rows": [\n%s\n  ]\n}\n' \
+        "$(${CC:-gcc} --version | head -n 1)" "$(cat "$work/rows")" >"$results/instructions.json"
+}
+
 row() { printf '%-10s %-15s %-10s %8s %8s  %s\n' "$@" | tee -a "$table"; }
 
 replays() {
@@ -90,6 +101,7 @@ replays() {
                 for measure in none exact; do
                     counted replay "$spec" "$work/$trace.$kind.bin" $measure
                     values+=("$(per_operation)")
+                    count_row "$spec" "$trace" "$kind" $measure "${values[-1]}"
                     verdict=
                     [ "$kind" = all ] || judge "${values[-1]}" "$(bar "$policy" $measure)"
                     [ -z "$verdict" ] || verdicts+=("$verdict")
@@ -126,14 +138,16 @@ instructions() {
     table=$results/instructions.txt
     mkdir -p "$work"
     missed=0
+    : >"$work/rows"
     "$build/bench/micro/instructions" policies >"$work/all_policies" || exit 1
     grep -E "$([ "$quick" = 0 ] && echo . || echo '^(null|growth|greedy|torch|cupy|rmm-pool|tlsf|slab|buddy|vmm) ')" "$work/all_policies" >"$work/policies"
     echo "instructions per operation: one alloc or one free, the engine included; warm; $(${CC:-gcc} --version | head -n 1)" | tee "$table"
     replays
+    write_counts
     holes
     echo "PyTorch's own allocator takes about 1,650 an operation, with locks and a map of pointers that a replay does not need." | tee -a "$table"
     if [ $missed -gt 0 ]; then echo "$missed bars missed" | tee -a "$table"; else echo "all bars met" | tee -a "$table"; fi
-    echo "written: $table"
+    echo "written: $table, $results/instructions.json"
     [ $missed = 0 ]
 }
 

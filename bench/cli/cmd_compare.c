@@ -1,0 +1,184 @@
+/* `compare`: a verdict per figure of two sides, exit 1 on a regression. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/cli/cli.h"
+#include "bench/regress/compare_page.h"
+#include "bench/report/output_file.h"
+
+enum option_key {
+    KEY_MARKDOWN = CLI_KEYS,
+    KEY_JUNIT,
+    KEY_ANNOTATIONS,
+    KEY_WAIVERS,
+    KEY_TODAY,
+    KEY_EFFECT,
+    KEY_ALPHA
+};
+
+static const struct cli_option options[] = {
+    {KEY_WAIVERS, "waivers", "FILE", "regressions that are accepted, each until a date"},
+    {KEY_TODAY, "today", "YYYY-MM-DD", "for the waivers; default: when NEW was made"},
+    {KEY_EFFECT, "effect", "PERCENT", "the least change of a time that counts; default 5"},
+    {KEY_ALPHA, "alpha", "P", "chance of any false alarm of times; default 0.05"},
+    {KEY_MARKDOWN, "markdown", "FILE", "the table, for a pull request"},
+    {KEY_JUNIT, "junit", "FILE", "the same as JUnit XML"},
+    {KEY_ANNOTATIONS, "annotations", NULL, "a line for each regression, as GitHub shows them"},
+    {0},
+};
+
+static const struct cli_page page = {
+    .arguments = "OLD NEW [options]",
+    .text =
+        "Holds the results NEW against OLD: files of `run --json` or of `make instructions`, or\n"
+        "folders of them. Each figure is SAME, BETTER, WORSE, AMBIGUOUS or NO-DATA; WORSE\n"
+        "without a waiver ends with status 1. Exact figures are compared exactly, instructions\n"
+        "within 1 %, times by a rank test over at least 9 repetitions a side of one machine.",
+    .options = options,
+};
+
+struct arguments {
+    const char *old, *new_, *markdown, *junit, *waivers, *today;
+    bool annotations;
+    struct verdict_rules rules;
+};
+
+static enum status number_of(const char *key, const char *value, double least, double most,
+                             double *number, struct error *error)
+{
+    char *end = NULL;
+    *number = strtod(value, &end);
+    if (end == value || *end || !(*number > least && *number <= most))
+        return error_set(error, STATUS_INVALID,
+                         "--%s is \"%.40s\"; it is a number above %g, at most %g", key, value,
+                         least, most);
+    return STATUS_OK;
+}
+
+static enum status take(void *argument, int key, const char *value, struct error *error)
+{
+    struct arguments *self = argument;
+    enum status status;
+    switch (key) {
+    case KEY_MARKDOWN:
+        self->markdown = value;
+        return STATUS_OK;
+    case KEY_JUNIT:
+        self->junit = value;
+        return STATUS_OK;
+    case KEY_WAIVERS:
+        self->waivers = value;
+        return STATUS_OK;
+    case KEY_ANNOTATIONS:
+        self->annotations = true;
+        return STATUS_OK;
+    case KEY_TODAY:
+        self->today = value;
+        return waivers_is_date(value)
+                   ? STATUS_OK
+                   : error_set(error, STATUS_INVALID,
+                               "--today is \"%.40s\"; write a date such as 2027-01-31", value);
+    case KEY_EFFECT:
+        status = number_of("effect", value, 0, 1000, &self->rules.effect, error);
+        self->rules.effect /= 100;
+        return status;
+    case KEY_ALPHA:
+        return number_of("alpha", value, 0, 0.5, &self->rules.alpha, error);
+    default:
+        break;
+    }
+    if (self->new_)
+        return error_set(error, STATUS_INVALID, "\"%s\" is one result too many", value);
+    *(self->old ? &self->new_ : &self->old) = value;
+    return STATUS_OK;
+}
+
+static enum status write_files(const struct arguments *self, const struct verdicts *verdicts,
+                               const struct waivers *waivers, struct error *error)
+{
+    struct output_set outputs = {0};
+    enum status status = STATUS_OK;
+    FILE *markdown = NULL;
+    FILE *junit = NULL;
+    if (self->markdown && !(markdown = output_set_open(&outputs, self->markdown, error)))
+        status = STATUS_IO;
+    if (!status && self->junit && !(junit = output_set_open(&outputs, self->junit, error)))
+        status = STATUS_IO;
+    if (!status && markdown)
+        status = compare_page(verdicts, waivers, markdown, TABLE_MARKDOWN, error);
+    if (!status && junit)
+        compare_junit(verdicts, junit);
+    if (!status)
+        return output_set_commit(&outputs, error);
+    output_set_abandon(&outputs);
+    return status;
+}
+
+static enum status tell(const struct arguments *self, const struct verdicts *verdicts,
+                        const struct waivers *waivers, struct error *error)
+{
+    enum status status = write_files(self, verdicts, waivers, error);
+    if (!status)
+        status = compare_page(verdicts, waivers, stdout, TABLE_TEXT, error);
+    if (!status && self->annotations)
+        compare_annotations(verdicts, stdout);
+    size_t worse = verdicts->figures[VERDICT_WORSE] - verdicts->waived;
+    if (status || !worse)
+        return status;
+    const struct verdict_row *row = verdicts->rows;
+    while (row->verdict != VERDICT_WORSE || (row->waiver && !row->waiver->expired))
+        row++;
+    return error_set(
+        error, STATUS_NEGATIVE,
+        "compare: %zu figure%s worse, first %s of %s with policy %s: %s before, %s now", worse,
+        worse == 1 ? " is" : "s are", row->figure, row->workload_name, row->policy, row->old,
+        row->new_);
+}
+
+static enum status compare(const struct arguments *self, const struct side *old,
+                           const struct side *new_, struct error *error)
+{
+    char today[11] = "";
+    struct waivers waivers = {0};
+    struct verdicts verdicts;
+    enum status status = STATUS_OK;
+    if (self->today || new_->time)
+        snprintf(today, sizeof today, "%.10s", self->today ? self->today : new_->time);
+    if (self->waivers && !waivers_is_date(today))
+        return error_set(error, STATUS_INVALID,
+                         "compare: NEW does not say when it was made; add --today YYYY-MM-DD");
+    if (self->waivers)
+        status = waivers_read(&waivers, self->waivers, today, error);
+    if (!status)
+        status = verdicts_make(&verdicts, old, new_, &self->rules, &waivers, error);
+    if (!status) {
+        status = tell(self, &verdicts, self->waivers ? &waivers : NULL, error);
+        verdicts_close(&verdicts);
+    }
+    waivers_close(&waivers);
+    return status;
+}
+
+enum status cmd_compare(int argc, char **argv, struct error *error)
+{
+    struct arguments self = {.rules = {.alpha = 0.05, .effect = 0.05}};
+    struct side old;
+    struct side new_;
+    bool help = false;
+    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    if (status || help)
+        return status;
+    if (!self.new_)
+        return error_set(error, STATUS_INVALID, "compare: name two results: compare OLD NEW");
+    status = side_read(&old, self.old, error);
+    if (status)
+        return status;
+    status = side_read(&new_, self.new_, error);
+    if (!status) {
+        status = compare(&self, &old, &new_, error);
+        side_close(&new_);
+    }
+    side_close(&old);
+    return status;
+}

@@ -1,0 +1,22 @@
+/* A comparison for people and for services: a table, JUnit XML, annotations of GitHub. */
+#ifndef BENCH_REGRESS_COMPARE_PAGE_H
+#define BENCH_REGRESS_COMPARE_PAGE_H
+
+#include <stdio.h>
+
+#include "bench/regress/verdict.h"
+#include "bench/report/table.h"
+
+/* What has changed, or could not be told; then how many figures have which verdict, the smallest
+ * effect that would have been seen, and waivers that have expired or covered nothing. */
+enum status compare_page(const struct verdicts *verdicts, const struct waivers *waivers,
+                         FILE *stream, enum table_form form, struct error *error) STATUS_CHECKED;
+
+/* A test case for every row: WORSE is a failure, unless it is waived; what is waived, AMBIGUOUS or
+ * NO-DATA is skipped. */
+void compare_junit(const struct verdicts *verdicts, FILE *stream);
+
+/* A line for every WORSE row: ::error, or ::warning where it is waived. */
+void compare_annotations(const struct verdicts *verdicts, FILE *stream);
+
+#endif

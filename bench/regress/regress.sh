@@ -1,0 +1,80 @@
+#!/bin/bash
+# The gate. Usage: bench/regress/regress.sh regress|baseline|times BUILD_FOLDER
+# regress: the suite and the counts of instructions against results/baselines; baseline: writes
+# those; times: the commit BASE is built in .build/base, and PAIRS times of it and of this tree are
+# measured in turn. DEVICE: of the suite (default sim). NOINSTRUCTIONS=1: without the counts.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+build=$2
+device=${DEVICE:-sim}
+suite=workloads/suites/regress.ini
+now=.build/regress/now
+waivers=results/baselines/waivers.ini
+baseline=results/baselines
+[ "$device" = sim ] || baseline=results/baselines/${device%%:*}
+options=()
+[ "$device" = sim ] && options=(-d sim:profile=h100) || options=(-d "$device")
+
+# exact figures, and counts where valgrind is there and asked for
+measure() {
+    rm -rf "$now"
+    mkdir -p "$now"
+    "$build/allocrig" run "$suite" "${options[@]}" --json "$now/results.json" >"$now/table.txt" || return $?
+    [ "$device" = sim ] && [ "${NOINSTRUCTIONS:-0}" = 0 ] || return 0
+    command -v valgrind >/dev/null || { echo 'without counts of instructions, since valgrind is not installed ("make deps")'; return 0; }
+    RESULTS=$now QUICK=1 bench/micro/run.sh "$build" instructions >"$now/log" ||
+        { [ -s "$now/instructions.json" ] && echo "a bar is missed: see $now/log"; }
+}
+
+# compare OLD NEW
+compare() {
+    local -a more=(--markdown .build/regress/regress.md --junit .build/regress/regress.xml)
+    [ ! -e "$waivers" ] || more+=(--waivers "$waivers" --today "$(date -u +%F)")
+    [ -z "${GITHUB_ACTIONS:-}" ] || more+=(--annotations)
+    "$build/allocrig" compare "$1" "$2" "${more[@]}"
+}
+
+times() {
+    local pairs=${PAIRS:-9} base=.build/base at=.build/regress/times i first second
+    git rev-parse -q --verify "$BASE^{commit}" >/dev/null || { echo "BASE=$BASE is no commit" >&2; exit 2; }
+    if [ -d $base ]; then
+        git -C $base checkout -q --detach "$(git rev-parse "$BASE^{commit}")" || exit 2
+    else
+        git worktree prune
+        git worktree add -q --detach $base "$BASE" || exit 2
+    fi
+    make -s -C $base program >.build/regress/base.log 2>&1 || { echo "BASE=$BASE does not build: .build/regress/base.log" >&2; exit 2; }
+    rm -rf $at
+    mkdir -p $at/old $at/new
+    # In turn, and each first every other time: a machine that warms up does it to both alike.
+    for ((i = 1; i <= pairs; i++)); do
+        first=old second=new
+        [ $((i % 2)) = 1 ] || { first=new; second=old; }
+        for side in $first $second; do
+            local program=$build/allocrig
+            [ $side = new ] || program=$base/.build/release/allocrig
+            "$program" run "$suite" "${options[@]}" --time --jobs 1 --reps 1 --json "$at/$side/$(printf %03d "$i").json" >/dev/null || exit $?
+        done
+    done
+    compare $at/old $at/new
+}
+
+mkdir -p .build/regress
+case $1 in
+regress)
+    [ -d "$baseline" ] || { echo "regress: no baseline in $baseline: make baseline writes it" >&2; exit 2; }
+    measure || exit $?
+    old=.build/regress/old
+    rm -rf $old
+    mkdir -p $old
+    cp "$baseline"/*.json $old/ || exit 2
+    compare $old "$now" ;;
+baseline)
+    measure || exit $?
+    mkdir -p "$baseline"
+    for file in "$now"/*.json; do
+        cp "$file" "$baseline/" && echo "wrote $baseline/${file##*/}"
+    done ;;
+times) times ;;
+*) echo "usage: bench/regress/regress.sh regress|baseline|times BUILD_FOLDER" >&2; exit 2 ;;
+esac

@@ -1,0 +1,349 @@
+/* 1. A file's tree stays in memory, and texts are borrowed from it.
+ * 2. Its `schema` says which of the two kinds it is. A result must hold what the schema requires
+ *    of it as far as it is used here: typed data, no text that is guessed at.
+ * 3. A metric that this program does not know is passed over: the file is of a later version. */
+#include "bench/regress/side.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#ifndef HAVE_JANSSON
+#define HAVE_JANSSON 1
+#endif
+#if HAVE_JANSSON
+#include <jansson.h>
+#endif
+
+#include "bench/report/results_json.h"
+
+#define INSTRUCTIONS_SCHEMA "allocrig.instructions/1"
+
+bool side_same_cell(const struct side_cell *a, const struct side_cell *b)
+{
+    return strcmp(a->policy, b->policy) == 0 && strcmp(a->workload, b->workload) == 0 &&
+           strcmp(a->device, b->device) == 0 && strcmp(a->frees, b->frees) == 0 &&
+           strcmp(a->host, b->host) == 0 && a->seed == b->seed;
+}
+
+#if HAVE_JANSSON
+static enum status no_memory(struct error *error)
+{
+    return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the results");
+}
+
+static enum status wrong(const char *what, const char *wanted, struct error *error)
+{
+    return error_set(error, STATUS_FORMAT,
+                     "\"%s\" is not %s; the file is no whole result (results/schema.json)", what,
+                     wanted);
+}
+
+/* The text under a key, which must be there. */
+static enum status text_of(const json_t *object, const char *key, const char **text,
+                           struct error *error)
+{
+    *text = json_string_value(json_object_get(object, key));
+    return *text ? STATUS_OK : wrong(key, "a text", error);
+}
+
+static enum status whole_of(const json_t *object, const char *key, uint64_t *whole,
+                            struct error *error)
+{
+    const json_t *value = json_object_get(object, key);
+    if (!json_is_integer(value) || json_integer_value(value) < 0)
+        return wrong(key, "a whole number", error);
+    *whole = (uint64_t)json_integer_value(value);
+    return STATUS_OK;
+}
+
+static enum status take_metrics(const json_t *metrics, struct side_run *run, struct error *error)
+{
+    if (!json_is_object(metrics))
+        return wrong("metrics", "an object", error);
+    for (int i = 0; i < METRIC_COUNT; i++) {
+        const char *name = metric_info((enum metric)i)->name;
+        const json_t *value = json_object_get(metrics, name);
+        if (!value)
+            continue;
+        run->there[i] = true;
+        if (json_is_integer(value) && json_integer_value(value) >= 0)
+            metric_set(&run->metrics, (enum metric)i, (uint64_t)json_integer_value(value));
+        else if (json_is_number(value))
+            metric_set_real(&run->metrics, (enum metric)i, json_number_value(value));
+        else if (!json_is_null(value))
+            return wrong(name, "a number or null", error);
+    }
+    return STATUS_OK;
+}
+
+static enum status take_outcome(const json_t *outcome, struct side_run *run, struct error *error)
+{
+    const json_t *passed = json_object_get(outcome, "passed");
+    const json_t *event = json_object_get(outcome, "first_failed_event");
+    if (!json_is_boolean(passed))
+        return wrong("passed", "true or false", error);
+    run->passed = json_is_true(passed);
+    run->cause = json_string_value(json_object_get(outcome, "cause"));
+    run->played = json_is_integer(event);
+    if (run->played)
+        return whole_of(outcome, "first_failed_event", &run->first_failed_event, error);
+    return event && json_is_null(event) ? STATUS_OK
+                                        : wrong("first_failed_event", "a number or null", error);
+}
+
+/* Finds or makes the cell. */
+static struct side_cell *cell_of(struct side *self, const struct side_cell *like)
+{
+    /* Repetitions follow each other, or come in the same order from the next file. */
+    for (size_t i = self->cell_count; i-- > 0;)
+        if (side_same_cell(&self->cells[i], like))
+            return &self->cells[i];
+    if (self->cell_count == self->cell_room) {
+        size_t room = self->cell_room ? 2 * self->cell_room : 64;
+        struct side_cell *cells = realloc(self->cells, room * sizeof *cells);
+        if (!cells)
+            return NULL;
+        self->cells = cells;
+        self->cell_room = room;
+    }
+    self->cells[self->cell_count] = *like;
+    return &self->cells[self->cell_count++];
+}
+
+static enum status add_run(struct side_cell *cell, const struct side_run *run, struct error *error)
+{
+    if (cell->run_count == cell->run_room) {
+        size_t room = cell->run_room ? 2 * cell->run_room : 1;
+        struct side_run *runs = realloc(cell->runs, room * sizeof *runs);
+        if (!runs)
+            return no_memory(error);
+        cell->runs = runs;
+        cell->run_room = room;
+    }
+    cell->runs[cell->run_count++] = *run;
+    return STATUS_OK;
+}
+
+static enum status take_run(struct side *self, const json_t *object, struct error *error)
+{
+    struct side_cell like = {0};
+    struct side_run run = {0};
+    const char *kind = NULL;
+    const json_t *workload = json_object_get(object, "workload");
+    const json_t *device = json_object_get(object, "device");
+    enum status status = text_of(json_object_get(object, "policy"), "spec", &like.policy, error);
+    if (!status)
+        status = text_of(workload, "spec", &like.workload, error);
+    if (!status)
+        status = text_of(workload, "name", &like.workload_name, error);
+    if (!status)
+        status = text_of(workload, "sha256", &like.sha256, error);
+    if (!status)
+        status = text_of(device, "spec", &like.device, error);
+    if (!status)
+        status = text_of(device, "kind", &kind, error);
+    if (!status)
+        status = text_of(object, "frees", &like.frees, error);
+    if (!status)
+        status = text_of(object, "host", &like.host, error);
+    if (!status)
+        status = whole_of(object, "seed", &like.seed, error);
+    if (!status)
+        status = take_outcome(json_object_get(object, "outcome"), &run, error);
+    if (!status)
+        status = take_metrics(json_object_get(object, "metrics"), &run, error);
+    if (status)
+        return status;
+    like.on_card = strcmp(kind, "sim") != 0;
+    struct side_cell *cell = cell_of(self, &like);
+    if (!cell)
+        return no_memory(error);
+    if (strcmp(cell->sha256, like.sha256) != 0)
+        return error_set(error, STATUS_FORMAT,
+                         "workload %s is another than in an earlier file of this side",
+                         like.workload);
+    return add_run(cell, &run, error);
+}
+
+static enum status take_context(struct side *self, const json_t *context, struct error *error)
+{
+    const char *host = NULL;
+    const char *cpu = NULL;
+    char machine[sizeof self->machine_text];
+    enum status status = text_of(context, "host", &host, error);
+    if (!status)
+        status = text_of(context, "cpu", &cpu, error);
+    if (!status)
+        status = text_of(context, "commit", &self->commit, error);
+    if (!status)
+        status = text_of(context, "time", &self->time, error);
+    if (!status)
+        status = text_of(context, "flags", &self->flags, error);
+    if (status)
+        return status;
+    self->dirty = self->dirty || json_is_true(json_object_get(context, "dirty"));
+    snprintf(machine, sizeof machine, "%s, %s", host, cpu);
+    if (!self->machine) {
+        memcpy(self->machine_text, machine, sizeof machine);
+        self->machine = self->machine_text;
+    } else if (strcmp(self->machine, machine) != 0) {
+        self->machine = "";
+    }
+    return STATUS_OK;
+}
+
+static enum status take_result(struct side *self, const json_t *root, struct error *error)
+{
+    const json_t *runs = json_object_get(root, "runs");
+    enum status status = take_context(self, json_object_get(root, "context"), error);
+    if (!status && !json_is_array(runs))
+        status = wrong("runs", "a list", error);
+    for (size_t i = 0; !status && i < json_array_size(runs); i++) {
+        status = take_run(self, json_array_get(runs, i), error);
+        if (status)
+            return error_prefix(error, status, "run %zu", i + 1);
+    }
+    return status;
+}
+
+static enum status take_counts(struct side *self, const json_t *root, struct error *error)
+{
+    const char *compiler = NULL;
+    const json_t *rows = json_object_get(root, "rows");
+    enum status status = text_of(root, "compiler", &compiler, error);
+    if (!status && !json_is_array(rows))
+        status = wrong("rows", "a list", error);
+    for (size_t i = 0; !status && i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        const json_t *value = json_object_get(row, "instructions");
+        struct side_count count = {.compiler = compiler, .value = json_number_value(value)};
+        if (!json_is_number(value) || !(count.value > 0))
+            status = wrong("instructions", "a number above 0", error);
+        if (!status)
+            status = text_of(row, "policy", &count.policy, error);
+        if (!status)
+            status = text_of(row, "trace", &count.trace, error);
+        if (!status)
+            status = text_of(row, "kind", &count.kind, error);
+        if (!status)
+            status = text_of(row, "measure", &count.measure, error);
+        if (!status && self->count_count == self->count_room) {
+            size_t room = self->count_room ? 2 * self->count_room : 64;
+            struct side_count *counts = realloc(self->counts, room * sizeof *counts);
+            if (!counts)
+                return no_memory(error);
+            self->counts = counts;
+            self->count_room = room;
+        }
+        if (!status)
+            self->counts[self->count_count++] = count;
+    }
+    return status;
+}
+
+static enum status read_file(struct side *self, const char *path, struct error *error)
+{
+    json_error_t why;
+    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
+    if (!root && json_error_code(&why) == json_error_cannot_open_file)
+        return error_set(error, STATUS_IO, "%s: cannot be read", path);
+    if (!root)
+        return error_set(error, STATUS_FORMAT, "%s:%d: %s", path, why.line, why.text);
+    void **roots = realloc(self->roots, (self->root_count + 1) * sizeof *roots);
+    if (!roots) {
+        json_decref(root);
+        return no_memory(error);
+    }
+    self->roots = roots;
+    self->roots[self->root_count++] = root;
+    const char *schema = json_string_value(json_object_get(root, "schema"));
+    enum status status;
+    if (schema && strcmp(schema, RESULT_SCHEMA) == 0)
+        status = take_result(self, root, error);
+    else if (schema && strcmp(schema, INSTRUCTIONS_SCHEMA) == 0)
+        status = take_counts(self, root, error);
+    else
+        status = error_set(error, STATUS_FORMAT,
+                           "no result: its schema is %s; \"" RESULT_SCHEMA "\" (run --json) and "
+                           "\"" INSTRUCTIONS_SCHEMA "\" (make instructions) are known",
+                           schema ? schema : "not given");
+    return status ? error_prefix(error, status, "%s", path) : STATUS_OK;
+}
+
+static int is_json(const struct dirent *entry)
+{
+    size_t length = strlen(entry->d_name);
+    return entry->d_name[0] != '.' && length > 5 &&
+           strcmp(entry->d_name + length - 5, ".json") == 0;
+}
+
+static enum status read_folder(struct side *self, const char *folder, struct error *error)
+{
+    struct dirent **names = NULL;
+    int count = scandir(folder, &names, is_json, alphasort);
+    if (count < 0)
+        return error_set(error, STATUS_IO, "%s: cannot be read: %s", folder, strerror(errno));
+    enum status status = STATUS_OK;
+    if (count == 0)
+        status = error_set(error, STATUS_INVALID, "%s: holds no result (a file NAME.json)", folder);
+    for (int i = 0; i < count; i++) {
+        char *path = NULL;
+        if (!status && asprintf(&path, "%s/%s", folder, names[i]->d_name) < 0)
+            status = no_memory(error);
+        if (!status)
+            status = read_file(self, path, error);
+        free(path);
+        free(names[i]);
+    }
+    free(names);
+    return status;
+}
+
+enum status side_read(struct side *self, const char *path, struct error *error)
+{
+    struct stat about;
+    *self = (struct side){0};
+    if (stat(path, &about) != 0)
+        return error_set(error, STATUS_IO, "%s: cannot be read: %s", path, strerror(errno));
+    enum status status =
+        S_ISDIR(about.st_mode) ? read_folder(self, path, error) : read_file(self, path, error);
+    if (status)
+        side_close(self);
+    return status;
+}
+
+static void drop_root(void *root)
+{
+    json_decref(root);
+}
+#else
+enum status side_read(struct side *self, const char *path, struct error *error)
+{
+    *self = (struct side){0};
+    return error_set(error, STATUS_MISSING,
+                     "%s: this program was built without jansson and reads no JSON; install it "
+                     "(make deps) and build again",
+                     path);
+}
+
+static void drop_root(void *root)
+{
+    free(root);
+}
+#endif
+
+void side_close(struct side *self)
+{
+    for (size_t i = 0; i < self->cell_count; i++)
+        free(self->cells[i].runs);
+    free(self->cells);
+    free(self->counts);
+    for (size_t i = 0; i < self->root_count; i++)
+        drop_root(self->roots[i]);
+    free(self->roots);
+    *self = (struct side){0};
+}

@@ -1,0 +1,65 @@
+/* One side of a comparison: the runs of one or several results (allocrig.result/1) and counts of
+ * instructions (allocrig.instructions/1), as they stand in files.
+ *
+ * Runs of the same policy, workload, device, way to free, host time and seed are repetitions of
+ * one cell, in whichever file they stand: so the repetitions of interleaved measuring come
+ * together from one file for each. */
+#ifndef BENCH_REGRESS_SIDE_H
+#define BENCH_REGRESS_SIDE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "allocators/base/status.h"
+#include "sim/metrics/metrics.h"
+
+/* One repetition. All texts are borrowed from the side's files. */
+struct side_run {
+    bool passed;
+    bool played;                 /* a request failed; else: not started, crashed, timed out */
+    uint64_t first_failed_event; /* where it was played and has not passed */
+    const char *cause;           /* NULL: passed */
+    bool there[METRIC_COUNT];    /* the file names the metric, be it as null */
+    struct metric_values metrics;
+};
+
+struct side_cell {
+    const char *policy, *workload, *workload_name, *device, *frees, *host;
+    const char *sha256; /* of the workload */
+    bool on_card;
+    uint64_t seed;
+    struct side_run *runs;
+    size_t run_count, run_room;
+};
+
+/* One count of instructions. */
+struct side_count {
+    const char *policy, *trace, *kind, *measure, *compiler;
+    double value; /* per operation */
+};
+
+struct side {
+    struct side_cell *cells;
+    size_t cell_count, cell_room;
+    struct side_count *counts;
+    size_t count_count, count_room;
+    const char *machine; /* "host, cpu"; "": the files are of several machines */
+    const char *commit;  /* of the last result; NULL: none was read */
+    const char *time;    /* of the last result, ISO 8601 */
+    const char *flags;   /* of the compiler, of the last result */
+    bool dirty;
+    void **roots; /* the files' trees */
+    size_t root_count;
+    char machine_text[320];
+};
+
+/* Reads a file, or every file NAME.json of a folder in the order of the names. IO, FORMAT, MISSING
+ * (built without jansson). On success the caller closes it. */
+enum status side_read(struct side *self, const char *path, struct error *error) STATUS_CHECKED;
+void side_close(struct side *self);
+
+/* True where both are the same cell of two sides. */
+bool side_same_cell(const struct side_cell *a, const struct side_cell *b);
+
+#endif

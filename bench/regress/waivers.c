@@ -1,0 +1,158 @@
+#include "bench/regress/waivers.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/options.h"
+#include "bench/suite/ini.h"
+
+bool waivers_is_date(const char *text)
+{
+    static const int days[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    for (size_t i = 0; i < 10; i++)
+        if (i == 4 || i == 7 ? text[i] != '-' : text[i] < '0' || text[i] > '9')
+            return false;
+    int month = atoi(text + 5);
+    int day = atoi(text + 8);
+    return text[10] == '\0' && month >= 1 && month <= 12 && day >= 1 && day <= days[month - 1];
+}
+
+static enum status no_memory(struct error *error)
+{
+    return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the waivers");
+}
+
+/* The waiver of the line's section, a new one where it is the section's first line. */
+static struct waiver *waiver_of(struct waivers *self, const char *section)
+{
+    const char *name = section + strlen("waiver");
+    name += strspn(name, " \t");
+    for (size_t i = 0; i < self->count; i++)
+        if (strcmp(self->items[i].name, name) == 0)
+            return &self->items[i];
+    struct waiver *items = realloc(self->items, (self->count + 1) * sizeof *items);
+    if (!items)
+        return NULL;
+    self->items = items;
+    items[self->count] = (struct waiver){.name = strdup(name), .at_most = -1};
+    return items[self->count].name ? &items[self->count++] : NULL;
+}
+
+static enum status set_text(char **place, const char *key, const char *value, struct error *error)
+{
+    if (*place)
+        return error_set(error, STATUS_INVALID, "the key \"%s\" is given twice; give it once", key);
+    if (!value[0])
+        return error_set(error, STATUS_INVALID, "the key \"%s\" is empty", key);
+    *place = strdup(value);
+    return *place ? STATUS_OK : no_memory(error);
+}
+
+static enum status set_most(struct waiver *waiver, const char *value, struct error *error)
+{
+    char *end = NULL;
+    double percent = strtod(value, &end);
+    end += strspn(end, " ");
+    if (end == value || strcmp(end, "%") != 0 || !(percent >= 0 && percent <= 1e6))
+        return error_set(error, STATUS_INVALID, "at-most is \"%.40s\"; write a share such as 5%%",
+                         value);
+    waiver->at_most = percent / 100;
+    return STATUS_OK;
+}
+
+static enum status set_key(struct waiver *waiver, const char *key, const char *value,
+                           struct error *error)
+{
+    static const char *const keys[] = {"metric", "policy", "workload",
+                                       "reason", "until",  "at-most"};
+    if (strcmp(key, "metric") == 0)
+        return set_text(&waiver->metric, key, value, error);
+    if (strcmp(key, "policy") == 0)
+        return set_text(&waiver->policy, key, value, error);
+    if (strcmp(key, "workload") == 0)
+        return set_text(&waiver->workload, key, value, error);
+    if (strcmp(key, "reason") == 0)
+        return set_text(&waiver->reason, key, value, error);
+    if (strcmp(key, "at-most") == 0)
+        return set_most(waiver, value, error);
+    if (strcmp(key, "until") == 0) {
+        if (!waivers_is_date(value))
+            return error_set(error, STATUS_INVALID,
+                             "until is \"%.40s\"; write a date such as 2027-01-31", value);
+        memcpy(waiver->until, value, sizeof waiver->until);
+        return STATUS_OK;
+    }
+    const char *near = nearest_name(key, keys, sizeof keys / sizeof keys[0]);
+    return error_set(error, STATUS_INVALID, "there is no key \"%.60s\" here; did you mean \"%s\"?",
+                     key, near ? near : "metric");
+}
+
+static enum status read_entry(void *argument, const struct ini_line *line, struct error *error)
+{
+    const char *key = NULL;
+    const char *value = NULL;
+    enum status status = ini_split(line, &key, &value, error);
+    if (status)
+        return status;
+    struct waiver *waiver = waiver_of(argument, line->section);
+    status = waiver ? set_key(waiver, key, value, error) : no_memory(error);
+    return status ? error_prefix(error, status, "%s:%u", line->path, line->number) : STATUS_OK;
+}
+
+enum status waivers_read(struct waivers *self, const char *path, const char *today,
+                         struct error *error)
+{
+    static const char *const sections[] = {"waiver *"};
+    *self = (struct waivers){0};
+    enum status status = ini_read(path, sections, 1, read_entry, self, error);
+    for (size_t i = 0; i < self->count && !status; i++) {
+        struct waiver *waiver = &self->items[i];
+        if (!waiver->reason || !waiver->until[0])
+            status = error_set(error, STATUS_INVALID, "%s: waiver %s has no %s; each needs one",
+                               path, waiver->name, waiver->reason ? "date (until)" : "reason");
+        waiver->expired = strcmp(waiver->until, today) < 0;
+    }
+    if (status)
+        waivers_close(self);
+    return status;
+}
+
+void waivers_close(struct waivers *self)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        free(self->items[i].name);
+        free(self->items[i].metric);
+        free(self->items[i].policy);
+        free(self->items[i].workload);
+        free(self->items[i].reason);
+    }
+    free(self->items);
+    *self = (struct waivers){0};
+}
+
+static bool matches(const char *pattern, const char *text)
+{
+    return !pattern || fnmatch(pattern, text, 0) == 0;
+}
+
+const struct waiver *waivers_find(struct waivers *self, const char *metric, const char *policy,
+                                  const char *workload, const char *workload_name, double change)
+{
+    struct waiver *found = NULL;
+    for (size_t i = 0; i < self->count; i++) {
+        struct waiver *waiver = &self->items[i];
+        if (!matches(waiver->metric, metric) || !matches(waiver->policy, policy) ||
+            (!matches(waiver->workload, workload) && !matches(waiver->workload, workload_name)))
+            continue;
+        /* A change without a size, such as a run that no longer finishes, is over every limit. */
+        if (waiver->at_most >= 0 && (change < 0 || change > waiver->at_most))
+            continue;
+        if (!found || (found->expired && !waiver->expired))
+            found = waiver;
+    }
+    if (found)
+        found->used = true;
+    return found;
+}

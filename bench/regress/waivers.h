@@ -1,0 +1,47 @@
+/* Regressions that are known and accepted for a while: a file of
+ *
+ *   [waiver NAME]
+ *   metric = PATTERN      (default *: every figure)
+ *   policy = PATTERN      (a spec; default *)
+ *   workload = PATTERN    (a name or spec; default *)
+ *   at-most = 5%          (no worse than that; without it: however much)
+ *   reason = TEXT         (required)
+ *   until = 2027-01-31    (required; the last day on which it counts)
+ *
+ * Patterns are those of file names in a shell: * ? [..]. */
+#ifndef BENCH_REGRESS_WAIVERS_H
+#define BENCH_REGRESS_WAIVERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "allocators/base/status.h"
+
+struct waiver {
+    char *name, *metric, *policy, *workload, *reason;
+    char until[11];
+    double at_most; /* as a fraction; below 0: however much */
+    bool expired;
+    bool used;
+};
+
+struct waivers {
+    struct waiver *items;
+    size_t count;
+};
+
+/* Reads the file; `today` is YYYY-MM-DD. Errors name file and waiver. On success the caller
+ * closes it. */
+enum status waivers_read(struct waivers *self, const char *path, const char *today,
+                         struct error *error) STATUS_CHECKED;
+void waivers_close(struct waivers *self);
+
+/* The first that covers a change for the worse by that fraction (below 0: it has no size), and
+ * marks it as used: one that has not expired where there is any, else one that has. NULL: none. */
+const struct waiver *waivers_find(struct waivers *self, const char *metric, const char *policy,
+                                  const char *workload, const char *workload_name, double change);
+
+/* True for a date as it is written here. */
+bool waivers_is_date(const char *text);
+
+#endif
