@@ -1,0 +1,74 @@
+/* A policy of the plug-in kind, into which test_compare.sh plants a regression: PLANT_WASTE more
+ * per cent of every request, PLANT_WORK turns of an idle loop at each, or nothing any more after
+ * PLANT_END requests. */
+#define skeleton_policy inner_policy
+#define allocrig_policy inner_entry
+#include "allocators/skeleton/skeleton.c"
+#undef skeleton_policy
+#undef allocrig_policy
+
+#ifndef PLANT_WASTE
+#define PLANT_WASTE 0
+#endif
+#ifndef PLANT_WORK
+#define PLANT_WORK 0
+#endif
+#ifndef PLANT_END
+#define PLANT_END UINT64_MAX
+#endif
+
+extern const struct policy_ops planted_policy;
+const struct policy_ops *allocrig_policy(void);
+
+static enum status planted_create(const struct policy_context *context, const void *values,
+                                  struct policy **out, struct error *error)
+{
+    enum status status = skeleton_create(context, values, out, error);
+    if (!status)
+        (*out)->ops = &planted_policy;
+    return status;
+}
+
+/* What the policy counts as flushes is the number of requests here. */
+static enum status planted_alloc(struct policy *base, const struct policy_request *request,
+                                 struct policy_block *out)
+{
+    struct skeleton *self = (struct skeleton *)base;
+    struct policy_request more = *request;
+    if (PLANT_END != UINT64_MAX && self->counted.count.flushes++ >= PLANT_END)
+        return STATUS_NO_MEMORY;
+    more.bytes += more.bytes * PLANT_WASTE / 100;
+    for (volatile int i = 0; i < PLANT_WORK;)
+        i = i + 1;
+    enum status status = skeleton_alloc(base, &more, out);
+    if (status)
+        return status;
+    self->segments.nodes[out->cookie].extra = request->bytes; /* live is what was asked for */
+    base->totals.live_bytes -= more.bytes - request->bytes;
+    return STATUS_OK;
+}
+
+const struct policy_ops planted_policy = {
+    .abi = POLICY_ABI,
+    .ops_bytes = sizeof(struct policy_ops),
+    .name = "planted",
+    .summary = "carries a regression",
+    .reference = "none",
+    .capabilities = POLICY_WATCHES_HOLES,
+    .options = skeleton_options,
+    .values_bytes = sizeof(struct skeleton_values),
+    .create = planted_create,
+    .destroy = skeleton_destroy,
+    .alloc = planted_alloc,
+    .free = skeleton_free,
+    .stats = skeleton_stats,
+    .walk = skeleton_walk,
+    .validate = skeleton_validate,
+    .trim = skeleton_trim,
+    .problem = skeleton_problem,
+};
+
+const struct policy_ops *allocrig_policy(void)
+{
+    return &planted_policy;
+}

@@ -1,0 +1,121 @@
+#!/bin/bash
+# `compare`: planted regressions are caught, unchanged runs raise no alarm, what cannot be told is said.
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+tmp=$TEST_TMP
+cc=${CC:-cc}
+so=$tmp/planted.so
+
+# build FLAGS...: the policy, under one name, as a change to a program would have it
+build() {
+    # shellcheck disable=SC2086 # CFLAGS is a list of flags
+    $cc -std=c11 -O1 ${CFLAGS:-} -D_GNU_SOURCE -shared -fPIC -I. "$@" tests/cli/planted.c -o "$so" || exit 1
+}
+# results FILE: of that policy
+results() {
+    "$ALLOCRIG" run -d sim:capacity=2GiB -p "$so" -w random:events=2000 -w order_flip --json "$1" >"$tmp/table" || exit 1
+}
+build
+results "$tmp/old.json"
+for i in 1 2 3; do
+    results "$tmp/same.json"
+    run compare "$tmp/old.json" "$tmp/same.json"
+    check "unchanged_is_the_same_$i" [ "$status" = 0 ]
+done
+check unchanged_is_counted grep -qE '^[0-9]+ figures SAME, 0 BETTER, 0 WORSE, 0 AMBIGUOUS, 0 NO-DATA, of 2 runs' "$out"
+check smallest_effect_is_said grep -q '^Smallest effect that would be seen: exact figures any; instructions 1 %' "$out"
+
+build -DPLANT_WASTE=3
+results "$tmp/waste.json"
+run compare "$tmp/old.json" "$tmp/waste.json" --markdown "$tmp/waste.md" --junit "$tmp/waste.xml" --annotations
+check waste_is_caught [ "$status" = 1 ]
+check waste_is_told grep -qE '^WORSE +random .* peak_granted_bytes +[0-9]+ +[0-9]+ +[0-9.]+ % worse' "$out"
+check waste_ends_with_a_sentence grep -q 'allocrig: compare: [0-9]* figures are worse, first ' "$err"
+check waste_is_annotated grep -q '^::error title=peak_granted_bytes is worse::random' "$out"
+check waste_in_markdown grep -q '^| WORSE | random' "$tmp/waste.md"
+check waste_in_junit grep -q '<failure type="regression" message="WORSE: ' "$tmp/waste.xml"
+run compare "$tmp/waste.json" "$tmp/old.json"
+check the_other_way_is_better grep -qE '^BETTER +random .* peak_granted_bytes ' "$out"
+
+build -DPLANT_END=101
+results "$tmp/later.json"
+build -DPLANT_END=100
+results "$tmp/earlier.json"
+run compare "$tmp/old.json" "$tmp/earlier.json"
+check no_longer_finishing_is_caught [ "$status" = 1 ]
+check no_longer_finishing_is_told grep -qE '^WORSE +random .* outcome +passed +DNF @ [0-9]+ .*finished before' "$out"
+run compare "$tmp/later.json" "$tmp/earlier.json"
+check an_event_earlier_is_caught [ "$status" = 1 ]
+check an_event_earlier_is_told grep -qE '^WORSE +random .* outcome +DNF @ [0-9]+ .*fails earlier' "$out"
+run compare "$tmp/earlier.json" "$tmp/later.json"
+check an_event_later_is_no_alarm [ "$status" = 0 ]
+
+# ---- waivers
+cat >"$tmp/waivers.ini" <<'EOF'
+[waiver planted]
+policy = *planted.so
+reason = it is planted
+until = 2027-01-31
+EOF
+run compare "$tmp/old.json" "$tmp/waste.json" --waivers "$tmp/waivers.ini" --today 2027-01-31 --annotations
+check waived_passes [ "$status" = 0 ]
+check waived_is_said grep -qE '^waived +random .*waived until 2027-01-31' <(tr -s ' \n' ' ' <"$out" | sed 's/waived random/\nwaived random/')
+check waived_is_a_warning grep -q '^::warning ' "$out"
+run compare "$tmp/old.json" "$tmp/waste.json" --waivers "$tmp/waivers.ini" --today 2027-02-01
+check expired_fails [ "$status" = 1 ]
+check expired_is_said grep -q '^Waiver planted expired on 2027-01-31 and does not count' "$out"
+sed -i 's/^until.*/&\nat-most = 0.001%/' "$tmp/waivers.ini"
+run compare "$tmp/old.json" "$tmp/waste.json" --waivers "$tmp/waivers.ini" --today 2027-01-31
+check over_the_limit_fails [ "$status" = 1 ]
+sed -i '/^reason/d' "$tmp/waivers.ini"
+refuses waiver_without_reason 2 'waiver planted has no reason' compare "$tmp/old.json" "$tmp/waste.json" --waivers "$tmp/waivers.ini" --today 2027-01-31
+
+# ---- instructions
+counts() { # FILE COUNT COMPILER
+    printf '{"schema": "allocrig.instructions/1", "compiler": "%s", "rows": [{"policy": "p", "trace": "t", "kind": "operations", "measure": "none", "instructions": %s}]}' "$3" "$2" >"$1"
+}
+counts "$tmp/count-old.json" 200 gcc
+counts "$tmp/count-same.json" 201.9 gcc
+counts "$tmp/count-more.json" 210 gcc
+counts "$tmp/count-other.json" 210 clang
+run compare "$tmp/count-old.json" "$tmp/count-same.json"
+check one_percent_more_instructions_is_the_same [ "$status" = 0 ]
+run compare "$tmp/count-old.json" "$tmp/count-more.json"
+check five_percent_more_instructions_is_caught [ "$status" = 1 ]
+run compare "$tmp/count-old.json" "$tmp/count-other.json"
+check another_compiler_is_no_data [ "$status" = 0 ]
+check another_compiler_is_said grep -qE '^NO-DATA .*made by gcc before, now by clang' "$out"
+
+# ---- times: only from repetitions
+mkdir "$tmp/few" "$tmp/many" "$tmp/slow"
+for i in 1 2 3 4 5 6 7 8 9; do
+    sed 's/"alloc_ns_p50": [a-z0-9]*/"alloc_ns_p50": '"$((1000 + i))/" "$tmp/old.json" >"$tmp/many/$i.json"
+    sed 's/"alloc_ns_p50": [a-z0-9]*/"alloc_ns_p50": '"$((1100 + i))/" "$tmp/old.json" >"$tmp/slow/$i.json"
+done
+cp "$tmp"/slow/[1-8].json "$tmp/few"
+run compare "$tmp/many" "$tmp/slow"
+check slower_is_caught [ "$status" = 1 ]
+check slower_is_told grep -qE '^WORSE +random .* alloc_ns_p50 .* x 1\.09' "$out"
+run compare "$tmp/many" "$tmp/many"
+check the_same_times_are_no_alarm [ "$status" = 0 ]
+run compare "$tmp/many" "$tmp/few"
+check too_few_is_no_data grep -q '9 and 8 repetitions; at least 9 a side' <(tr -s ' \n' ' ' <"$out")
+sed -i 's/"host": "[^"]*",$/"host": "elsewhere",/' "$tmp"/slow/*.json
+run compare "$tmp/many" "$tmp/slow"
+check another_host_is_no_data [ "$status" = 0 ]
+
+# ---- what cannot be compared
+"$ALLOCRIG" run -d sim -p growth -w order_flip --json "$tmp/other.json" >"$out"
+refuses nothing_in_common 2 'no run in common' compare "$tmp/old.json" "$tmp/other.json"
+"$ALLOCRIG" run -d sim -p growth -p bfc -w order_flip --json "$tmp/two.json" >"$out"
+run compare "$tmp/two.json" "$tmp/other.json"
+check a_missing_run_is_said grep -qE '^NO-DATA +order_flip +bfc +all .*missing' "$out"
+check a_missing_run_is_no_alarm [ "$status" = 0 ]
+echo '{' >"$tmp/bad.json"
+refuses no_json 2 'bad.json:' compare "$tmp/old.json" "$tmp/bad.json"
+echo '{"schema": "x"}' >"$tmp/bad.json"
+refuses another_schema 2 'no result: its schema is x' compare "$tmp/old.json" "$tmp/bad.json"
+refuses no_file 2 'cannot be read' compare "$tmp/old.json" "$tmp/none.json"
+refuses one_side 2 'name two results' compare "$tmp/old.json"
+finish
