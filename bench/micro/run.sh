@@ -72,7 +72,7 @@ judge() {
 # One count for `allocrig compare`: SPEC TRACE KIND MEASURE COUNT
 count_row() {
     [ "$5" = - ] || printf '%s    {"policy": "%s", "trace": "%s", "kind": "%s", "measure": "%s", "instructions": %s}' \
-        "$([ ! -s "$work/rows" ] || printf ',\n')" "$(sed 's/[\\"]/\\&/g' <<<"$1")" "$2" "$3" "$4" "$5" >>"$work/rows"
+        "$([ ! -s "$work/rows" ] || printf ',\n')" "$1" "$2" "$3" "$4" "$5" >>"$work/rows"
 }
 
 write_counts() {

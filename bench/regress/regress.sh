@@ -19,7 +19,10 @@ options=()
 measure() {
     rm -rf "$now"
     mkdir -p "$now"
-    "$build/allocrig" run "$suite" "${options[@]}" --json "$now/results.json" >"$now/table.txt" || return $?
+    # On sim nothing of this machine's settings belongs into a baseline.
+    local -a clean=()
+    [ "$device" != sim ] || clean=(env -i "PATH=$PATH")
+    "${clean[@]}" "$build/allocrig" run "$suite" "${options[@]}" --json "$now/results.json" >"$now/table.txt" || return $?
     [ "$device" = sim ] && [ "${NOINSTRUCTIONS:-0}" = 0 ] || return 0
     command -v valgrind >/dev/null || { echo 'without counts of instructions, since valgrind is not installed ("make deps")'; return 0; }
     RESULTS=$now QUICK=1 bench/micro/run.sh "$build" instructions >"$now/log" ||
@@ -35,24 +38,24 @@ compare() {
 }
 
 times() {
-    local pairs=${PAIRS:-9} base=.build/base at=.build/regress/times i first second
-    git rev-parse -q --verify "$BASE^{commit}" >/dev/null || { echo "BASE=$BASE is no commit" >&2; exit 2; }
+    local pairs=${PAIRS:-9} commit=${BASE:?} base=.build/base at=.build/regress/times i first second
+    git rev-parse -q --verify "$commit^{commit}" >/dev/null || { echo "BASE=$commit is no commit" >&2; exit 2; }
     if [ -d $base ]; then
-        git -C $base checkout -q --detach "$(git rev-parse "$BASE^{commit}")" || exit 2
+        git -C $base checkout -q --detach "$(git rev-parse "$commit^{commit}")" || exit 2
     else
         git worktree prune
-        git worktree add -q --detach $base "$BASE" || exit 2
+        git worktree add -q --detach $base "$commit" || exit 2
     fi
-    make -s -C $base program >.build/regress/base.log 2>&1 || { echo "BASE=$BASE does not build: .build/regress/base.log" >&2; exit 2; }
+    make -s -C $base program >.build/regress/base.log 2>&1 || { echo "BASE=$commit does not build: .build/regress/base.log" >&2; exit 2; }
     rm -rf $at
     mkdir -p $at/old $at/new
     # In turn, and each first every other time: a machine that warms up does it to both alike.
     for ((i = 1; i <= pairs; i++)); do
         first=old second=new
         [ $((i % 2)) = 1 ] || { first=new; second=old; }
-        for side in $first $second; do
+        for side in "$first" "$second"; do
             local program=$build/allocrig
-            [ $side = new ] || program=$base/.build/release/allocrig
+            [ "$side" = new ] || program=$base/.build/release/allocrig
             "$program" run "$suite" "${options[@]}" --time --jobs 1 --reps 1 --json "$at/$side/$(printf %03d "$i").json" >/dev/null || exit $?
         done
     done

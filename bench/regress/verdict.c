@@ -451,8 +451,8 @@ static enum status judge_count(struct work *work, const struct side_count *old,
         row.change = fabs(ratio - 1);
         snprintf(row.old, sizeof row.old, "%.1f", old->value);
         snprintf(row.new_, sizeof row.new_, "%.1f", new_->value);
-        work->out->cells++;
     }
+    work->out->cells += old != NULL;
     work->out->figures[row.verdict]++;
     return row.verdict == VERDICT_SAME ? STATUS_OK : add_row(work, &row);
 }
