@@ -81,7 +81,7 @@ static enum status print_one(FILE *stream, const struct tenants_page *page, stru
     static const struct table_column columns[] = {
         {"process", "", true, 20}, {"card", "", false, 0},        {"steps", "", false, 0},
         {"live", "MiB", false, 0}, {"reserved", "MiB", false, 0}, {"physical", "MiB", false, 0},
-        {"used", "MiB", false, 0},  {"stall", "ms", false, 0},     {"slow", "", false, 0},
+        {"used", "MiB", false, 0}, {"stall", "ms", false, 0},     {"slow", "", false, 0},
         {"outcome", "", true, 0},
     };
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
