@@ -42,7 +42,7 @@ do for [w = 1:2] {
     if (names eq '') {
         set yrange [0:1]
         set xrange [0:1]
-        set label 1 'no memory: refused at the start' at graph 0.5, 0.5 center textcolor rgb '#666666'
+        set label 1 'no memory over time: refused, or on a card' at graph 0.5, 0.5 center textcolor rgb '#666666'
         plot NaN
         unset label 1
     } else { if (SEVERAL) {

@@ -14,7 +14,7 @@ function fail(text) {
 function trim(text) { gsub(/^[ \t]+|[ \t]+$/, "", text); return text }
 function get(row, key) { return (row SUBSEP key) in of ? of[row, key] : "" }
 BEGIN {
-    known["experiment"] = " command capacity split_step tape device "
+    known["experiment"] = " command capacity split_step tape device on_card "
     known["document"] = " title "
     known["claim"] = " says document against experiment control measure holds expected device note "
 }
@@ -43,10 +43,10 @@ files == 2 {
     if ((section SUBSEP key) in of) fail("\"" key "\" is there twice")
     of[section, key] = trim(substr($0, at + 1))
 }
-# The words of the command of an experiment on the device: run and capacity name it; tenants do not.
+# The words of the command of an experiment on the device.
 function command(name,    text, on) {
     text = get("experiment " name, "command")
-    if (text ~ /^tenants /) return text " --no-alone"
+    if (text ~ /^tenants /) return text (device == "sim" ? "" : " -d " device)
     on = text ~ /^capacity / ? "sim" : device
     if (get("experiment " name, "capacity") != "") on = on ":capacity=" get("experiment " name, "capacity")
     return text " -d " on
@@ -57,7 +57,7 @@ function obstacle(name,    text, wanted) {
     wanted = get("experiment " name, "device")
     if (wanted == "cuda" && device == "sim") return "needs a card"
     if (device == "sim") return ""
-    if (text ~ /^tenants /) return "several processes: simulated only"
+    if (text ~ /^tenants /) return get("experiment " name, "on_card") == "yes" ? "" : "several processes: simulated only"
     if (text ~ /^capacity /) return "a search over capacities: simulated only"
     return ""
 }
@@ -125,7 +125,6 @@ function shell_text(names,    list, i, count, text, one) {
     count = split(names, list, " ")
     for (i = 1; i <= count; i++) {
         one = command(list[i])
-        sub(/ --no-alone$/, "", one)
         text = text (i > 1 ? "; " : "") (count > 1 ? substr("ab", i, 1) ": " : "") "`" one "`"
     }
     return text
@@ -152,10 +151,11 @@ function judge(name,    row, yes, no, value, told_a, told_b, verdict, expected, 
     if (verdict ~ /^(holds|does not hold|not )/ && verdict != expected) bad = 1
     if (tsv != "") print name, verdict, expected, value, control, get(row, "holds"), yes, no, told_a, told_b, get(row, "measure"), get(row, "says") >tsv
     if (verdict != expected && verdict !~ /^(needs|several|a search)/) verdict = "**" verdict "**"
-    rows = rows sprintf("| %s | %s | %s %s | %s | %s | %s | [figure](figures/claim-%s.svg) |\n", name, get(row, "says"), get(row, "measure"), get(row, "holds"), told_a, told_b, verdict, name)
+    picture = value == "-" ? "-" : "[figure](figures/claim-" name ".svg)"
+    rows = rows sprintf("| %s | %s | %s | %s | %s %s | %s | %s | %s | %s |\n", name, get(row, "says"), shell_text(yes), shell_text(no), get(row, "measure"), get(row, "holds"), told_a, told_b, verdict, picture)
     detail = detail sprintf("\n### %s: %s\n\n%s. Said by: %s.\n\n- experiment: %s\n- control: %s\n", name, verdict, get(row, "says"), titles(get(row, "document")), shell_text(get(row, "experiment")), shell_text(get(row, "control")))
     if (get(row, "note") != "") detail = detail "- " get(row, "note") "\n"
-    detail = detail sprintf("\n![%s](figures/claim-%s.svg)\n", get(row, "says"), name)
+    if (value != "-") detail = detail sprintf("\n![%s](figures/claim-%s.svg)\n", get(row, "says"), name)
     if (get(row, "against") != "")
         contradictions = contradictions sprintf("| %s | %s | %s | %s |\n", titles(get(row, "document")), get(row, "says"), get(row, "against"), verdict)
 }
@@ -171,7 +171,7 @@ END {
     print "bound and the control, the same measure of a program or policy of which the claim is not true, does not. The policies are"
     print "this rig's own, made after the frameworks'; no framework runs here. Rows that were not run are not counted as holding.\n"
     printf "%d of %d rows came out as expected, %d did not, %d were not run here.\n\n", count["as"], claim_count, count["else"], count["not run"]
-    print "| row | claim | measure and bound | measured | control | verdict | figure |\n| --- | --- | --- | ---: | ---: | --- | --- |"
+    print "| row | claim | experiment | control | measure and bound | measured | by the control | verdict | figure |\n| --- | --- | --- | --- | --- | ---: | ---: | --- | --- |"
     printf "%s", rows
     print "\n## Where the documents contradict each other, or what is known\n\n| document | says | against it | verdict on what it says |\n| --- | --- | --- | --- |"
     printf "%s", contradictions

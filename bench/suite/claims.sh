@@ -86,8 +86,14 @@ run_experiment() {
     } >"$folder/data/$name.csv"
 }
 tenants_experiment() {
-    local name=$1
-    ask "$name" --csv "$work/result.csv" --series "$work/series.csv"
+    local name=$1 suite=${command#tenants }
+    suite=${suite%% *}
+    # What each holds after each round is known of simulated processes only.
+    : >"$work/series.csv"
+    case $device in
+    sim) ask "$name" --no-alone --csv "$work/result.csv" --series "$work/series.csv" ;;
+    *) ask "$name" --no-alone --csv "$work/result.csv" ;;
+    esac
     awk -F, -v name="$name" '
         NR == 1 { for (i = 1; i <= NF; i++) title[i] = $i; next }
         { passed += $3 == "passed"; refused += $3 == "refused"
@@ -95,7 +101,7 @@ tenants_experiment() {
           for (i = 4; i <= NF; i++) if ($i ~ /^[0-9]+$/) print name "," $2 "." title[i] "," $i }
         END { print name ",passed_processes," passed + 0 "\n" name ",refused_processes," refused + 0 }' "$work/result.csv"
     # What all processes and their contexts hold of the cards, at most: a round is known by its cards' free bytes.
-    awk -F, -v name="$name" -v capacity="$(sed -n 's/^card = .*capacity=\([0-9]*\)GiB.*/\1/p' "${command#tenants }" 2>/dev/null | awk '{ s += $1 } END { print s * 2 ^ 30 }')" '
+    awk -F, -v name="$name" -v capacity="$(sed -n 's/^card = .*capacity=\([0-9]*\)GiB.*/\1/p' "$suite" | awk '{ s += $1 } END { print s * 2 ^ 30 }')" '
         NR > 1 && !($4 in free && free[$4] <= $8) { free[$4] = $8; cards++ }
         END { for (c in free) sum += free[c]; if (cards) printf "%s,used_bytes,%.0f\n", name, capacity - sum }' "$work/series.csv"
     {
@@ -117,7 +123,6 @@ measure() {
     rm -rf "$folder/data" && mkdir -p "$folder/data"
     list=$(awk -v mode=experiments -v device="$device" -f bench/suite/claims.awk "$table") || exit 2
     while IFS='|' read -r name command step tape; do
-        command=${command% --no-alone}
         case $command in
         tenants\ *) tenants_experiment "$name" ;;
         capacity\ *) capacity_experiment "$name" ;;

@@ -29,11 +29,13 @@ done <"$TEST_TMP/rows"
 # says ROW VERDICT: on the page; called through check
 # shellcheck disable=SC2317
 says() {
-    grep -qE "^\| $1 \|.*\| $2 \| \[figure\]" "$folder/claims.md"
+    grep -qE "^\| $1 \|.*\| $2 \| (\[figure\]|-)" "$folder/claims.md"
 }
 check a_card_is_needed says fragmentation_slows_reads 'needs a card'
 check all_is_not_taken says growth_takes_all 'does not hold'
 check suites_are_named grep -q 'tenants workloads/suites/claims/growth_twice.ini' "$folder/claims.md"
+# Each row names its experiment, its control and its figure, or that it has none.
+check rows_are_whole [ "$(grep -cE '^\| [a-z0-9_]+ \| .*`[a-z]+ .*` \| .*`[a-z]+ .*` \| .* (\[figure\]\(figures/claim-[a-z0-9_]+\.svg\)|-) \|$' "$folder/claims.md")" = 33 ]
 check contradictions grep -q '^| "How can I get TensorFlow to use all.*little by little' "$folder/claims.md"
 bench/suite/claims.sh --judge "$folder" cuda >"$out"
 check processes_are_not_measured_on_a_card grep -q '^| unlike_cards .*| several processes: simulated only |' "$folder/claims.md"
