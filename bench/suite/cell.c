@@ -130,16 +130,9 @@ static size_t series_bytes(const struct plan_cell *cell)
     return offsetof(struct thin_series, buckets) + series->count * sizeof series->buckets[0];
 }
 
-enum status cell_work(void *argument, void **payload, size_t *bytes, struct error *error)
+enum status cell_pack(const struct plan_cell *cell, const struct run_record *record, void **payload,
+                      size_t *bytes, struct error *error)
 {
-    const struct cell_job *job = argument;
-    const struct plan_cell *cell = job->cell;
-    struct cell_worker worker = {0};
-    struct run_record record;
-    enum status status = cell_run(&worker, job->plan, cell, &record, error);
-    trace_close(worker.source);
-    if (status)
-        return status;
     size_t more = series_bytes(cell);
     struct cell_result *result = calloc(1, sizeof *result + more);
     if (!result)
@@ -151,23 +144,33 @@ enum status cell_work(void *argument, void **payload, size_t *bytes, struct erro
         .device = cell->device,
         .repetition = cell->repetition,
         .seed = cell->seed,
-        .info = record.workload,
-        .props = record.device,
-        .end = (uint64_t)record.end,
-        .unsupported = record.unsupported,
-        .passed = record.passed,
-        .cause = (uint64_t)record.cause,
-        .first_failed_event = record.first_failed_event,
-        .first_failed_bytes = record.first_failed_bytes,
-        .metrics = record.metrics,
+        .info = record->workload,
+        .props = record->device,
+        .end = (uint64_t)record->end,
+        .unsupported = record->unsupported,
+        .passed = record->passed,
+        .cause = (uint64_t)record->cause,
+        .first_failed_event = record->first_failed_event,
+        .first_failed_bytes = record->first_failed_bytes,
+        .metrics = record->metrics,
         .series_bytes = more,
     };
-    memcpy(result->detail, record.detail, sizeof result->detail);
+    memcpy(result->detail, record->detail, sizeof result->detail);
     if (more)
         memcpy(result + 1, cell->argument, more);
     *payload = result;
     *bytes = sizeof *result + more;
     return STATUS_OK;
+}
+
+enum status cell_work(void *argument, void **payload, size_t *bytes, struct error *error)
+{
+    const struct cell_job *job = argument;
+    struct cell_worker worker = {0};
+    struct run_record record;
+    enum status status = cell_run(&worker, job->plan, job->cell, &record, error);
+    trace_close(worker.source);
+    return status ? status : cell_pack(job->cell, &record, payload, bytes, error);
 }
 
 #define ENDS(text) (memchr((text), '\0', sizeof(text)) != NULL)

@@ -23,6 +23,11 @@ struct cell_job {
     const struct plan_cell *cell;
 };
 
+/* The record of a cell as bytes of this very program, which cell_receive reads; the caller frees
+ * them. HOST_MEMORY. */
+enum status cell_pack(const struct plan_cell *cell, const struct run_record *record, void **payload,
+                      size_t *bytes, struct error *error) STATUS_CHECKED;
+
 /* A child_work: runs the cell and gives its record and thin series, if it has one, as bytes. Rows
  * and samples go from there straight to their files. */
 enum status cell_work(void *argument, void **payload, size_t *bytes, struct error *error);

@@ -101,7 +101,7 @@ done
 cp "$tmp"/slow/[1-8].json "$tmp/few"
 run compare "$tmp/many" "$tmp/slow"
 check slower_is_caught [ "$status" = 1 ]
-said slower_is_told '^WORSE random.* alloc_ns_p50 .*x 1\.09'
+said slower_is_told '^WORSE random.* alloc_ns_p50 .*x 1\.10'
 run compare "$tmp/many" "$tmp/many"
 check the_same_times_are_no_alarm [ "$status" = 0 ]
 run compare "$tmp/many" "$tmp/few"

@@ -1,0 +1,73 @@
+/* `sweep`: a grid of cases over all cores, which goes on where it was interrupted. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bench/cli/cli.h"
+#include "bench/suite/sweep.h"
+
+enum option_key { KEY_JSON = CLI_KEYS, KEY_CSV, KEY_JOURNAL, KEY_JOBS };
+
+static const struct cli_option options[] = {
+    {KEY_CSV, "csv", "FILE", "every figure of every case, a row for each"},
+    {KEY_JSON, "json", "FILE", "the same as JSON; results/schema.json"},
+    {KEY_JOBS, "jobs", "N", "workers; default: one for each processor"},
+    {KEY_JOURNAL, "journal", "FILE", "what is done so far; default: SUITE.ini.journal"},
+    {0},
+};
+
+static const struct cli_page page = {
+    .arguments = "SUITE.ini [options]",
+    .text = "Runs a suite whose specs hold lists of values, such as\n"
+            "gradient_tape:width=1024|2048|4096, in every combination. A sweep that was\n"
+            "interrupted goes on where it stopped; its results are the same bytes.",
+    .options = options,
+};
+
+struct arguments {
+    struct suite suite;
+    struct sweep_files files;
+    const char *path, *jobs;
+};
+
+static enum status take(void *argument, int key, const char *value, struct error *error)
+{
+    struct arguments *self = argument;
+    const char **place = key == KEY_JSON      ? &self->files.json
+                         : key == KEY_CSV     ? &self->files.csv
+                         : key == KEY_JOURNAL ? &self->files.journal
+                         : key == KEY_JOBS    ? &self->jobs
+                                              : &self->path;
+    if (*place)
+        return error_set(error, STATUS_INVALID, "\"%s\" is one %s too many", value,
+                         key == CLI_ARGUMENT ? "suite" : cli_option_name(&page, key));
+    *place = value;
+    return STATUS_OK;
+}
+
+enum status cmd_sweep(int argc, char **argv, struct error *error)
+{
+    struct arguments self = {.path = NULL};
+    struct environment environment;
+    char *journal = NULL;
+    bool help = false;
+    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    if (status || help)
+        return status;
+    if (!self.path)
+        return error_set(error, STATUS_INVALID, "sweep: name a suite: sweep SUITE.ini");
+    if (!self.files.journal && asprintf(&journal, "%s.journal", self.path) < 0)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for a name");
+    if (journal)
+        self.files.journal = journal;
+    suite_init(&self.suite);
+    status = suite_read(&self.suite, self.path, error);
+    if (!status && self.jobs)
+        status = suite_set(&self.suite, "jobs", self.jobs, error);
+    if (!status) {
+        environment_capture(&environment, argc, argv, self.suite.seed);
+        status = sweep_run(&self.suite, &self.files, &environment, stdout, error);
+    }
+    suite_close(&self.suite);
+    free(journal);
+    return status;
+}

@@ -1,0 +1,11 @@
+/* A grid written into specs: `torch:max_split_size_mb=32|64|128,limit=4GiB|8GiB` stands for six. */
+#ifndef BENCH_SUITE_GRID_H
+#define BENCH_SUITE_GRID_H
+
+#include "bench/suite/suite.h"
+
+/* Replaces each text of the list by all that it stands for, the first value varying slowest. A bar
+ * within quotes is none. INVALID for a bar that is in no value, and for too many texts. */
+enum status grid_expand(struct text_list *list, struct error *error) STATUS_CHECKED;
+
+#endif

@@ -1,0 +1,210 @@
+#include "bench/suite/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bench/suite/cell.h"
+#include "sim/replay/latency.h"
+
+#define HEAD_MAGIC UINT64_C(0x31776c616e72756f) /* "ournalw1" as it lies in memory */
+#define MOST_BYTES UINT64_C(1048576)
+
+struct head {
+    uint64_t magic, key;
+};
+
+struct record_head {
+    uint64_t cell, bytes, check;
+};
+
+/* FNV-1a: against accidents, not against malice. */
+static uint64_t add_bytes(uint64_t hash, const void *bytes, size_t count)
+{
+    const unsigned char *at = bytes;
+    for (size_t i = 0; i < count; i++)
+        hash = (hash ^ at[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static uint64_t add_text(uint64_t hash, const char *text)
+{
+    return add_bytes(hash, text, strlen(text) + 1);
+}
+
+static uint64_t add_file(uint64_t hash, const char *path)
+{
+    char bytes[65536];
+    FILE *file = fopen(path, "re");
+    for (size_t count; file && (count = fread(bytes, 1, sizeof bytes, file)) > 0;)
+        hash = add_bytes(hash, bytes, count);
+    if (file)
+        fclose(file);
+    return hash;
+}
+
+/* A policy in a shared object: the file too. */
+static uint64_t add_policy(uint64_t hash, const char *text)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%.*s", (int)strcspn(text, ":"), text);
+    const char *name = strrchr(path, '+') ? strrchr(path, '+') + 1 : path;
+    hash = add_text(hash, text);
+    return strchr(name, '/') ? add_file(hash, name) : hash;
+}
+
+static uint64_t key_of(const struct plan *plan)
+{
+    const struct suite *suite = plan->suite;
+    const uint64_t how[] = {suite->frees,           suite->host,     suite->measure, suite->seed,
+                            suite->stop_on_failure, plan->cell_count};
+    uint64_t hash = add_file(UINT64_C(0xcbf29ce484222325), "/proc/self/exe");
+    hash = add_bytes(hash, how, sizeof how);
+    for (size_t i = 0; i < plan->policy_count; i++)
+        hash = add_policy(hash, plan->policies[i].text);
+    for (size_t i = 0; i < plan->workload_count; i++) {
+        const struct plan_workload *workload = &plan->workloads[i];
+        hash = add_text(hash, workload->text);
+        hash = add_bytes(hash, workload->info.sha256, sizeof workload->info.sha256);
+    }
+    for (size_t i = 0; i < plan->drawn.count; i++)
+        hash = add_text(hash, plan->drawn.items[i]);
+    return hash;
+}
+
+static bool read_all(int file, void *bytes, size_t count)
+{
+    char *at = bytes;
+    while (count) {
+        ssize_t got = read(file, at, count);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        at += got;
+        count -= (size_t)got;
+    }
+    return true;
+}
+
+static enum status write_all(const struct journal *self, const void *bytes, size_t count,
+                             struct error *error)
+{
+    const char *at = bytes;
+    while (count) {
+        ssize_t put = write(self->file, at, count);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return error_set(error, STATUS_IO, "%s: cannot be written: %s", self->path,
+                             strerror(errno));
+        at += put;
+        count -= (size_t)put;
+    }
+    return STATUS_OK;
+}
+
+/* One record into its place. False: there is none, or it is not whole. */
+static bool take(const struct journal *self, const struct plan *plan, struct run_record *records,
+                 bool *done)
+{
+    struct record_head head;
+    struct error error;
+    if (!read_all(self->file, &head, sizeof head) || head.cell >= plan->cell_count ||
+        head.bytes > MOST_BYTES)
+        return false;
+    void *bytes = malloc(head.bytes ? head.bytes : 1);
+    bool whole = bytes && read_all(self->file, bytes, head.bytes) &&
+                 add_bytes(head.cell, bytes, head.bytes) == head.check;
+    const struct cell_job job = {plan, &plan->cells[whole ? head.cell : 0]};
+    const struct child_answer answer = {
+        .end = CHILD_ANSWERED, .payload = bytes, .bytes = head.bytes};
+    whole = whole && cell_receive(&job, &answer, &records[head.cell], &error) == STATUS_OK;
+    if (whole)
+        done[head.cell] = true;
+    free(bytes);
+    return whole;
+}
+
+static enum status read_journal(struct journal *self, const struct plan *plan,
+                                struct run_record *records, bool *done, struct error *error)
+{
+    const struct head wanted = {HEAD_MAGIC, key_of(plan)};
+    struct head head;
+    struct stat about;
+    if (flock(self->file, LOCK_EX | LOCK_NB) != 0)
+        return error_set(error, STATUS_INVALID, "%s: another sweep is writing to it", self->path);
+    if (fstat(self->file, &about) != 0)
+        return error_set(error, STATUS_IO, "%s: cannot be read: %s", self->path, strerror(errno));
+    if (about.st_size < (off_t)sizeof head) { /* new, or killed within its head */
+        if (ftruncate(self->file, 0) != 0)
+            return error_set(error, STATUS_IO, "%s: cannot be written", self->path);
+        return write_all(self, &wanted, sizeof wanted, error);
+    }
+    if (!read_all(self->file, &head, sizeof head) || head.magic != wanted.magic ||
+        head.key != wanted.key)
+        return error_set(error, STATUS_INVALID,
+                         "%s: is the journal of another sweep or of another build of this program; "
+                         "remove it to begin anew, or name another with --journal",
+                         self->path);
+    off_t end = (off_t)sizeof head;
+    while (take(self, plan, records, done))
+        end = lseek(self->file, 0, SEEK_CUR);
+    if (ftruncate(self->file, end) != 0 || lseek(self->file, end, SEEK_SET) != end)
+        return error_set(error, STATUS_IO, "%s: cannot be written: %s", self->path,
+                         strerror(errno));
+    return STATUS_OK;
+}
+
+enum status journal_open(struct journal *self, const char *path, const struct plan *plan,
+                         struct run_record *records, bool *done, struct error *error)
+{
+    self->path = path;
+    self->synced_ns = latency_clock_ns();
+    self->file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (self->file < 0)
+        return error_set(error, STATUS_IO, "%s: cannot be written: %s", path, strerror(errno));
+    enum status status = read_journal(self, plan, records, done, error);
+    if (status)
+        close(self->file);
+    return status;
+}
+
+enum status journal_add(struct journal *self, const struct plan *plan, size_t cell,
+                        const struct run_record *record, struct error *error)
+{
+    void *payload = NULL;
+    size_t bytes = 0;
+    enum status status = cell_pack(&plan->cells[cell], record, &payload, &bytes, error);
+    if (status)
+        return status;
+    const struct record_head head = {cell, bytes, add_bytes(cell, payload, bytes)};
+    char *whole = malloc(sizeof head + bytes);
+    if (whole) {
+        memcpy(whole, &head, sizeof head);
+        memcpy(whole + sizeof head, payload, bytes);
+        status = write_all(self, whole, sizeof head + bytes, error);
+    } else {
+        status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the journal");
+    }
+    free(whole);
+    free(payload);
+    uint64_t now = latency_clock_ns();
+    if (!status && now - self->synced_ns > UINT64_C(1000000000)) {
+        self->synced_ns = now;
+        (void)fdatasync(self->file);
+    }
+    return status;
+}
+
+void journal_close(struct journal *self, bool remove)
+{
+    if (remove)
+        unlink(self->path);
+    close(self->file);
+}

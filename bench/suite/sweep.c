@@ -1,0 +1,241 @@
+#include "bench/suite/sweep.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/report/output_file.h"
+#include "bench/report/results_csv.h"
+#include "bench/report/results_json.h"
+#include "bench/report/table.h"
+#include "bench/suite/cell.h"
+#include "bench/suite/grid.h"
+#include "bench/suite/journal.h"
+#include "bench/suite/progress.h"
+
+struct place {
+    uint64_t events;
+    size_t cell, workload;
+};
+
+struct sweep {
+    struct plan plan;
+    struct run_record *records;
+    bool *done;
+    struct place *order;
+    size_t count;
+    struct journal journal;
+    pthread_mutex_t lock; /* for all below, and the journal */
+    size_t next;
+    enum status status; /* of the first that failed */
+    struct error error;
+    struct progress progress;
+};
+
+static enum status no_memory(struct error *error)
+{
+    return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the sweep");
+}
+
+static enum status check(const struct suite *suite, struct error *error)
+{
+    if (suite->time)
+        return error_set(error, STATUS_INVALID,
+                         "sweep: cases side by side disturb each other's host times; leave time "
+                         "out, or use `run --time`");
+    if (suite->ratio_count)
+        return error_set(error, STATUS_INVALID,
+                         "sweep: [slowdown] is for `run`; list capacities in [suite] instead");
+    return STATUS_OK;
+}
+
+static int longest_first(const void *left, const void *right)
+{
+    const struct place *a = left;
+    const struct place *b = right;
+    if (a->events != b->events)
+        return a->events < b->events ? 1 : -1;
+    if (a->workload != b->workload)
+        return a->workload < b->workload ? -1 : 1;
+    return (a->cell > b->cell) - (a->cell < b->cell);
+}
+
+static void put_in_order(struct sweep *self)
+{
+    for (size_t i = 0; i < self->plan.cell_count; i++) {
+        size_t workload = self->plan.cells[i].workload;
+        if (!self->done[i])
+            self->order[self->count++] =
+                (struct place){self->plan.workloads[workload].info.events, i, workload};
+    }
+    qsort(self->order, self->count, sizeof *self->order, longest_first);
+}
+
+static void *work(void *argument)
+{
+    struct sweep *self = argument;
+    struct cell_worker worker = {0};
+    for (;;) {
+        struct error error = {{0}};
+        pthread_mutex_lock(&self->lock);
+        size_t place = self->status || self->next == self->count ? SIZE_MAX : self->next++;
+        pthread_mutex_unlock(&self->lock);
+        if (place == SIZE_MAX)
+            break;
+        size_t cell = self->order[place].cell;
+        enum status status =
+            cell_run(&worker, &self->plan, &self->plan.cells[cell], &self->records[cell], &error);
+        pthread_mutex_lock(&self->lock);
+        if (!status)
+            status = journal_add(&self->journal, &self->plan, cell, &self->records[cell], &error);
+        if (status && !self->status) {
+            self->status = status;
+            self->error = error;
+        }
+        progress_step(&self->progress, self->records[cell].policy_spec);
+        pthread_mutex_unlock(&self->lock);
+    }
+    trace_close(worker.source);
+    return NULL;
+}
+
+static enum status run_all(struct sweep *self, struct error *error)
+{
+    unsigned jobs = plan_jobs(&self->plan);
+    pthread_t *threads = calloc(jobs, sizeof *threads);
+    if (!threads)
+        return no_memory(error);
+    unsigned started = 0;
+    pthread_mutex_init(&self->lock, NULL);
+    progress_begin(&self->progress, self->count);
+    while (started + 1 < jobs && pthread_create(&threads[started], NULL, work, self) == 0)
+        started++;
+    work(self);
+    for (unsigned i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+    progress_end(&self->progress);
+    pthread_mutex_destroy(&self->lock);
+    free(threads);
+    if (self->status)
+        *error = self->error;
+    return self->status;
+}
+
+/* Of each workload and device: how many finished, and the best of them. */
+static enum status print_best(const struct sweep *self, FILE *stream, struct error *error)
+{
+    static const struct table_column columns[] = {
+        {"workload", "", true, 40},      {"device", "", true, 32},   {"finished", "", false, 0},
+        {"peak phys.", "MiB", false, 0}, {"overhead", "", false, 0}, {"best policy", "", true, 0},
+    };
+    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    if (!table)
+        return no_memory(error);
+    size_t all = self->plan.cell_count;
+    for (size_t first = 0, end; first < all; first = end) {
+        const struct run_record *best = NULL;
+        size_t passed = 0;
+        for (end = first;
+             end < all && run_record_same_group(&self->records[first], &self->records[end]);
+             end++) {
+            const struct run_record *record = &self->records[end];
+            passed += record->passed;
+            if (record->passed && record->ranked &&
+                (!best || run_record_rank_order(record, best) < 0))
+                best = record;
+        }
+        table_cell(table, "%s", self->records[first].workload_spec);
+        table_cell(table, "%s", self->records[first].device_spec);
+        table_cell(table, "%zu of %zu", passed, end - first);
+        if (!best) {
+            table_rest(table, "none finished");
+            continue;
+        }
+        table_cell(table, "%.1f",
+                   metric_number(&best->metrics, METRIC_peak_physical_bytes, 0) / 1048576);
+        table_cell(table, "%.3f", metric_number(&best->metrics, METRIC_overhead, 0));
+        table_cell(table, "%s", best->policy_spec);
+    }
+    enum status status = table_print(table, stream, TABLE_TEXT, error);
+    table_close(table);
+    return status;
+}
+
+static enum status open_files(const struct sweep_files *files, struct output_set *outputs,
+                              FILE **json, FILE **csv, struct error *error)
+{
+    *json = files->json ? output_set_open(outputs, files->json, error) : NULL;
+    if (files->json && !*json)
+        return STATUS_IO;
+    *csv = files->csv ? output_set_open(outputs, files->csv, error) : NULL;
+    return files->csv && !*csv ? STATUS_IO : STATUS_OK;
+}
+
+static enum status prepare(struct sweep *self, const struct sweep_files *files, struct error *error)
+{
+    size_t count = self->plan.cell_count;
+    for (size_t i = 0; i < count; i++)
+        if (self->plan.cells[i].alone)
+            return error_set(error, STATUS_INVALID,
+                             "sweep: cases share this process; a card and isolate are for `run`");
+    self->records = calloc(count ? count : 1, sizeof *self->records);
+    self->done = calloc(count ? count : 1, sizeof *self->done);
+    self->order = calloc(count ? count : 1, sizeof *self->order);
+    if (!self->records || !self->done || !self->order)
+        return no_memory(error);
+    return journal_open(&self->journal, files->journal, &self->plan, self->records, self->done,
+                        error);
+}
+
+static enum status finish(struct sweep *self, const struct suite *suite,
+                          const struct environment *environment, struct output_set *outputs,
+                          FILE *json, FILE *csv, FILE *stream, struct error *error)
+{
+    const struct result_set set = {.environment = environment,
+                                   .suite = suite->name,
+                                   .records = self->records,
+                                   .record_count = self->plan.cell_count};
+    if (json)
+        results_json_write(json, &set);
+    if (csv)
+        results_csv_write(csv, self->records, self->plan.cell_count);
+    enum status status = print_best(self, stream, error);
+    return status ? status : output_set_commit(outputs, error);
+}
+
+enum status sweep_run(struct suite *suite, const struct sweep_files *files,
+                      const struct environment *environment, FILE *stream, struct error *error)
+{
+    struct sweep self = {.next = 0};
+    struct output_set outputs = {0};
+    FILE *json = NULL;
+    FILE *csv = NULL;
+    enum status status = check(suite, error);
+    if (!status)
+        status = grid_expand(&suite->policies, error);
+    if (!status)
+        status = grid_expand(&suite->workloads, error);
+    if (!status)
+        status = grid_expand(&suite->devices, error);
+    if (!status)
+        status = plan_make(&self.plan, suite, error);
+    if (status)
+        return status;
+    status = open_files(files, &outputs, &json, &csv, error);
+    if (!status)
+        status = prepare(&self, files, error);
+    if (!status) {
+        put_in_order(&self);
+        status = run_all(&self, error);
+        if (!status)
+            status = finish(&self, suite, environment, &outputs, json, csv, stream, error);
+        journal_close(&self.journal, status == STATUS_OK);
+    }
+    output_set_abandon(&outputs);
+    free(self.records);
+    free(self.done);
+    free(self.order);
+    plan_close(&self.plan);
+    return status;
+}
