@@ -332,8 +332,10 @@ bench:
 	@+$(SUB) figures
 	@echo "files written:"; find $(RESULTS) -type f -newer $(B)/bench-began | sort | sed 's/^/  /'
 
-## figures: draw results/latest/figures/ (SVG and PNG) from results/latest/data/
+## figures: draw results/latest/figures/ (SVG, PNG, and PDF as wide as a paper's column) from
+##     results/latest/data/, which plots/data.sh completes
 figures:
+	@if [ -x allocrig ] && [ -d $(RESULTS)/data ]; then plots/data.sh $(RESULTS)/data; fi
 	@if [ '$(HAVE_GNUPLOT)' = 1 ]; then plots/render.sh $(RESULTS)/data $(RESULTS)/figures; \
 	else echo 'skipped: figures, since gnuplot is not installed ("make deps")'; fi
 

@@ -18,8 +18,8 @@ MOST_COLUMNS = 1
 # Names of workloads that do not fit beside each other stand aslant.
 longest = 0
 do for [w = 1:L] { longest = larger(longest, strlen(word(WORKLOADS, w))) }
-ASLANT = longest * 7.6 > 1090.0 / L
-ROW = ASLANT ? 300 : 240
+ASLANT = longest * 7.6 > (NARROW ? 330.0 : 1090.0) / L
+ROW = ASLANT ? (NARROW ? 240 : 300) : (NARROW ? 180 : 240)
 ABOVE = 32
 BELOW = ASLANT ? 85 : 30
 GAP = 20

@@ -6,14 +6,20 @@
 #   ROW            pixels from one row to the next
 #   ABOVE, BELOW   pixels of ROW above a panel (its title) and below it (its axis)
 #   GAP            pixels between two panels of one row
-# A script calls `eval panel(w)` before each plot and `load 'plots/key.gp'` at its end.
-WIDTH = 1200
-LEFT = 95
-TOP = 40
+# A script calls `eval panel(w)` before each plot and `load 'plots/key.gp'` at its end. In the form for
+# a paper's column the picture is 420 pixels wide, which are 8.5 cm there: letters are as large as
+# those of a caption, fewer panels stand side by side (COLUMN_COLUMNS, 1 if a script does not say),
+# and there is no title, since the caption is one.
+WIDTH = NARROW ? 420 : 1200
+LEFT = NARROW ? 76 : 95
+TOP = NARROW ? 8 : 40
 KEY_ROW = 19
+if (!exists('COLUMN_COLUMNS')) { COLUMN_COLUMNS = 1 }
+if (NARROW && MOST_COLUMNS > COLUMN_COLUMNS) { MOST_COLUMNS = COLUMN_COLUMNS }
 ROWS = parts(W, MOST_COLUMNS)
 COLUMNS = parts(W, ROWS)
-PITCH = (WIDTH - LEFT - 25.0 + GAP) / COLUMNS
+RIGHT = NARROW ? 14 : 25
+PITCH = (WIDTH - LEFT - RIGHT + 0.0 + GAP) / COLUMNS
 
 # The key has as many columns as fit, each as wide as its longest name (7.5 pixels a letter at most).
 entry_width(k) = 42 + 7.5 * strlen(KEY_NAME[k]) + 15
@@ -25,16 +31,19 @@ KEY_LEFT = LEFT + W % COLUMNS * PITCH
 KEY_ROWS = fewest_rows(WIDTH - KEY_LEFT - 8)
 KEY_INSIDE = W % COLUMNS != 0 && key_width(KEY_ROWS) <= WIDTH - KEY_LEFT - 8 && KEY_ROWS * KEY_ROW <= ROW - 30
 if (!KEY_INSIDE) {
-    KEY_ROWS = fewest_rows(WIDTH - LEFT - 25)
-    KEY_LEFT = larger(8, LEFT + (WIDTH - LEFT - 25 - key_width(KEY_ROWS)) / 2)
+    KEY_ROWS = fewest_rows(WIDTH - (NARROW ? 10 : LEFT + 25))
+    KEY_LEFT = larger(8, NARROW ? (WIDTH - key_width(KEY_ROWS)) / 2 : LEFT + (WIDTH - LEFT - 25 - key_width(KEY_ROWS)) / 2)
 }
 HEIGHT = TOP + ROW * ROWS + (KEY_INSIDE ? 0 : KEY_ROWS * KEY_ROW + 20)
 
-if (TERM eq 'png') {
+CM = 8.5 / 420
+if (TERM eq 'pdf') {
+    set terminal pdfcairo size WIDTH * CM cm,HEIGHT * CM cm font 'DejaVu Sans,10' fontscale 0.77 linewidth 0.6 pointscale 0.6 background rgb 'white'
+} else { if (TERM[1:3] eq 'png') {
     set terminal pngcairo size WIDTH,HEIGHT font 'DejaVu Sans,10' background rgb 'white'
 } else {
     set terminal svg size WIDTH,HEIGHT font 'DejaVu Sans,12' background rgb 'white'
-}
+} }
 set termoption noenhanced # an underscore is an underscore
 set output OUT
 
@@ -50,4 +59,4 @@ lowest(w) = w + COLUMNS > W
 leftmost(w) = (w - 1) % COLUMNS == 0
 
 set multiplot
-set label 1000 TITLE at screen 0.5, screen high(18) center font ',13' textcolor rgb '#222222'
+set label 1000 (NARROW ? '' : TITLE) at screen 0.5, screen high(18) center font ',13' textcolor rgb '#222222'

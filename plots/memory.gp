@@ -13,7 +13,7 @@ peak_live = system(sprintf("awk -F, 'NR > 1 && $4 + 0 > m { m = $4 } END { print
 unit = peak_live >= 2 * GIB ? GIB : MIB
 unit_name = peak_live >= 2 * GIB ? 'GiB' : 'MiB'
 
-GROUPS = system(sprintf("awk -v x=%d -v wide=34 -f plots/same.awk '%s'", x, IN))
+GROUPS = system(sprintf("awk -v x=%d -v wide=%d -f plots/same.awk '%s'", x, NARROW ? 24 : 34, IN))
 W = words(GROUPS) / 5
 head(w) = word(GROUPS, 5 * w - 4)
 names(w) = system(sprintf("echo '%s' | tr '~|' ' \\n'", word(GROUPS, 5 * w - 3)))
@@ -33,11 +33,12 @@ do for [w = 1:W] {
 }
 
 rest = key_add('live', GREY, 0, 1, 9)
-rest = key_add('reserved: what the policy holds, by its own count', '#000000', 0, 2, 1)
-rest = key_add('physical: what the device charges, in the policy''s colour', COLOUR[1], 0, 1, 1.8)
+rest = key_add('reserved, by the policy''s own count', '#000000', 0, 2, 1)
+rest = key_add('physical: what the device charges', COLOUR[1], 0, 1, 1.8)
 rest = key_add('the most physical, in the policy''s mark', COLOUR[1], POINT[1], 1, 0)
 TITLE = 'memory of '.NAME.' over time'
 MOST_COLUMNS = 4
+COLUMN_COLUMNS = 2
 ABOVE = 30 + 15 * lines
 BELOW = 50
 ROW = ABOVE + BELOW + (W <= 8 ? 190 : 130)
@@ -51,8 +52,9 @@ thin(policy, column) = sprintf("< awk -v policy='%s' -v by=%d -v x=%d -v end=%.9
 area(policy, column) = thin(policy, column).sprintf(" | awk -F, -v x=%d -v y=%d 'NR == 1 { print $x \",0\" } NR > 1 { print $x \",\" last } { last = $y; print $x \",\" last } END { print $x \",0\" }'", x, column)
 set xrange [0:end_x > 0 ? end_x : 1]
 # About four numbers on each axis of time: a step of 1, 2 or 5 times a power of ten.
-power = end_x > 0 ? 10 ** floor(log10(end_x / 5)) : 1
-step = power * (end_x / 5 <= power ? 1 : end_x / 5 <= 2 * power ? 2 : end_x / 5 <= 5 * power ? 5 : 10)
+LABELS = NARROW ? 4.0 : 5.0
+power = end_x > 0 ? 10 ** floor(log10(end_x / LABELS)) : 1
+step = power * (end_x / LABELS <= power ? 1 : end_x / LABELS <= 2 * power ? 2 : end_x / LABELS <= 5 * power ? 5 : 10)
 set xtics step
 set yrange [0:1.06 * top / unit]
 # A number with two decimals where it is small, with none where it is large.
@@ -64,7 +66,7 @@ do for [w = 1:W] {
     eval panel(w)
     i = number(head(w))
     set title sprintf("%s\n%s %s, %s × live%s", names(w), short(peak(w) / unit), unit_name, short(peak(w) / peak_live), \
-        peak(w) > 1.06 * top ? ': above the scale' : '') font ',10'
+        peak(w) > 1.06 * top ? ': above the scale' : '') font (NARROW ? ',8' : ',10')
     if (lowest(w)) { set xlabel (timed ? 'time in the recording (s)' : 'event') } else { unset xlabel }
     if (leftmost(w)) { set ylabel sprintf('memory (%s)', unit_name); set format y '%g' } else { unset ylabel; set format y '' }
     plot area(head(w), 4) using 1:($2 / unit) with filledcurves closed lc rgb GREY lw 1 notitle, \

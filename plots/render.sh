@@ -1,11 +1,15 @@
 #!/bin/bash
-# Draws every figure for which there are data, as SVG and PNG. Usage: plots/render.sh DATA OUT
-# DATA holds series-WORKLOAD.csv, slowdown.csv, fragmentation.csv, latency.csv (plots/README.md
+# Draws every figure for which there are data, as SVG, PNG and PDF (8.5 cm wide). Usage:
+#   plots/render.sh DATA OUT [FORM]..     FORM: svg, png, pdf, svg-column, png-column
+# DATA holds series-WORKLOAD.csv, slowdown.csv and others (plots/README.md
 # describes their columns); a file that is not there, or has no row, draws nothing and says so.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 data=$1
 out=$2
+shift 2
+forms=("$@")
+[ $# -gt 0 ] || forms=(svg png pdf)
 [ -d "$data" ] || { echo "figures: $data is not there: make bench writes it" >&2; exit 2; }
 mkdir -p "$out"
 work=$(mktemp -d)
@@ -15,7 +19,7 @@ trap 'rm -rf "$work"' EXIT
 for file in "$data"/*.csv; do
     [ ! -e "$file" ] || awk -f plots/clean.awk "$file" >"$work/$(basename "$file")"
 done
-policies=$(for file in "$work"/{fragmentation,slowdown,latency}.csv; do
+policies=$(for file in "$work"/{fragmentation,slowdown,latency,pareto}.csv; do
     [ ! -e "$file" ] || awk -F, 'NR > 1 { print $2 }' "$file"
 done; for file in "$work"/series-*.csv; do
     [ ! -e "$file" ] || awk -F, 'NR > 1 { print $1 }' "$file"
@@ -25,22 +29,24 @@ policies=$(awk 'NF && !seen[$0]++' <<<"$policies" | paste -sd ' ')
 failed=0
 # draw SCRIPT CSV NAME [COLUMN]: one figure in both forms; none where the column is empty
 draw() {
-    local script=$1 csv=$2 name=$3 column=${4:-1} form
+    local script=$1 csv=$2 name=$3 column=${4:-1} form file
     [ -e "$csv" ] || { echo "figures: no $(basename "$csv"), so no figure $name"; return; }
     [ "$(wc -l <"$csv")" -gt 1 ] || { echo "figures: $(basename "$csv") has no rows, so no figure $name"; return; }
     if ! awk -F, -v c="$column" 'NR > 1 && $c != "" { found = 1 } END { exit !found }' "$csv"; then
         echo "figures: $(basename "$csv") holds no value to draw, so no figure $name"
         return
     fi
-    for form in svg png; do
-        if ! gnuplot -e "IN='$csv'; OUT='$work/figure.$form'; TERM='$form'; NAME='${name#memory-}'; POLICIES='$policies'" \
+    for form in "${forms[@]}"; do
+        file=$name.${form%-column}
+        [ "$form" = "${form%-column}" ] || file=$name-column.${form%-column}
+        if ! gnuplot -e "IN='$csv'; OUT='$work/figure.$form'; TERM='$form'; NAME='${name#*-}'; POLICIES='$policies'" \
             "plots/$script.gp" 2>"$work/log" || [ ! -s "$work/figure.$form" ]; then
             echo "figures: plots/$script.gp failed on $csv:" >&2
             cat "$work/log" >&2
             failed=1
             return
         fi
-        mv "$work/figure.$form" "$out/$name.$form"
+        mv "$work/figure.$form" "$out/$file"
     done
 }
 
@@ -48,7 +54,12 @@ for csv in "$work"/series-*.csv; do
     name=$(basename "$csv" .csv)
     draw memory "$csv" "memory-${name#series-}"
 done
+for csv in "$work"/placements-*.csv; do
+    name=$(basename "$csv" .csv)
+    [ ! -e "$csv" ] || draw addresses "$csv" "addresses-${name#placements-}"
+done
 draw slowdown "$work/slowdown.csv" slowdown 4
 draw fragmentation "$work/fragmentation.csv" fragmentation 6
 draw latency "$work/latency.csv" latency 3
+draw pareto "$work/pareto.csv" pareto 4
 exit $failed

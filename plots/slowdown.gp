@@ -24,9 +24,11 @@ most = system(sprintf("awk -F, 'NR > 1 && $4 + 0 > m { m = $4 } END { print m + 
 
 TITLE = 'time lost to the allocator, by capacity of the card'
 MOST_COLUMNS = 4
+COLUMN_COLUMNS = 2
 # The rows above take 10 pixels for each policy, and no less than the words beside them need.
-STRIP = larger(100, 10 * (M + 1))
-ROW = 260 + STRIP
+STRIP = larger(100, (NARROW ? 6 : 10) * (M + 1))
+SIZE = NARROW ? 0.75 : 1 # of marks
+ROW = (NARROW ? 210 : 260) + STRIP
 ABOVE = 30
 BELOW = 55
 GAP = 22
@@ -47,8 +49,9 @@ set logscale y
 set yrange [LOW / 1.5:top]
 array TICK[9] = ['0.001 %%', '0.01 %%', '0.1 %%', '1 %%', '10 %%', '100 %%', '1000 %%', '10000 %%', '100000 %%']
 set xrange [0:C + 0.5]
+LABELS = NARROW && W > 1 ? 4 : 8
 set xtics scale 0.5 ('' 1)
-do for [c = 1:C] { if (C <= 8 || c % parts(C, 8) == 1) { set xtics add (sprintf('%.4g', word(CAPACITIES, c) + 0.0) c) } else { set xtics add ('' c) } }
+do for [c = 1:C] { if (C <= LABELS || c % parts(C, LABELS) == 1) { set xtics add (sprintf('%.4g', word(CAPACITIES, c) + 0.0) c) } else { set xtics add ('' c) } }
 set arrow 1 from graph 0, first LOW * 10 ** decades to graph 1, first LOW * 10 ** decades nohead lc rgb '#999999' lw 1
 do for [c = 1:C - 1] { set arrow c + 1 from c + 0.5, graph 0 to c + 0.5, graph 1 nohead back lc rgb '#EEEEEE' }
 do for [w = 1:W] {
@@ -66,9 +69,9 @@ do for [w = 1:W] {
     set ytics ('' LOW)
     do for [d = 0:decades] { set ytics add ((leftmost(w) ? TICK[d + 1] : '') LOW * 10 ** d) }
     plot for [k = 1:M] rows(KEY_NAME[k], workload, PASSED) using (place($1, k)):(lost($2)) \
-            with linespoints lw 1 dt KEY_DASH[k] pt KEY_POINT[k] ps 0.65 lc rgb KEY_COLOUR[k] notitle, \
-         for [k = 1:M] rows(KEY_NAME[k], workload, FAILED) using 1:(row_of(k)) with points pt 2 ps 0.55 lw 1.3 lc rgb KEY_COLOUR[k] notitle, \
-         for [k = 1:M] '+' every ::::0 using (0.3):(row_of(k)) with points pt KEY_POINT[k] ps 0.65 lc rgb KEY_COLOUR[k] notitle
+            with linespoints lw 1 dt KEY_DASH[k] pt KEY_POINT[k] ps 0.65 * SIZE lc rgb KEY_COLOUR[k] notitle, \
+         for [k = 1:M] rows(KEY_NAME[k], workload, FAILED) using 1:(row_of(k)) with points pt 2 ps 0.55 * SIZE lw 1.3 lc rgb KEY_COLOUR[k] notitle, \
+         for [k = 1:M] '+' every ::::0 using (0.3):(row_of(k)) with points pt KEY_POINT[k] ps 0.65 * SIZE lc rgb KEY_COLOUR[k] notitle
     unset label 1000
 }
 load 'plots/key.gp'

@@ -1,11 +1,13 @@
 # The look of every figure: one palette, one font, one size of letters. plots/render.sh runs each
 # script from the root of the repository and gives it
 #   IN         the CSV file (plots/clean.awk has been over it)
-#   OUT, TERM  the file to write, and svg or png
+#   OUT, TERM  the file to write, and its form: svg, png, or pdf, as wide as a paper's column (8.5 cm);
+#              svg-column and png-column are the same picture as that
 #   POLICIES   all policies of the run, in its order: a policy has one style in all figures
 #   NAME       the workload, for figures of one workload
 # A script loads this, sets what grid.gp asks for, and loads that.
 
+NARROW = TERM eq 'pdf' || strstrt(TERM, '-column') > 0
 set encoding utf8
 set datafile separator ','
 set datafile missing ''

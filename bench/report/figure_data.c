@@ -106,6 +106,28 @@ void figure_latency(FILE *stream, const struct run_record *records, size_t count
     metric_rows(stream, records, count, metrics, sizeof metrics / sizeof metrics[0]);
 }
 
+void figure_pareto(FILE *stream, const struct run_record *records, size_t count)
+{
+    fputs("workload,policy,overhead,driver_share\n", stream);
+    for (size_t i = 0; i < count; i++) {
+        const struct metric_values *metrics = &records[i].metrics;
+        double time_ns = metric_number(metrics, METRIC_device_time_ns, 0);
+        char share[REAL_TEXT_BYTES];
+        if (records[i].repetition != 0 || !records[i].passed || !records[i].ranked)
+            continue;
+        csv_text(stream, records[i].workload.name);
+        fputc(',', stream);
+        csv_text(stream, records[i].policy_spec);
+        value(stream, &metrics->at[METRIC_overhead]);
+        fputc(',', stream);
+        /* Slowdown is null where nothing but the allocator takes time. */
+        if (time_ns > 0 && metrics->at[METRIC_slowdown].kind != METRIC_NULL)
+            fputs(real_print(metric_number(metrics, METRIC_driver_time_ns, 0) / time_ns, share),
+                  stream);
+        fputc('\n', stream);
+    }
+}
+
 const char *figure_file_name(const char *name, char *text, size_t text_bytes)
 {
     const char *slash = strrchr(name, '/');

@@ -23,6 +23,10 @@ void figure_fragmentation(FILE *stream, const struct run_record *records, size_t
 /* latency.csv: workload,policy and percentiles in nanoseconds. */
 void figure_latency(FILE *stream, const struct run_record *records, size_t count);
 
+/* pareto.csv: workload,policy,overhead,driver_share: peak physical / peak live, and the driver's
+ * part of the time of the run; no value where the workload has no time but the driver's. */
+void figure_pareto(FILE *stream, const struct run_record *records, size_t count);
+
 /* A workload's name as part of a file name: what is neither letter, digit, dot nor dash
  * becomes a dash; the folders of a path are dropped. Returns `text`. */
 const char *figure_file_name(const char *name, char *text, size_t text_bytes);

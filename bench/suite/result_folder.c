@@ -133,11 +133,13 @@ enum status result_folder_write(struct result_folder *self, const struct result_
     FILE *fragmentation = open_in(self, "data/fragmentation.csv", error);
     FILE *slowdown = fragmentation ? open_in(self, "data/slowdown.csv", error) : NULL;
     FILE *latency = slowdown ? open_in(self, "data/latency.csv", error) : NULL;
-    if (!latency)
+    FILE *pareto = latency ? open_in(self, "data/pareto.csv", error) : NULL;
+    if (!pareto)
         return STATUS_IO;
     figure_fragmentation(fragmentation, set->records, set->record_count);
     figure_slowdown(slowdown, set->points, set->point_count);
     figure_latency(latency, set->records, set->record_count);
+    figure_pareto(pareto, set->records, set->record_count);
     enum status status = write_all_series(self, set, thin, error);
     if (!status)
         remove_old_series(self);

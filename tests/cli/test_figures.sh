@@ -15,8 +15,8 @@ check() { # NAME COMMAND...
     shift
     if "$@"; then echo "ok $name"; else echo "not ok $name"; fi
 }
-drawn() { # NAME: both forms are there, are what they say, and hold more than a frame
-    [ "$(head -c 4 "$out/$1.png" | tail -c 3)" = PNG ] && grep -q '<svg' "$out/$1.svg" &&
+drawn() { # NAME: all forms are there, are what they say, and hold more than a frame
+    [ "$(head -c 5 "$out/$1.pdf")" = %PDF- ] && [ "$(head -c 4 "$out/$1.png" | tail -c 3)" = PNG ] && grep -q '<svg' "$out/$1.svg" &&
         [ "$(wc -c <"$out/$1.svg")" -gt 5000 ]
 }
 
@@ -42,11 +42,39 @@ workload,policy,internal_mean,external_mean,unusable_mean,overhead
 gpt2_train,growth,0.01,0.4,0.2,1.3
 gpt2_train,"torch:conf='a,b'",0.02,,,1.1
 CSV
+cat >"$data/pareto.csv" <<'CSV'
+workload,policy,overhead,driver_share
+gpt2_train,growth,2,0.001
+gpt2_train,"torch:conf='a,b'",1.1,0.01
+gpt2_train,direct,1.05,0.5
+order_flip,growth,2,
+CSV
+# Two segments: one block of 2 MiB for all of the run, then a second segment of which 1 MiB is used;
+# a third, as long as the second, begins after it and takes its place.
+cat >"$data/placements-three.csv" <<'CSV'
+event,op,id,requested,granted,segment,offset,granted_total,reserved
+0,a,0,2097152,2097152,0,0,2097152,2097152
+1,a,1,1048576,1048576,1,0,3145728,6291456
+2,a,2,0,0,1,0,3145728,6291456
+3,a,3,1000,1048576,1,1048576,4194304,6291456
+4,f,1,1048576,1048576,1,0,3145728,6291456
+5,f,3,1000,1048576,1,1048576,2097152,6291456
+6,a,4,2097152,2097152,2,0,4194304,6291456
+9,f,4,2097152,2097152,2,0,2097152,6291456
+CSV
 output=$(plots/render.sh "$data" "$out" 2>&1)
 status=$?
 check ends_well [ $status = 0 ]
 check memory_is_drawn drawn memory-saw_tooth
 check slowdown_is_drawn drawn slowdown
+check pareto_is_drawn drawn pareto
+check addresses_are_drawn drawn addresses-three
+map=$(awk -v wide=300 -v high=300 -f plots/rectangles.awk "$data"/placements-three.csv "$data"/placements-three.csv | paste -sd ' ')
+check segments_are_stacked_and_share_a_place [ "${map%%   *}" = "0,10,0,2097152 1,5,2097152,4194304 6,9,2097152,4194304" ]
+blocks="1,4,2097152,3145728,2 3,5,3145728,4194304,2 6,9,2097152,4194304,2 0,10,0,2097152,2"
+check blocks_stand_from_request_to_free [ "${map##*   }" = "$blocks" ]
+# a column of a paper is 8.5 cm wide: 241 points
+check pdf_is_as_wide_as_a_column grep -aqE 'MediaBox \[ *0 0 24[01](\.[0-9]+)? ' "$out/pareto.pdf"
 check fragmentation_is_drawn drawn fragmentation
 check a_missing_file_is_said grep -q 'no latency.csv, so no figure latency' <<<"$output"
 check a_quoted_name_is_in_the_picture grep -q 'torch:conf=a;b' "$out/slowdown.svg"

@@ -30,7 +30,7 @@ END
 run run -d sim "$tmp/good.ini"
 check suite_ends_well [ "$status" = 0 ]
 check suite_runs_each_policy [ "$(grep -c 'growth:framework=jax' "$out")" = 3 ]
-for file in results.json results.csv summary.md data/slowdown.csv data/fragmentation.csv data/latency.csv \
+for file in results.json results.csv summary.md data/slowdown.csv data/fragmentation.csv data/latency.csv data/pareto.csv \
     data/series-order_flip.csv data/series-tape_small.csv; do
     check "writes_$file" [ -s "$tmp/results/$file" ]
     check "names_$file" grep -qx "wrote $tmp/results/$file" "$out"

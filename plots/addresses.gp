@@ -1,0 +1,39 @@
+# Addresses over time of one run: each block is a rectangle, as wide as its life and as high as its
+# bytes, darker the larger it is; grey is memory of a segment that no block covers, between the first
+# and the last block of that segment. Segments are stacked, as plots/rectangles.awk says.
+load 'plots/style.gp'
+
+# Lightness falls from class to class, so the order is kept in grey.
+array SHADE[5] = ['#FDE725', '#7AD151', '#22A884', '#2A788E', '#440154']
+array CLASS[5] = ['< 64 KiB', '< 1 MiB', '< 16 MiB', '< 256 MiB', 'larger']
+rest = key_add('no block', GREY, 0, 1, 9)
+do for [c = 1:5] { rest = key_add(CLASS[c], SHADE[c], 0, 1, 9) }
+
+TITLE = 'addresses of '.NAME.' over time'
+W = 1
+MOST_COLUMNS = 1
+ROW = NARROW ? 330 : 560
+ABOVE = NARROW ? 8 : 12
+BELOW = 52
+GAP = 20
+load 'plots/grid.gp'
+
+MAP = OUT.'.map'
+rest = system(sprintf("awk -v wide=%d -v high=%d -f plots/rectangles.awk '%s' '%s' >'%s'", PITCH - GAP, ROW - ABOVE - BELOW, IN, IN, MAP))
+stats MAP using 4 nooutput
+top = STATS_max
+stats MAP using 2 nooutput
+unit = top >= 2 * GIB ? GIB : MIB
+set xrange [0:STATS_max]
+set yrange [0:top / unit]
+
+set xlabel 'event'
+set format x '%.0s%c'
+set ylabel 'segments, stacked ('.(top >= 2 * GIB ? 'GiB' : 'MiB').')'
+unset grid
+eval panel(1)
+set style fill solid noborder
+plot MAP index 0 using 1:($3 / unit):1:2:($3 / unit):($4 / unit) with boxxyerror lc rgb GREY notitle, \
+     for [c = 1:5] '' index 1 using ($5 == c - 1 ? $1 : NaN):($3 / unit):1:2:($3 / unit):($4 / unit) with boxxyerror lc rgb SHADE[c] notitle
+rest = system(sprintf("rm -f '%s'", MAP))
+load 'plots/key.gp'

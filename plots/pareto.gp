@@ -1,0 +1,49 @@
+# Memory against time: each policy at each workload, by how much more than the live peak the device
+# charges for it (across) and by the part of the run that the driver takes for its calls (up). Lower
+# and further left is better in both. The line joins the policies that no other beats in both:
+# what lies above and right of it costs more of one and saves nothing of the other.
+load 'plots/style.gp'
+
+PANELS = values(1, 4)
+W = words(PANELS)
+SHOWN = values(2, 4)
+M = key_policies(SHOWN, 0)
+rest = key_add('no other is better in both', '#444444', 0, 1, 1.6)
+
+TITLE = 'memory against time in the driver (lower left is better)'
+MOST_COLUMNS = 3
+COLUMN_COLUMNS = W > 2 ? 2 : 1
+ROW = NARROW && W > 2 ? 215 : 280
+ABOVE = 30
+BELOW = 50
+GAP = 25
+load 'plots/grid.gp'
+
+# The decades that the data need; overheads beyond EDGE lie on the right edge, else they would press the
+# rest together.
+least = system(sprintf("awk -F, 'NR > 1 && $4 + 0 > 0 && (!m || $4 + 0 < m) { m = $4 + 0 } END { print m ? m : 0.01 }' '%s'", IN)) + 0.0
+FIRST = larger(-6, floor(log10(least)))
+LOW = 10.0 ** FIRST
+EDGE = 3.0
+share(value) = value > LOW ? value : LOW
+over(value) = value < EDGE ? value : EDGE
+front(workload) = sprintf("< awk -F, '$1 == \"%s\" && $4 != \"\"' '%s' | sort -t, -k3,3g -k4,4g | awk -F, 'NR == 1 || $4 + 0 < least { print $3 \",\" $4; least = $4 + 0 }'", workload, IN)
+set xrange [0.93:EDGE + 0.07]
+set xtics (1, 1.5, 2, 2.5, '≥ 3' EDGE)
+set logscale y
+set yrange [LOW / 1.6:1.6]
+array TICK[7] = ['0.0001 %%', '0.001 %%', '0.01 %%', '0.1 %%', '1 %%', '10 %%', '100 %%']
+do for [w = 1:W] {
+    eval panel(w)
+    workload = word(PANELS, w)
+    set title workload
+    if (lowest(w)) { set xlabel 'peak physical / peak live' } else { unset xlabel }
+    unset label 2
+    if (leftmost(w)) { set label 2 'time in the driver' at screen across(NARROW ? 8 : 22), graph 0.5 center rotate textcolor rgb '#222222' }
+    set ytics ('' LOW)
+    do for [d = FIRST:0] { set ytics add ((leftmost(w) ? TICK[d + 7] : '') 10.0 ** d) }
+    plot front(workload) using (over($1)):(share($2)) with steps lw 1.6 lc rgb '#444444' notitle, \
+         for [k = 1:M] rows2(workload, KEY_NAME[k]) using (over($3)):(share($4)) with points pt KEY_POINT[k] ps (NARROW ? 0.7 : 0.9) lc rgb KEY_COLOUR[k] notitle
+    unset label 1000
+}
+load 'plots/key.gp'
