@@ -35,6 +35,20 @@ check rmm_is_listed quietly "$ALLOCRIG" list formats rmm
 sed 's/,512,/,half,/' "$tmp/log" >"$tmp/bad"
 refuses rmm_names_the_line 2 "$tmp/bad:4: Size: " convert "$tmp/bad" "$tmp/x.txt"
 
+
+# -- a byte-order mark and CR LF, as spreadsheets and Windows write them
+marked() { # NAME TEXT: the marked file is the same trace as the plain one
+    printf '%b' "$2" >"$tmp/$1"
+    printf '\357\273\277%b' "${2//\\n/\\r\\n}" >"$tmp/$1.marked"
+    quietly "$ALLOCRIG" convert "$tmp/$1" "$tmp/$1.txt" && quietly "$ALLOCRIG" convert "$tmp/$1.marked" "$tmp/$1.2.txt" &&
+        [ -n "$(events "$tmp/$1.txt")" ] && [ "$(events "$tmp/$1.txt")" = "$(events "$tmp/$1.2.txt")" ]
+}
+check marked_rmm marked rmm_m 'Thread,Time,Action,Pointer,Size,Stream\n7,23:59:59.999999,allocate,0x7f00,1024,0x0\n'
+check marked_minimalloc marked minimalloc_m 'id,lower,upper,size\n0,0,4,8\n1,1,3,8\n'
+check marked_stalloc marked stalloc_m 'Iteration Index : 0\n1 0x7f00 512 0\n0 0x7f00 512 0\n'
+check marked_text marked text_m '# allocrig-trace 1\na,0,512\nf,0\n'
+check marked_oracle marked oracle_m 'a,0,512\nf,0\n'
+
 # -- MiniMalloc
 problem=tests/golden/data/minimalloc/A.1048576.csv
 check minimalloc quietly "$ALLOCRIG" convert "$problem" "$tmp/a.txt"

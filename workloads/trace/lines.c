@@ -1,7 +1,8 @@
 /* A text file line by line.
  *
  * What: lines over a buffer of two of the longest. How: what is left of the buffer moves to
- * its front when it holds no whole line, and the rest is filled from the input. */
+ * its front when it holds no whole line, and the rest is filled from the input. A byte-order mark
+ * before the first line, which spreadsheets and Windows' shell write, is passed over. */
 #include "workloads/trace/lines.h"
 
 #include <string.h>
@@ -40,8 +41,10 @@ enum status trace_lines_next(struct trace_lines *lines, char **line, size_t *len
         enum status status = fill(lines, error);
         if (status)
             return status;
-        from = lines->buffer;
-        stop = memchr(from, '\n', lines->end);
+        if (!lines->number && lines->end >= 3 && !memcmp(lines->buffer, "\xef\xbb\xbf", 3))
+            lines->begin = 3;
+        from = lines->buffer + lines->begin;
+        stop = memchr(from, '\n', lines->end - lines->begin);
     }
     *line = NULL;
     size_t left = lines->end - lines->begin;

@@ -50,13 +50,18 @@ static enum status open_any(const char *path, struct opening *opening, struct tr
         trace_input_close(input);
         return status;
     }
-    if (begins_with(bytes, count, BINARY_MAGIC))
+    const char *head = bytes;
+    if (begins_with(head, count, "\xef\xbb\xbf")) {
+        head += 3;
+        count -= 3;
+    }
+    if (begins_with(head, count, BINARY_MAGIC))
         return trace_binary_open(input, out, error);
-    if (begins_with(bytes, count, TRACE_CSV_FIRST_LINE))
+    if (begins_with(head, count, TRACE_CSV_FIRST_LINE))
         return trace_csv_open(input, opening->lenient, out, error);
-    if (begins_with(bytes, count, TRACE_TEXT_FIRST_LINE))
+    if (begins_with(head, count, TRACE_TEXT_FIRST_LINE))
         return trace_text_open(input, out, error);
-    const struct format_reader *reader = format_reader_for(bytes, count);
+    const struct format_reader *reader = format_reader_for(head, count);
     if (reader)
         return open_foreign(reader, input, opening, out, error);
     return trace_text_open(input, out, error);
