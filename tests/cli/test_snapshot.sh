@@ -125,4 +125,12 @@ head -c 700 tests/fuzz/corpus/pickle/protocol4 | bomb cut_off 'byte [0-9]+: the 
 printf '\200\004}.' | bomb nothing 'a pickle without "segments" and "device_traces"'
 printf '\200\011}.' | bomb protocol_9 'byte 0: protocol 9 is unknown; 0 to 5 can be read'
 
+# sizes that cannot be are not taken for 0
+sized() { printf '(dVsegments\n(lsVdevice_traces\n(l(l(dVaction\nValloc\nsVaddr\nI4096\nsVsize\n%s\nsaas.' "$1"; }
+sized I512 >"$tmp/sized"
+check size_that_can_be quietly "$ALLOCRIG" inspect "$tmp/sized"
+for size in I-5 I1152921504606846976 L1180591620717411303424L Fnan; do
+    sized $size | bomb "size_$size" 'byte [0-9]+: an entry of its history has a size that is no number of bytes'
+done
+
 finish

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "workloads/trace/event.h"
+
 #define BYTES_MOST   (UINT64_C(1) << 30) /* of the tree */
 #define BYTES_LEAST  (UINT64_C(1) << 28) /* that it may have, however small the file */
 #define BYTES_EACH   16                  /* that it may have beyond, for each of the file */
@@ -398,8 +400,11 @@ static enum status take_field(struct snapshot_tree *tree, struct snapshot_record
             record->address = number;
         break;
     case SNAPSHOT_KEY_size:
-        if (snapshot_number(tree, value, &number))
-            record->bytes = number;
+        if (!snapshot_number(tree, value, &number) || number >= TRACE_BYTES_LIMIT)
+            return error_set(error, STATUS_FORMAT,
+                             "an entry of its history has a size that is no number of bytes from 0 "
+                             "to 2^60: the file is damaged, take the snapshot again");
+        record->bytes = number;
         break;
     case SNAPSHOT_KEY_time_us:
         record->has_time = snapshot_number(tree, value, &record->time_us) & 1;
