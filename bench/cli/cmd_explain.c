@@ -27,11 +27,12 @@ static const struct cli_option options[] = {
 };
 
 static const struct cli_page page = {
-    .arguments = "--message TEXT",
+    .arguments = "TRACE -p SPEC [-d DEVICE] [options]\n--message TEXT",
     .text =
-        "Says why memory ran out. With --message: from the out-of-memory message of PyTorch,\n"
-        "TensorFlow or JAX alone, by the first rule that holds: impossible, not-the-allocator,\n"
-        "fragmentation, tenant, outside, fragmentation-possible, capacity.",
+        "Says why memory ran out: in the run of a trace under a policy, with what lay where at\n"
+        "that moment and what would have helped. With --message: from the out-of-memory message\n"
+        "of PyTorch, TensorFlow or JAX alone, by the first rule that holds: impossible,\n"
+        "not-the-allocator, fragmentation, tenant, outside, fragmentation-possible, capacity.",
     .options = options,
 };
 
