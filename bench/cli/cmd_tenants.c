@@ -160,7 +160,7 @@ static enum status run_draws(const struct tenants_arguments *self, struct tenant
         status = run_alone(&tenants, alone_ns, error);
         made->alone_ns = alone_ns;
     }
-    return status;
+    return status ? error_prefix(error, status, "%s", self->path) : STATUS_OK;
 }
 
 static enum status run_suite(const struct tenants_arguments *self, struct tenants_suite *suite,

@@ -37,6 +37,7 @@ static enum status begin_section(struct ini_line *line, char named[INI_SECTION_R
         return error_set(error, STATUS_FORMAT, "%s:%u: the section's closing ] is missing",
                          line->path, line->number);
     line->text[length - 1] = '\0';
+    line->section_number = line->number;
     const char *name = trim(line->text + 1);
     for (size_t i = 0; i < count; i++) {
         if (strcmp(sections[i], name) == 0) {
@@ -102,7 +103,8 @@ enum status ini_read(const char *path, const char *const *sections, size_t secti
                           path, line.number);
             break;
         }
-        line.text = trim(buffer);
+        bool marked = line.number == 1 && strncmp(buffer, "\xef\xbb\xbf", 3) == 0;
+        line.text = trim(buffer + (marked ? 3 : 0)); /* an editor's byte-order mark */
         status = read_line(&line, named, sections, section_count, entry, argument, error);
     }
     if (!status && ferror(file))

@@ -13,7 +13,8 @@ struct ini_line {
     const char *path;
     unsigned number; /* from 1 */
     const char *section;
-    char *text; /* without blanks around it; may be written to */
+    unsigned section_number; /* of the line that began it */
+    char *text;              /* without blanks around it; may be written to */
 };
 
 typedef enum status ini_entry(void *argument, const struct ini_line *line, struct error *error);

@@ -10,9 +10,11 @@
 #include "bench/suite/ini.h"
 
 #define TENANT_PREFIX "tenant "
+#define ROUNDS_MOST   1000000
 
 struct reading {
     struct tenants_suite *suite;
+    unsigned begun[TENANTS_MOST]; /* the line of each process's section */
     const struct ini_line *line;
     const char *key, *value;
     struct error *error;
@@ -32,6 +34,14 @@ static enum status no_memory(struct error *error)
 static enum status take_count(const struct reading *self, uint64_t *count)
 {
     return count_parse(self->value, count, NULL) ? bad(self, "a number, from 0") : STATUS_OK;
+}
+
+/* Rounds in which nobody is there are gone through, too. */
+static enum status take_round(const struct reading *self, uint64_t *round)
+{
+    return count_parse(self->value, round, NULL) || *round > ROUNDS_MOST
+               ? bad(self, "a round, from 0 to 1000000")
+               : STATUS_OK;
 }
 
 static enum status take_size(const struct reading *self, uint64_t *bytes)
@@ -98,12 +108,18 @@ static enum status run_line(const struct reading *self)
 }
 
 /* The process that a line belongs to; a new one where it is the first of its section. */
-static enum status tenant_of(const struct reading *self, struct tenant_setup **setup)
+static enum status tenant_of(struct reading *self, struct tenant_setup **setup)
 {
     struct tenants_suite *suite = self->suite;
     const char *name = self->line->section + strlen(TENANT_PREFIX);
     for (size_t i = 0; i < suite->count; i++)
         if (!strcmp(suite->setups[i].name, name)) {
+            if (self->begun[i] != self->line->section_number)
+                return error_set(self->error, STATUS_FORMAT,
+                                 "%s:%u: there is a [%s] already, in line %u; processes have names "
+                                 "of their own",
+                                 self->line->path, self->line->section_number, self->line->section,
+                                 self->begun[i]);
             *setup = &suite->setups[i];
             return STATUS_OK;
         }
@@ -114,6 +130,7 @@ static enum status tenant_of(const struct reading *self, struct tenant_setup **s
     if (!longer)
         return no_memory(self->error);
     suite->setups = longer;
+    self->begun[suite->count] = self->line->section_number;
     *setup = &longer[suite->count++];
     **setup = (struct tenant_setup){.name = strdup(name)};
     return (*setup)->name ? STATUS_OK : no_memory(self->error);
@@ -161,7 +178,7 @@ static enum status take_placement(const struct reading *self, enum tenant_placem
     return bad(self, "given, first-fit or least-loaded");
 }
 
-static enum status tenant_line(const struct reading *self)
+static enum status tenant_line(struct reading *self)
 {
     struct tenant_setup *setup = NULL;
     uint64_t number = 0;
@@ -185,9 +202,9 @@ static enum status tenant_line(const struct reading *self)
     if (!strcmp(self->key, "needs"))
         return take_size(self, &setup->needs_bytes);
     if (!strcmp(self->key, "arrives"))
-        return take_count(self, &setup->arrives);
+        return take_round(self, &setup->arrives);
     if (!strcmp(self->key, "leaves"))
-        return take_count(self, &setup->leaves);
+        return take_round(self, &setup->leaves);
     if (!strcmp(self->key, "stays"))
         return take_bool(self, &setup->stays);
     if (!strcmp(self->key, "placement"))
@@ -225,6 +242,12 @@ static enum status check(const struct tenants_suite *suite, const char *path, st
                              "%s: process %s has either policy = SPEC or framework = tensorflow, "
                              "jax or torch with its settings",
                              path, setup->name);
+        if (setup->leaves && setup->leaves <= setup->arrives)
+            return error_set(error, STATUS_FORMAT,
+                             "%s: process %s leaves after round %llu and arrives after round %llu; "
+                             "let it leave later",
+                             path, setup->name, (unsigned long long)setup->leaves,
+                             (unsigned long long)setup->arrives);
         if (setup->card >= suite->card_count)
             return error_set(error, STATUS_FORMAT,
                              "%s: process %s is on card %u, and the machine has %zu, from 0", path,

@@ -231,8 +231,7 @@ static enum status configure(struct tenant *tenant, const uint32_t *only, struct
         return STATUS_OK;
     }
     if (line_count >= LINES_MOST)
-        return error_set(error, STATUS_INVALID, "process %s: more than %d settings", setup->name,
-                         LINES_MOST - 1);
+        return error_set(error, STATUS_INVALID, "more than %d settings", LINES_MOST - 1);
     for (uint32_t i = 0; i < self->tenants->card_count; i++) {
         uint64_t free_bytes = card_free(self, i), context_bytes = setup->context_bytes;
         cards[i] = self->cards[i];
@@ -243,10 +242,8 @@ static enum status configure(struct tenant *tenant, const uint32_t *only, struct
         snprintf(visible, sizeof visible, "%" PRIu32, *only);
         lines[line_count++] = (struct process_line){"CUDA_VISIBLE_DEVICES", visible, 0};
     }
-    enum status status = process_configure(cards, self->tenants->card_count, lines, line_count,
-                                           &tenant->process, error);
-    return status == STATUS_INVALID ? error_prefix(error, status, "process %s", setup->name)
-                                    : status;
+    return process_configure(cards, self->tenants->card_count, lines, line_count, &tenant->process,
+                             error);
 }
 
 static bool wait_for_memory(void *argument, const struct policy_request *request);

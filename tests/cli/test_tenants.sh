@@ -83,6 +83,20 @@ suite '[machine]\ncard = sim\n[tenants a]\n'
 refuses no_such_section 2 'suite.ini:3: there is no section' tenants "$tmp/suite.ini"
 suite '[machine]\ncard = sim\n[tenant a]\nframework = tensorflow\nset_memory_grow = all true\nworkload = linear_ramp\n'
 refuses no_such_setting 2 'process a: line 5.*no such setting' tenants "$tmp/suite.ini"
+two='[machine]\ncard = sim:capacity=8GiB\n[tenant a]\npolicy = torch\nworkload = linear_ramp\n'
+suite "$two[tenant a]\npolicy = vmm\n"
+refuses a_second_of_that_name 2 'suite.ini:6: there is a \[tenant a\] already, in line 3' tenants "$tmp/suite.ini"
+suite "${two}arrives = 5\nleaves = 5\n"
+refuses leaves_before_it_arrives 2 'leaves after round 5 and arrives after round 5' tenants "$tmp/suite.ini"
+suite "${two}arrives = 4611686018427387904\n"
+refuses arrives_after_ages 2 'suite.ini:6: .*a round, from 0 to 1000000' tenants "$tmp/suite.ini"
+suite "${two}arrives = 1000000\n"
+run tenants "$tmp/suite.ini" --no-alone
+check arrives_late grep -qE '^a .* passed$' "$out"
+suite '[machine]\ncard = sim\n[tenant a]\nframework = mxnet\nworkload = linear_ramp\n'
+refuses file_and_process_are_named_once 2 '^allocrig: [^ ]*suite.ini: process a: line 4: "framework = mxnet"' tenants "$tmp/suite.ini"
+printf '\357\273\277%b' "$two" >"$tmp/suite.ini"
+check byte_order_mark quietly "$ALLOCRIG" tenants "$tmp/suite.ini" --no-alone
 suite '[machine]\ncard = sim\n[tenant a]\npolicy = torhc\nworkload = linear_ramp\n'
 refuses no_such_policy 2 'process a.*torch' tenants "$tmp/suite.ini"
 suite '[machine]\ncard = sim\n[tenant a]\npolicy = torch\nworkload = linear_rampp\n'
