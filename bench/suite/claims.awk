@@ -169,7 +169,8 @@ END {
     print "# What people say about GPU memory, row by row\n"
     printf "Device `%s`. Written by `make claims` from workloads/suites/claims/claims.ini. A row holds where its measure meets the\n", device
     print "bound and the control, the same measure of a program or policy of which the claim is not true, does not. The policies are"
-    print "this rig's own, made after the frameworks'; no framework runs here. Rows that were not run are not counted as holding.\n"
+    print "this rig's own, made after the frameworks'; no framework runs here, and the rules of settings are those of its model of them."
+    print "What a generated program keeps and when is a rule of its generator (`workloads/gen`). Rows that were not run are not counted as holding.\n"
     printf "%d of %d rows came out as expected, %d did not, %d were not run here.\n\n", count["as"], claim_count, count["else"], count["not run"]
     print "| row | claim | experiment | control | measure and bound | measured | by the control | verdict | figure |\n| --- | --- | --- | --- | --- | ---: | ---: | --- | --- |"
     printf "%s", rows
