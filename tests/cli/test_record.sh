@@ -176,4 +176,18 @@ if ! ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1'; then
 fi
 check "no spools are left by refusals" leaves_nothing
 
+# ---- recordings of real programs -----------------------------------------------------------------------
+
+# file, requests: as many as the recorder counted on the card
+recording() {
+    run run -p torch -w "workloads/data/driver/$1.bin.zst" --csv "$TEST_TMP/recording.csv"
+    check "recording.$1" [ "$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i } NR == 2 { print $c["passed"], $c["allocs"] }' "$TEST_TMP/recording.csv")" = "true $2" ]
+}
+recording torch_tape 2414
+recording torch_products 306
+recording cupy_tape 2010
+recording cupy_products 306
+recording jax_tape 2654
+recording jax_products 1468
+recording jax_embedding 907
 finish

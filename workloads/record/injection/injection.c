@@ -226,7 +226,8 @@ static void tell(const struct recorder *recorder, const char *why)
 {
     char path[512];
     dprintf(STDERR_FILENO, "allocrig: process %ld is not recorded: %s\n", (long)getpid(), why);
-    snprintf(path, sizeof path, "%s/%ld" SPOOL_WHY_END, recorder->folder, (long)getpid());
+    snprintf(path, sizeof path, "%.*s/%ld" SPOOL_WHY_END, (int)sizeof recorder->folder - 1,
+             recorder->folder, (long)getpid());
     FILE *file = fopen(path, "we");
     if (!file)
         return;
