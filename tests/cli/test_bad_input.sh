@@ -110,4 +110,6 @@ check file_size_limit_is_a_sentence grep -q 'limited.bin: cannot be written' "$t
 check file_size_limit_leaves_nothing [ -z "$(find "$tmp" -name 'limited.bin*')" ]
 printf '[suite]\nname = x\nreps = 1\nreps = 2\n[policies]\ngrowth\n[workloads]\norder_flip\n' >"$tmp/twice.ini"
 refuses suite_key_twice 2 'twice.ini:4: the key "reps" is given twice' run -d sim "$tmp/twice.ini"
+refuses split_below_a_segment 2 'max_split_size_mb is at least large_segment_size_mb' \
+    run -p torch:max_split_size_mb=32,large_segment_size_mb=64 -w linear_ramp
 finish

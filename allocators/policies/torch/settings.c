@@ -236,7 +236,15 @@ enum status torch_settings_read(const struct torch_values *values, struct torch_
         if (status != STATUS_OK)
             return status;
     }
-    return values->conf ? read_conf(settings, values->conf, error) : STATUS_OK;
+    enum status status = values->conf ? read_conf(settings, values->conf, error) : STATUS_OK;
+    /* Else a remainder within a segment would count as a block that may be given back whole. */
+    if (status == STATUS_OK && settings->max_split_bytes < settings->large_segment_bytes)
+        return error_set(
+            error, STATUS_INVALID,
+            "policy torch: max_split_size_mb is at least large_segment_size_mb, which is "
+            "%llu here, as in PyTorch",
+            (unsigned long long)(settings->large_segment_bytes / MIB));
+    return status;
 }
 
 static uint64_t round_by_divisions(uint64_t bytes, uint64_t divisions)
