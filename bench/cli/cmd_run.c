@@ -63,7 +63,7 @@ static const struct cli_option options[] = {
     {KEY_METRICS, "metrics", "MODE", "exact (default): all; none: what costs nothing"},
     {KEY_REPS, "reps", "N", "repetitions of each run; default: 6 on a card, else 1"},
     {KEY_SEED, "seed", "N", "of policies that draw, and of the first draw"},
-    {KEY_DRAWS, "draws", "N", "repeat with N seeds of addresses=random"},
+    {KEY_DRAWS, "draws", "N", "repeat with N seeds of addresses=random and of generators"},
     {KEY_JOBS, "jobs", "N", "workers; default: one for each processor; 1 on a card"},
     {KEY_ISOLATE, "isolate", NULL, "each run in a process of its own, as on a card"},
     {KEY_TIMEOUT, "timeout", "SECONDS", "of a run in a process of its own; default 600"},

@@ -154,12 +154,21 @@ static size_t group_end(const struct run_record *records, size_t count, size_t b
     return end;
 }
 
+/* Whether the group has several draws: one of them alone states no order. */
+static bool has_draws(const struct run_record *records, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (records[i].seed != records[0].seed)
+            return true;
+    return false;
+}
+
 static void add_group(struct table *table, const struct run_record **order, size_t shown,
-                      struct byte_unit unit)
+                      bool drawn, struct byte_unit unit)
 {
     size_t rank = 0;
     for (size_t i = 0; i < shown; i++) {
-        bool ranked = order[i]->ranked && order[i]->passed;
+        bool ranked = order[i]->ranked && order[i]->passed && !drawn;
         if (ranked && (i == 0 || run_record_rank_order(order[i - 1], order[i]) < 0))
             rank = i + 1;
         run_row(table, order[i], ranked ? rank : 0, unit);
@@ -221,7 +230,7 @@ enum status results_table_print(const struct run_record *all, size_t all_count, 
         size_t end = group_end(records, count, begin);
         size_t shown = sort_group(records + begin, end - begin, order);
         heading(table, records + begin, end - begin);
-        add_group(table, order, shown, unit);
+        add_group(table, order, shown, has_draws(records + begin, end - begin), unit);
         begin = end;
     }
     if (!status)
@@ -328,55 +337,160 @@ enum status latency_table_print(const struct run_record *records, size_t count, 
                          stream, form, error);
 }
 
-static void spread_cells(struct table *table, const struct run_record *first,
-                         const struct run_record *end, double *values)
+/* What the spread over the draws shows, in the order of its columns. */
+static const struct {
+    enum metric metric;
+    int decimals;
+    double divisor;
+} spread_figures[] = {
+    {METRIC_peak_live_bytes, 1, (double)MIB},
+    {METRIC_peak_granted_bytes, 1, (double)MIB},
+    {METRIC_peak_reserved_bytes, 1, (double)MIB},
+    {METRIC_peak_physical_bytes, 1, (double)MIB},
+    {METRIC_overhead, 3, 1},
+    {METRIC_external_fragmentation_mean, 3, 1},
+    {METRIC_driver_calls, 0, 1},
+    {METRIC_driver_time_ns, 1, 1e6},
+    {METRIC_slowdown, 3, 1},
+};
+#define SPREAD_FIGURES (sizeof spread_figures / sizeof spread_figures[0])
+
+/* One policy of a group over its draws. */
+struct spread {
+    const struct run_record *first;
+    size_t runs, passed;
+    struct statistic physical; /* low and high are the least and the most; none: not placed */
+};
+
+static struct spread spread_of(const struct run_record *first, const struct run_record *end,
+                               double *values)
 {
-    static const struct {
-        enum metric metric;
-        int decimals;
-        double divisor;
-    } cells[] = {
-        {METRIC_peak_physical_bytes, 1, (double)MIB},
-        {METRIC_external_fragmentation_mean, 3, 1},
-        {METRIC_slowdown, 3, 1},
-    };
-    size_t runs = 0;
-    size_t passed = 0;
+    struct spread spread = {.first = first};
     for (const struct run_record *at = first; at < end; at++) {
         if (strcmp(at->policy_spec, first->policy_spec) != 0)
             continue;
-        runs++;
-        passed += at->passed;
+        spread.runs++;
+        spread.passed += at->passed;
     }
-    table_cell(table, "%zu of %zu", passed, runs);
-    for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
-        struct statistic statistic = gather(first, end, cells[i].metric, values);
-        const double shown[] = {statistic.least, statistic.median, statistic.most};
-        for (int j = 0; j < 3; j++) {
-            if (statistic.count)
-                table_cell(table, "%.*f", cells[i].decimals, shown[j] / cells[i].divisor);
+    spread.physical = gather(first, end, METRIC_peak_physical_bytes, values);
+    spread.physical.low = spread.physical.least;
+    spread.physical.high = spread.physical.most;
+    spread.physical.has_interval =
+        first->ranked && spread.passed == spread.runs && spread.physical.count;
+    return spread;
+}
+
+/* The policies of a group by their medians; those without a place last. */
+static size_t gather_spreads(struct spread *spreads, const struct run_record *begin,
+                             const struct run_record *end, double *values)
+{
+    size_t count = 0;
+    for (const struct run_record *first = begin; first < end; first++) {
+        if (seen_before(begin, first))
+            continue;
+        struct spread spread = spread_of(first, end, values);
+        size_t at = count++;
+        for (; at > 0 && spread.physical.has_interval &&
+               (!spreads[at - 1].physical.has_interval ||
+                spread.physical.median < spreads[at - 1].physical.median);
+             at--)
+            spreads[at] = spreads[at - 1];
+        spreads[at] = spread;
+    }
+    return count;
+}
+
+/* Three rows: median, least, most. */
+static void spread_rows(struct table *table, const struct spread *spread, size_t place, bool shared,
+                        const struct run_record *end, double *values)
+{
+    static const char *const names[] = {"median", "least", "most"};
+    for (int row = 0; row < 3; row++) {
+        if (row == 0 && place)
+            table_cell(table, "%zu%s", place, shared ? "=" : "");
+        else
+            table_cell(table, "%s", row ? "" : "-");
+        table_cell(table, "%s", row ? "" : spread->first->policy_spec);
+        if (row)
+            table_cell(table, "%s", "");
+        else
+            table_cell(table, "%zu of %zu", spread->passed, spread->runs);
+        table_cell(table, "%s", names[row]);
+        for (size_t i = 0; i < SPREAD_FIGURES; i++) {
+            struct statistic of = gather(spread->first, end, spread_figures[i].metric, values);
+            double value = row == 0 ? of.median : row == 1 ? of.least : of.most;
+            if (of.count)
+                table_cell(table, "%.*f", spread_figures[i].decimals,
+                           value / spread_figures[i].divisor);
             else
                 table_cell(table, "-");
         }
     }
 }
 
+/* Scratch for one print, each with room for all records. */
+struct spread_work {
+    struct spread *spreads;
+    struct statistic *physical;
+    size_t *places;
+    bool *shared;
+    double *values;
+};
+
+static void add_spreads(struct table *table, struct spread_work *work,
+                        const struct run_record *begin, const struct run_record *end)
+{
+    size_t count = gather_spreads(work->spreads, begin, end, work->values);
+    for (size_t i = 0; i < count; i++)
+        work->physical[i] = work->spreads[i].physical;
+    statistic_places(work->physical, count, work->places, work->shared);
+    heading(table, begin, (size_t)(end - begin));
+    for (size_t i = 0; i < count; i++)
+        spread_rows(table, &work->spreads[i], work->places[i], work->shared[i], end, work->values);
+}
+
 enum status spread_table_print(const struct run_record *records, size_t count, FILE *stream,
                                enum table_form form, struct error *error)
 {
     static const struct table_column columns[] = {
+        {"#", "", false, 0},
         {"policy", "", true, POLICY_WIDTH},
         {"passed", "draws", false, 0},
-        {"physical", "MiB least", false, 0},
-        {"", "median", false, 0},
-        {"", "most", false, 0},
-        {"ext.frag", "least", false, 0},
-        {"", "median", false, 0},
-        {"", "most", false, 0},
-        {"slowdown", "least", false, 0},
-        {"", "median", false, 0},
-        {"", "most", false, 0},
+        {"", "", true, 0},
+        {"live", "MiB", false, 0},
+        {"granted", "MiB", false, 0},
+        {"reserved", "MiB", false, 0},
+        {"physical", "MiB", false, 0},
+        {"overhead", "ratio", false, 0},
+        {"ext.frag", "mean", false, 0},
+        {"driver", "calls", false, 0},
+        {"driver", "ms", false, 0},
+        {"slowdown", "ratio", false, 0},
     };
-    return summing_table(records, count, columns, sizeof columns / sizeof columns[0], spread_cells,
-                         stream, form, error);
+    size_t room = count ? count : 1;
+    struct spread_work work = {
+        .spreads = calloc(room, sizeof *work.spreads),
+        .physical = calloc(room, sizeof *work.physical),
+        .places = calloc(room, sizeof *work.places),
+        .shared = calloc(room, sizeof *work.shared),
+        .values = calloc(room, sizeof *work.values),
+    };
+    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    enum status status = STATUS_OK;
+    if (!table || !work.spreads || !work.physical || !work.places || !work.shared || !work.values)
+        status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+    for (size_t begin = 0; !status && begin < count;) {
+        size_t end = group_end(records, count, begin);
+        add_spreads(table, &work, records + begin, records + end);
+        begin = end;
+    }
+    if (!status)
+        status = table_print(table, stream, form, error);
+    table_close(table);
+    free(work.spreads);
+    free(work.physical);
+    free(work.places);
+    free(work.shared);
+    free(work.values);
+    return status;
 }

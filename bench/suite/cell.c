@@ -11,15 +11,15 @@
 #include "workloads/workload.h"
 
 /* The source of the cell's workload at its first event. */
-static enum status open_source(struct cell_worker *worker, const struct plan *plan,
-                               const struct plan_cell *cell, struct error *error)
+static enum status open_source(struct cell_worker *worker, const struct plan_cell *cell,
+                               struct error *error)
 {
-    if (worker->source && worker->workload == cell->workload)
+    if (worker->source && worker->workload == cell->workload_text)
         return trace_rewind(worker->source, error);
     trace_close(worker->source);
     worker->source = NULL;
-    worker->workload = cell->workload;
-    return workload_open(plan->workloads[cell->workload].text, &worker->source, error);
+    worker->workload = cell->workload_text;
+    return workload_open(cell->workload_text, &worker->source, error);
 }
 
 static void fill_record(struct run_record *record, const struct plan *plan,
@@ -57,7 +57,7 @@ enum status cell_run(struct cell_worker *worker, const struct plan *plan,
 {
     struct spec device;
     struct replay_result result;
-    enum status status = open_source(worker, plan, cell, error);
+    enum status status = open_source(worker, cell, error);
     if (status)
         return status;
     fill_record(record, plan, cell);

@@ -8,7 +8,7 @@
 /* Keeps the workload of the last cell open. Zeroed at first; `source` is closed in the end. */
 struct cell_worker {
     struct trace_source *source; /* of `workload`; NULL: none is open */
-    size_t workload;
+    const char *workload;        /* its text, the cell's own */
 };
 
 /* Runs the cell here and fills its record. OK also where the run did not finish, or could not

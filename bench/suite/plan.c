@@ -47,6 +47,47 @@ static enum status look_up_policies(struct plan *self, struct error *error)
     return STATUS_OK;
 }
 
+/* The seed that the spec names, else `otherwise`. */
+static uint64_t written_seed(const char *text, uint64_t otherwise)
+{
+    struct spec spec;
+    struct error ignored = {0};
+    if (spec_parse(text, &spec, &ignored))
+        return otherwise;
+    const struct spec_link *link = &spec.links[spec.link_count - 1];
+    for (size_t i = 0; i < link->pair_count; i++)
+        if (strcmp(link->pairs[i].key, "seed") == 0)
+            otherwise = strtoull(link->pairs[i].value, NULL, 10);
+    spec_close(&spec);
+    return otherwise;
+}
+
+/* The texts of a generator that has a seed, one for each draw, counted from the seed that is
+ * written or the suite's. What refuses a seed (a file, a generator without one) is not drawn. */
+static enum status draw_workload(struct plan_workload *self, const struct suite *suite,
+                                 struct error *error)
+{
+    const uint64_t first = written_seed(self->text, suite->seed);
+    for (uint64_t draw = 0; suite->draws > 1 && draw < suite->draws; draw++) {
+        char seed[24];
+        char *text = NULL;
+        struct error refused = {0};
+        struct trace_source *source = NULL;
+        snprintf(seed, sizeof seed, "%llu", (unsigned long long)(first + draw));
+        if (spec_text_with(self->text, "seed", seed, &text, &refused))
+            return STATUS_OK;
+        enum status status = STATUS_OK;
+        bool drawn = draw > 0 || workload_open(text, &source, &refused) == STATUS_OK;
+        trace_close(source);
+        if (drawn)
+            status = text_list_add(&self->drawn, text, error);
+        free(text);
+        if (status || !drawn)
+            return status;
+    }
+    return STATUS_OK;
+}
+
 static enum status look_up_workloads(struct plan *self, struct error *error)
 {
     const struct text_list *list = &self->suite->workloads;
@@ -67,7 +108,10 @@ static enum status look_up_workloads(struct plan *self, struct error *error)
         trace_close(source);
         workload->frees_count =
             replay_frees_choices(&workload->info, self->suite->frees, workload->frees);
-        self->workload_count++;
+        self->workload_count++; /* from here on plan_close closes the list */
+        status = draw_workload(workload, self->suite, error);
+        if (status)
+            return status;
     }
     return STATUS_OK;
 }
@@ -139,17 +183,21 @@ static enum status look_at_device(struct plan *self, size_t device, struct error
 static enum status draw_device(struct plan *self, const char *text, struct error *error)
 {
     uint64_t draws = self->suite->draws;
-    if (draws > 1 && !strstr(text, "addresses=random"))
+    bool addresses = strstr(text, "addresses=random") != NULL;
+    bool workloads = false;
+    for (size_t i = 0; i < self->workload_count; i++)
+        workloads = workloads || self->workloads[i].drawn.count;
+    if (draws > 1 && !addresses && !workloads)
         return error_set(error, STATUS_INVALID,
-                         "several draws need addresses that are drawn: write "
-                         "\"%s%saddresses=random\" for the device, or leave --draws out",
+                         "several draws need something to draw: write \"%s%saddresses=random\" for "
+                         "the device, name a generator that has a seed, or leave --draws out",
                          text, strchr(text, ':') ? "," : ":");
     for (uint64_t draw = 0; draw < draws; draw++) {
         char seed[24];
         char *with = NULL;
         enum status status = STATUS_OK;
         snprintf(seed, sizeof seed, "%llu", (unsigned long long)(self->suite->seed + draw));
-        if (draws > 1)
+        if (draws > 1 && addresses)
             status = spec_text_with(text, "seed", seed, &with, error);
         if (!status)
             status = text_list_add(&self->drawn, with ? with : text, error);
@@ -189,6 +237,7 @@ uint64_t plan_reps(const struct plan *self, size_t device)
 static void add_group(struct plan *self, size_t workload, size_t device, enum replay_frees frees)
 {
     const struct suite *suite = self->suite;
+    const struct text_list *drawn = &self->workloads[workload].drawn;
     const uint64_t reps = plan_reps(self, device);
     for (size_t policy = 0; policy < self->policy_count; policy++) {
         for (uint64_t draw = 0; draw < suite->draws; draw++) {
@@ -199,6 +248,8 @@ static void add_group(struct plan *self, size_t workload, size_t device, enum re
                     .device = device,
                     .alone = self->alone[device],
                     .device_text = self->drawn.items[device * suite->draws + draw],
+                    .workload_text =
+                        drawn->count ? drawn->items[draw] : self->workloads[workload].text,
                     .frees = frees,
                     .measure = suite->measure,
                     .repetition = (unsigned)repetition,
@@ -254,6 +305,8 @@ void plan_close(struct plan *self)
 {
     for (size_t i = 0; i < self->policy_count; i++)
         spec_close(&self->policies[i].spec);
+    for (size_t i = 0; i < self->workload_count; i++)
+        text_list_close(&self->workloads[i].drawn);
     free(self->policies);
     free(self->workloads);
     text_list_close(&self->left_out);

@@ -18,13 +18,16 @@ struct plan_workload {
     struct trace_info info;
     enum replay_frees frees[2]; /* the modes in which it is to be replayed */
     unsigned frees_count;
+    /* One text for each draw, where the generator has a seed; else empty. */
+    struct text_list drawn;
 };
 
 /* One run to do. Cells of one group (see run_record_same_group) stand next to each other. */
 struct plan_cell {
     size_t policy, workload, device;
-    const char *device_text; /* its spec, with capacity and seed in place */
-    bool alone;              /* in a process of its own */
+    const char *device_text;   /* its spec, with capacity and seed in place */
+    const char *workload_text; /* the suite's, or that of the draw */
+    bool alone;                /* in a process of its own */
     enum replay_frees frees;
     enum replay_measure measure;
     bool measure_time;

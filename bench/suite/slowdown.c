@@ -52,6 +52,7 @@ static void add_point(struct work *work, size_t workload, size_t policy, size_t 
         .policy = policy,
         .workload = workload,
         .device_text = device,
+        .workload_text = info->text,
         .alone = work->plan->alone[0],
         .frees = info->frees[0],
         .measure = REPLAY_METRICS_NONE,

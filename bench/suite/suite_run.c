@@ -255,6 +255,8 @@ static enum status print_tables(const struct suite_work *self, FILE *stream, enu
     fputs("\nPeaks of bytes; ext.frag is the mean of 1 - largest servable / free. Ranked by peak "
           "physical\nbytes; DNF: did not finish. `allocrig list metrics` defines each figure.\n",
           stream);
+    if (self->suite->draws > 1)
+        fputs("These are of the first draw, so no places are stated here.\n", stream);
     context_card_print(stream, &self->environment);
     for (size_t i = 0; i < self->plan.left_out.count; i++)
         print_left_out(stream, self->plan.left_out.items[i]);
@@ -263,7 +265,9 @@ static enum status print_tables(const struct suite_work *self, FILE *stream, enu
         status = repetitions_table_print(self->records, count, stream, form, error);
     }
     if (!status && self->suite->draws > 1) {
-        fputs("\nSpread over the draws of addresses\n\n", stream);
+        fputs("\nMedian and range over the draws. A place is stated by peak physical bytes, where "
+              "ranges do not\noverlap; `=` shares it.\n\n",
+              stream);
         status = spread_table_print(self->records, count, stream, form, error);
     }
     if (!status)
@@ -286,7 +290,7 @@ static enum status write_latex(const struct suite_work *self, FILE *stream, stru
     if (!status && repetitions_any(self->records, count))
         status = repetitions_table_print(self->records, count, stream, TABLE_LATEX, error);
     if (!status && self->suite->draws > 1) {
-        print_paragraph(stream, "Spread over the draws of addresses", "");
+        print_paragraph(stream, "Median and range over the draws", "");
         status = spread_table_print(self->records, count, stream, TABLE_LATEX, error);
     }
     if (!status)

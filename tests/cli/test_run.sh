@@ -112,8 +112,18 @@ run run -d sim -p growth -w order_flip --reps 3
 check table_shows_one_repetition [ "$(grep -cE '^[0-9]+ +growth ' "$out")" = 1 ]
 check repetitions_are_one_row_of_medians [ "$(grep -E '^- +growth ' "$out" | awk '{ print $3 }')" = 3 ]
 run run -p growth -p bfc -w random:events=2000 -d sim:addresses=random --draws 3
-check draws_have_a_spread grep -qE '^growth +3 of 3 ' "$out"
-refuses draws_need_drawn_addresses 2 'addresses=random' run -d sim -p growth -w order_flip --draws 3
+check draws_have_a_spread grep -qE '^[-12=]+ +growth +3 of 3 +median ' "$out"
+# generators are drawn by their seed, so what is asked for differs;
+# ranges that overlap share a place, and the first draw alone states none
+run run -d sim -p first-fit -p best-fit -p growth -w random:events=2000,seed=7 --draws 5
+check overlap_shares_a_place grep -qE '^1= +best-fit +5 of 5 +median ' "$out"
+check no_overlap_has_a_place grep -qE '^ *3 +growth +5 of 5 +median ' "$out"
+check one_draw_states_no_place eval '! grep -qE "^[0-9]+ +[a-z-]+ +[0-9]+\." "$out"'
+# the least and the most granted bytes of growth are those of single runs with these seeds
+check seeds_are_drawn [ "$(awk '$2 == "growth" && $6 == "median" { getline; least = $3; getline; print least, $3 }' "$out")" = \
+    "$(for seed in 7 8 9 10 11; do "$ALLOCRIG" run -d sim -p growth -w random:events=2000,seed=$seed | awk '$2 == "growth" { print $4 }'; done |
+        sort -n | sed -n '1p;$p' | paste -sd ' ')" ]
+refuses draws_need_something_to_draw 2 'addresses=random' run -d sim -p growth -w workloads/data/tape_small.default.csv.gz --draws 3
 run run -d sim -p growth -w order_flip --time
 check time_shows_latency grep -q 'alloc p50' "$out"
 run run -d sim -p growth -w order_flip --metrics none --csv -
