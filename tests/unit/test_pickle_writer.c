@@ -185,6 +185,10 @@ static void a_failing_sink_ends_it_with_its_sentence(void **state)
     rig->bytes.status = STATUS_IO;
     for (int i = 0; i < PICKLE_BUFFER; i++)
         pickle_put_text(&rig->writer, "again");
+    for (int i = 0; i < 100; i++) { /* nor is its depth what went wrong */
+        pickle_begin_list(&rig->writer);
+        pickle_end_list(&rig->writer);
+    }
     assert_int_equal(pickle_end(&rig->writer), STATUS_IO);
     assert_string_equal(rig->error.text, "the disk is full");
     free(rig);

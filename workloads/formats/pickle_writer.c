@@ -217,6 +217,8 @@ void pickle_make_pair(struct pickle_writer *self)
 void pickle_begin_list(struct pickle_writer *self)
 {
     put_byte(self, OP_EMPTY_LIST);
+    if (self->status)
+        return;
     if (self->depth == PICKLE_DEPTH)
         fail(self, error_set(self->error, STATUS_CORRUPT, "a pickle's lists are nested too deep"));
     else
