@@ -136,6 +136,8 @@ static enum status take_repeat(struct convert_arguments *self, const char *value
         return error_prefix(error, status, "--repeat");
     if (self->filter.repeat == 0)
         return error_set(error, STATUS_INVALID, "--repeat 0 leaves nothing; write 1 or more");
+    if (self->filter.repeat > 1000000)
+        return error_set(error, STATUS_INVALID, "--repeat %s: up to 1000000 times", value);
     return STATUS_OK;
 }
 

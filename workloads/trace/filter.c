@@ -472,7 +472,10 @@ enum status trace_filter(struct trace_source *source, const struct trace_filter_
     status = trace_rewrite_open(&filter->base, error);
     if (status)
         return status;
-    if (!filter->base.base.info.events) {
+    const struct trace_info *left = &filter->base.base.info;
+    bool blocks_wanted = !options->kinds && (options->device || options->stream_count);
+    if (!left->events || (blocks_wanted && !(left->allocs || left->probes || left->kernels) &&
+                          (source->info.allocs || source->info.probes))) {
         status = error_set(error, STATUS_INVALID,
                            "%s: nothing is left after the filter: it has %llu "
                            "steps and %u streams",
