@@ -81,6 +81,7 @@ static enum status read_file(const char *path, char **text, size_t *bytes, struc
         *text = larger;
     }
     bool failed = ferror(file);
+    int cause = errno;
     if (file != stdin)
         fclose(file);
     if (!*text)
@@ -88,7 +89,7 @@ static enum status read_file(const char *path, char **text, size_t *bytes, struc
     if (!failed)
         return STATUS_OK;
     free(*text);
-    return error_set(error, STATUS_IO, "%s: cannot be read", path);
+    return error_set(error, STATUS_IO, "%s: cannot be read: %s", path, strerror(cause));
 }
 
 static bool is_file(const char *text)

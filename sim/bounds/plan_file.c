@@ -59,8 +59,9 @@ static enum status read_number(const struct reading *r, const char *word, enum c
     errno = 0;
     *number = strtoll(word, &end, 10);
     if (errno || end == word || *end || *word == ' ' || *word == '+')
-        return error_set(error, STATUS_FORMAT, "%s:%" PRIu64 ": %s \"%.40s\" is no whole number",
-                         r->path, r->lines->number, column_names[column], word);
+        return error_set(error, STATUS_FORMAT,
+                         "%s:%" PRIu64 ": %s \"%.40s\" is no whole number below 2^63", r->path,
+                         r->lines->number, column_names[column], word);
     return STATUS_OK;
 }
 

@@ -39,6 +39,7 @@ run explain workloads/data/streams_prefetch.default.csv.gz -p torch -d sim:capac
 check one_page_for_each_way_to_free [ "$(grep -c '^capacity: ' "$out")" = 2 ]
 
 refuses no_message 2 'holds no out-of-memory message' explain --message 'all is well'
+refuses folder 2 "$tmp: cannot be read: Is a directory" explain --message "$tmp"
 refuses no_figures 2 'not how much was asked for' explain --message 'CUDA error: out of memory'
 refuses nothing_named 2 'name one trace and one policy' explain
 refuses two_things 2 'give one of both' explain "$lora" --message "$message"
