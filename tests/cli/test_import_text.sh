@@ -37,6 +37,7 @@ refuses rmm_names_the_line 2 "$tmp/bad:4: Size: " convert "$tmp/bad" "$tmp/x.txt
 
 
 # -- a byte-order mark and CR LF, as spreadsheets and Windows write them
+# shellcheck disable=SC2317  # called by check
 marked() { # NAME TEXT: the marked file is the same trace as the plain one
     printf '%b' "$2" >"$tmp/$1"
     printf '\357\273\277%b' "${2//\\n/\\r\\n}" >"$tmp/$1.marked"

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "workloads/formats/frames.h"
 #include "workloads/trace/event.h"
 
 #define BYTES_MOST   (UINT64_C(1) << 30) /* of the tree */
@@ -284,24 +285,6 @@ enum status snapshot_pool(struct snapshot_tree *tree, uint64_t pair, unsigned *i
 
 /* ---- stacks ---------------------------------------------------------------------------- */
 
-/* Is a file the user's own code, rather than a library's? */
-static bool is_users(const char *file)
-{
-    static const char *const others[] = {
-        "site-packages/", "dist-packages/", "/torch/", "<frozen", "??", "/lib/python"};
-    size_t length = strlen(file);
-    static const char *const native[] = {".cpp", ".cc", ".c", ".h", ".so", ".S", ".cu"};
-    for (size_t i = 0; i < sizeof native / sizeof *native; i++) {
-        size_t ending = strlen(native[i]);
-        if (length >= ending && strcmp(file + length - ending, native[i]) == 0)
-            return false;
-    }
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strstr(file, others[i]))
-            return false;
-    return length > 0;
-}
-
 /* The tag of a text: what a tag cannot hold is replaced. */
 static enum status tag_of(struct snapshot_tree *tree, const char *text, uint32_t *tag,
                           struct error *error)
@@ -337,7 +320,7 @@ static enum status reduce_frame(struct snapshot_tree *tree, uint64_t object, str
                  name);
     else
         snprintf(text, sizeof text, "%.90s", name);
-    enum status status = is_users(file) ? tag_of(tree, text, &tag, error) : STATUS_OK;
+    enum status status = frame_is_users(file) ? tag_of(tree, text, &tag, error) : STATUS_OK;
     drop_vector(tree, object);
     become(tree, object, FRAME, tag);
     return status;
