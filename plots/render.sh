@@ -62,4 +62,7 @@ draw slowdown "$work/slowdown.csv" slowdown 4
 draw fragmentation "$work/fragmentation.csv" fragmentation 6
 draw latency "$work/latency.csv" latency 3
 draw pareto "$work/pareto.csv" pareto 4
+for csv in "$work"/frontier-*.csv; do
+    [ ! -e "$csv" ] || draw frontier "$csv" "$(basename "$csv" .csv)"
+done
 exit $failed
