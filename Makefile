@@ -339,6 +339,11 @@ figures:
 	@if [ '$(HAVE_GNUPLOT)' = 1 ]; then plots/render.sh $(RESULTS)/data $(RESULTS)/figures; \
 	else echo 'skipped: figures, since gnuplot is not installed ("make deps")'; fi
 
+## paper: rebuild results and figures in results/paper from the files of plots/paper.manifest; fails
+##     if one of them has changed
+paper: all
+	@plots/paper.sh
+
 ## whatif: predict each recorded setting of a program from its other recordings: results/what-if.md and
 ##     the table in README.md
 whatif: all
@@ -428,7 +433,7 @@ help:
 	@sed -n 's/^## \(    .*\)/\t\1/p; s/^## \([a-z-]*\): /\1\t/p' Makefile | awk -F '\t' '{sub(/^ */, "", $$2); printf "  %-13s %s\n", $$1, $$2}'
 
 FORCE:
-.PHONY: all program plugin tests fuzzers gpu-tests test test-gpu check lint san tsan fuzz format bench figures whatif claims phases micro instructions regress baseline harness deps install clean help FORCE
+.PHONY: all program plugin tests fuzzers gpu-tests test test-gpu check lint san tsan fuzz format bench figures paper whatif claims phases micro instructions regress baseline harness deps install clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -3,7 +3,7 @@
 # run, and a frontier. Usage: plots/data.sh DATA
 set -eu
 cd "$(dirname "$0")/.."
-./allocrig run -p torch -w workloads/data/gpt2_train.default.csv.gz -d sim --metrics none \
+"${ALLOCRIG:-./allocrig}" run -p torch -w workloads/data/gpt2_train.default.csv.gz -d sim --metrics none \
     --placements "$1/placements-gpt2_train-torch.csv" >/dev/null
 bench/suite/frontier.sh -p best-fit -p torch -p torch:expandable_segments=true -p growth -p bfc -p rmm-pool \
     -w varlen_transformer --vary batch=1,2,4,8,12,16 --capacity "$(seq -s, -f %gGiB 4 2 24)" \

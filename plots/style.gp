@@ -45,11 +45,11 @@ parts(a, b) = (a + b - 1) / b
 
 # The key: one entry for each policy that IN has something of; a script may add to it or write its
 # own. A mark or a width of 0 is not drawn.
-array KEY_NAME[N + 4]
-array KEY_COLOUR[N + 4]
-array KEY_POINT[N + 4]
-array KEY_DASH[N + 4]
-array KEY_WIDTH[N + 4]
+array KEY_NAME[N + 8]
+array KEY_COLOUR[N + 8]
+array KEY_POINT[N + 8]
+array KEY_DASH[N + 8]
+array KEY_WIDTH[N + 8]
 K = 0
 key_add(name, rgb, mark, dashes, width) = (K = K + 1, KEY_NAME[K] = name, KEY_COLOUR[K] = rgb, KEY_POINT[K] = mark, KEY_DASH[K] = dashes, KEY_WIDTH[K] = width, K)
 # All policies in `list`, with lines of `width`; gives how many.

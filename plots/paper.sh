@@ -1,0 +1,39 @@
+#!/bin/bash
+# Rebuilds a paper's results and figures from nothing but the files of a manifest, as `make paper`.
+#   plots/paper.sh [MANIFEST [OUT]]      (plots/paper.manifest, results/paper)
+#   plots/paper.sh --write FILE..        prints a manifest of the files
+# A manifest is what sha256sum writes: a sum and a file, relative to the root of the repository. The
+# first file that ends in .ini is the suite to run. Every file that the suite reads must be listed; one
+# that is not there, has changed, or is read and not listed ends it with status 1 before anything runs.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+if [ "${1:-}" = --write ]; then
+    shift
+    exec sha256sum -- "$@"
+fi
+manifest=${1:-plots/paper.manifest}
+out=${2:-results/paper}
+program=${ALLOCRIG:-./allocrig}
+[ -r "$manifest" ] || { echo "paper: no manifest $manifest; plots/paper.sh --write FILE.. prints one" >&2; exit 2; }
+if ! sha256sum --strict --quiet -c "$manifest" >/dev/null 2>&1; then
+    sha256sum -c "$manifest" 2>/dev/null | sed -n 's/^\(.*\): FAILED.*/paper: \1 is not what the manifest says it was/p' >&2
+    echo "paper: nothing was rebuilt; if the change is meant, write $manifest anew with plots/paper.sh --write" >&2
+    exit 1
+fi
+suite=$(awk '$2 ~ /\.ini$/ { print $2; exit }' "$manifest")
+[ -n "$suite" ] || { echo "paper: $manifest lists no suite (a file that ends in .ini)" >&2; exit 2; }
+# Files that the suite and plots/data.sh name.
+for file in $(grep -hoE '^[A-Za-z0-9_./-]+\.(csv|trace|json)(\.gz|\.zst)?$' "$suite") \
+    $(grep -oE 'workloads/data/[A-Za-z0-9_.]+' plots/data.sh); do
+    awk -v file="$file" '$2 == file { found = 1 } END { exit !found }' "$manifest" ||
+        { echo "paper: $file is read, and $manifest does not list it" >&2; exit 1; }
+done
+"$program" run "$suite" --output "$out" || exit
+plots/data.sh "$out/data" || exit
+if command -v gnuplot >/dev/null; then
+    plots/render.sh "$out/data" "$out/figures" || exit
+else
+    echo 'skipped: figures, since gnuplot is not installed ("make deps")'
+fi
+sha256sum -- "$out/results.csv" "$out"/data/*.csv >"$out/sums" || exit
+echo "paper: results and figures in $out, of $(wc -l <"$manifest") files that are what $manifest says"
