@@ -1,0 +1,109 @@
+/* The rank test against known values: without ties those of the published tables, and by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "bench/regress/rank_test.h"
+
+static struct rank_test of(const double *old, size_t old_count, const double *new_,
+                           size_t new_count)
+{
+    struct rank_test test = {0};
+    struct error error;
+    assert_int_equal(rank_test(old, old_count, new_, new_count, &test, &error), STATUS_OK);
+    return test;
+}
+
+/* All of one side above the other: 2 of the C(18, 9) = 48620 orders are as extreme. */
+static void nine_against_nine(void **state)
+{
+    (void)state;
+    const double old[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    const double more[] = {11, 12, 13, 14, 15, 16, 17, 18, 19};
+    struct rank_test test = of(old, 9, more, 9);
+    assert_true(fabs(test.p - 2.0 / 48620) < 1e-12);
+    assert_true(test.delta == 1 && test.low > 1);
+    test = of(more, 9, old, 9);
+    assert_true(test.delta == -1 && test.high < 1);
+}
+
+/* {1, 2} against {3, 4}: 2 of 6. */
+static void two_against_two(void **state)
+{
+    (void)state;
+    const double old[] = {1, 2};
+    const double more[] = {3, 4};
+    assert_true(fabs(of(old, 2, more, 2).p - 2.0 / 6) < 1e-12);
+}
+
+/* With ties at mean ranks: {1, 2} against {2, 3} has the ranks 1 2.5 | 2.5 4; sums 6.5 or more from
+ * the mean 5 by 1.5: 4+2.5 twice and 1+2.5 twice, of 6. */
+static void ties_are_counted_exactly(void **state)
+{
+    (void)state;
+    const double old[] = {1, 2};
+    const double more[] = {2, 3};
+    assert_true(fabs(of(old, 2, more, 2).p - 4.0 / 6) < 1e-12);
+}
+
+static void the_same_is_no_difference(void **state)
+{
+    (void)state;
+    const double old[] = {5, 5, 5, 5, 5, 5, 5, 5, 5};
+    struct rank_test test = of(old, 9, old, 9);
+    assert_true(test.p == 1 && test.delta == 0 && test.ratio == 1 && test.sees == 0);
+}
+
+/* The critical value of U at 5 %, two-sided, for 9 and 9 is 17: the interval lies between the 18th
+ * quotient from below and from above. */
+static void the_interval_is_that_of_the_tables(void **state)
+{
+    (void)state;
+    double old[9];
+    double more[9];
+    for (int i = 0; i < 9; i++) {
+        old[i] = 1;
+        more[i] = 10 + i; /* each quotient nine times */
+    }
+    struct rank_test test = of(old, 9, more, 9);
+    assert_true(test.low == 11 && test.high == 17 && test.ratio == 14);
+}
+
+static void many_are_corrected(void **state)
+{
+    (void)state;
+    struct error error;
+    double p[] = {0.01, 0.04, 0.03, 0.005};
+    assert_int_equal(rank_test_holm(p, 4, &error), STATUS_OK);
+    assert_true(fabs(p[3] - 0.02) < 1e-12 && fabs(p[0] - 0.03) < 1e-12);
+    assert_true(fabs(p[2] - 0.06) < 1e-12 && fabs(p[1] - 0.06) < 1e-12);
+}
+
+static void what_is_no_factor_is_refused(void **state)
+{
+    (void)state;
+    struct rank_test test;
+    struct error error;
+    const double values[] = {0, 1};
+    assert_int_equal(rank_test(values, 2, values, 2, &test, &error), STATUS_INVALID);
+    assert_int_equal(rank_test(values, 0, values + 1, 1, &test, &error), STATUS_INVALID);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nine_against_nine),
+        cmocka_unit_test(two_against_two),
+        cmocka_unit_test(ties_are_counted_exactly),
+        cmocka_unit_test(the_same_is_no_difference),
+        cmocka_unit_test(the_interval_is_that_of_the_tables),
+        cmocka_unit_test(many_are_corrected),
+        cmocka_unit_test(what_is_no_factor_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
