@@ -164,40 +164,6 @@ static enum status open_pools(struct member *self, struct error *error)
     return STATUS_OK;
 }
 
-static enum status report(struct member *self, struct runner *runner, struct error *error)
-{
-    struct tenant_result *result = self->result;
-    struct replay_result replayed;
-    const struct device_counters *counters = &runner->session.device->counters;
-    enum status status = runner_report(runner, &replayed, error);
-    if (status != STATUS_OK)
-        return status;
-    if (!replayed.passed && result->outcome != TENANT_FAILED) {
-        result->outcome = TENANT_FAILED;
-        result->failed_event = replayed.first_failed_event;
-        result->failed_step = replayed.steps;
-        result->failed_bytes = replayed.first_failed_bytes;
-        result->cause = replayed.cause;
-        if (replayed.cause == REPLAY_CAUSE_CAPACITY && runner->limit_of_free &&
-            counters->others_bytes >= replayed.first_failed_bytes)
-            result->cause = REPLAY_CAUSE_TENANT;
-        if (result->cause == REPLAY_CAUSE_TENANT)
-            result->refused_bytes = replayed.first_failed_bytes;
-    }
-    result->steps += replayed.steps;
-    result->peak_live_bytes += runner->peak_live_bytes;
-    result->peak_reserved_bytes += runner->peak_reserved_bytes;
-    result->peak_physical_bytes += runner->peak_physical_bytes;
-    result->end_reserved_bytes += runner->session.policy->totals.reserved_bytes;
-    result->end_physical_bytes += counters->physical_bytes;
-    result->stall_ns += counters->stall_ns;
-    result->own_ns += runner->own_ns;
-    for (size_t i = 0; i < DEVICE_CALL_COUNT; i++)
-        result->driver_calls += counters->calls[i];
-    replay_result_close(&replayed);
-    return STATUS_OK;
-}
-
 /* One step of every pool; `*done` where nothing is left to do, and then all is reported. */
 static enum status step(struct member *self, bool *done, struct error *error)
 {
@@ -215,7 +181,7 @@ static enum status step(struct member *self, bool *done, struct error *error)
     }
     *done = all_done || failed;
     for (size_t i = 0; i < self->count && *done; i++) {
-        enum status status = report(self, &self->runners[i], error);
+        enum status status = runner_report(&self->runners[i], self->result, error);
         if (status != STATUS_OK)
             return status;
     }

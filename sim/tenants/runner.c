@@ -19,6 +19,8 @@ static enum status open_parts(struct runner *runner, const struct spec *device, 
         return status;
     runner->open = true;
     const struct device_ops *ops = runner->session.device->ops;
+    if (!ops->others) /* a real card: it knows by itself */
+        runner->others_at_start_bytes = runner->session.device->counters.others_bytes;
     if (ops->others && (ops->others(runner->session.device, others_bytes) != STATUS_OK ||
                         ops->outside(runner->session.device, runner->context_bytes) != STATUS_OK)) {
         char size[32];
@@ -118,21 +120,57 @@ bool runner_done(const struct runner *runner)
     return runner->gate.ended || replay_stopped(runner->replay);
 }
 
-enum status runner_report(struct runner *runner, struct replay_result *result, struct error *error)
+static void note_failure(const struct runner *runner, const struct replay_result *replayed,
+                         struct tenant_result *result)
 {
+    if (result->outcome == TENANT_FAILED)
+        return; /* the first one's figures stay */
+    result->outcome = TENANT_FAILED;
+    result->failed_event = replayed->first_failed_event;
+    result->failed_step = replayed->steps;
+    result->failed_bytes = replayed->first_failed_bytes;
+    result->cause = replayed->cause;
+    /* A limit that follows from what others left is their doing, if the request fitted without. */
+    if (result->cause == REPLAY_CAUSE_CAPACITY && runner->limit_of_free &&
+        runner->others_at_start_bytes >= replayed->first_failed_bytes)
+        result->cause = REPLAY_CAUSE_TENANT;
+    if (result->cause == REPLAY_CAUSE_TENANT)
+        result->refused_bytes = replayed->first_failed_bytes;
+}
+
+/* The larger of what was seen between turns and within them. */
+static uint64_t peak(uint64_t seen_bytes, const struct replay_result *replayed, enum metric metric)
+{
+    uint64_t within_bytes = (uint64_t)metric_number(&replayed->metrics, metric, 0);
+    return within_bytes > seen_bytes ? within_bytes : seen_bytes;
+}
+
+enum status runner_report(struct runner *runner, struct tenant_result *result, struct error *error)
+{
+    const struct device_counters *counters = &runner->session.device->counters;
     struct replay *replay = runner->replay;
+    struct replay_result replayed;
+    if (!replay)
+        return STATUS_OK;
     runner->replay = NULL;
-    enum status status = replay_end(replay, result, error);
-    if (status == STATUS_OK) {
-        uint64_t reserved_bytes =
-            (uint64_t)metric_number(&result->metrics, METRIC_peak_reserved_bytes, 0);
-        uint64_t live_bytes = (uint64_t)metric_number(&result->metrics, METRIC_peak_live_bytes, 0);
-        if (reserved_bytes > runner->peak_reserved_bytes)
-            runner->peak_reserved_bytes = reserved_bytes;
-        if (live_bytes > runner->peak_live_bytes)
-            runner->peak_live_bytes = live_bytes;
-    }
-    return status;
+    enum status status = replay_end(replay, &replayed, error);
+    if (status != STATUS_OK)
+        return status;
+    if (!replayed.passed)
+        note_failure(runner, &replayed, result);
+    result->steps += replayed.steps;
+    result->peak_live_bytes += peak(runner->peak_live_bytes, &replayed, METRIC_peak_live_bytes);
+    result->peak_reserved_bytes +=
+        peak(runner->peak_reserved_bytes, &replayed, METRIC_peak_reserved_bytes);
+    result->peak_physical_bytes += runner->peak_physical_bytes;
+    result->end_reserved_bytes += runner->session.policy->totals.reserved_bytes;
+    result->end_physical_bytes += counters->physical_bytes;
+    result->stall_ns += counters->stall_ns;
+    result->own_ns += runner->own_ns;
+    for (size_t i = 0; i < DEVICE_CALL_COUNT; i++)
+        result->driver_calls += counters->calls[i];
+    replay_result_close(&replayed);
+    return STATUS_OK;
 }
 
 void runner_close(struct runner *runner)

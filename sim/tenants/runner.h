@@ -5,6 +5,7 @@
 
 #include "sim/session.h"
 #include "sim/tenants/gate.h"
+#include "sim/tenants/tenants.h"
 
 struct runner {
     struct session session;
@@ -43,8 +44,8 @@ enum status runner_go(struct runner *runner, uint64_t others_bytes, uint64_t ste
 /* It has no more to do: its workload has ended, or a request failed. */
 bool runner_done(const struct runner *runner);
 
-/* The report, once; the memory stays until runner_close. */
-enum status runner_report(struct runner *runner, struct replay_result *result,
+/* Adds what became of it to its process's result, once; the memory stays until runner_close. */
+enum status runner_report(struct runner *runner, struct tenant_result *result,
                           struct error *error) STATUS_CHECKED;
 /* Gives everything back. */
 void runner_close(struct runner *runner);

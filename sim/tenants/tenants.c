@@ -131,51 +131,16 @@ static void leave(struct tenant *tenant)
     tenant->presence = GONE;
 }
 
-static void note_failure(struct tenant *tenant, const struct runner *runner,
-                         const struct replay_result *replayed)
-{
-    struct tenant_result *result = tenant->result;
-    if (result->outcome == TENANT_FAILED)
-        return; /* the first one's figures stay */
-    result->outcome = TENANT_FAILED;
-    result->failed_event = replayed->first_failed_event;
-    result->failed_step = replayed->steps;
-    result->failed_bytes = replayed->first_failed_bytes;
-    result->cause = replayed->cause;
-    /* A limit that follows from what others left is their doing, if the request fitted without. */
-    if (result->cause == REPLAY_CAUSE_CAPACITY && runner->limit_of_free &&
-        runner->others_at_start_bytes >= replayed->first_failed_bytes)
-        result->cause = REPLAY_CAUSE_TENANT;
-    if (result->cause == REPLAY_CAUSE_TENANT) {
-        result->refused_bytes = replayed->first_failed_bytes;
-        result->refused_by = largest_holder(tenant->schedule, tenant, runner->card);
-    }
-}
-
 /* What is to be said of a pool, once. */
 static enum status report(struct tenant *tenant, struct runner *runner, struct error *error)
 {
     struct tenant_result *result = tenant->result;
-    struct replay_result replayed;
-    if (!runner->replay)
-        return STATUS_OK;
-    const struct device_counters *counters = &runner->session.device->counters;
-    enum status status = runner_report(runner, &replayed, error);
+    bool had_failed = result->outcome == TENANT_FAILED;
+    enum status status = runner_report(runner, result, error);
     if (status != STATUS_OK)
         return error_prefix(error, status, "process %s", tenant->setup->name);
-    if (!replayed.passed)
-        note_failure(tenant, runner, &replayed);
-    result->steps += replayed.steps;
-    result->peak_live_bytes += runner->peak_live_bytes;
-    result->peak_reserved_bytes += runner->peak_reserved_bytes;
-    result->peak_physical_bytes += runner->peak_physical_bytes;
-    result->end_reserved_bytes += runner->session.policy->totals.reserved_bytes;
-    result->end_physical_bytes += counters->physical_bytes;
-    result->stall_ns += counters->stall_ns;
-    result->own_ns += runner->own_ns;
-    for (size_t i = 0; i < DEVICE_CALL_COUNT; i++)
-        result->driver_calls += counters->calls[i];
-    replay_result_close(&replayed);
+    if (!had_failed && result->refused_bytes)
+        result->refused_by = largest_holder(tenant->schedule, tenant, runner->card);
     return STATUS_OK;
 }
 
