@@ -10,6 +10,7 @@
 #include "bench/cli/cli.h"
 #include "bench/report/json_writer.h"
 #include "bench/report/output_file.h"
+#include "bench/report/statistics.h"
 #include "bench/report/table.h"
 #include "bench/suite/environment.h"
 #include "bench/suite/plan.h"
@@ -17,7 +18,7 @@
 #include "sim/capacity.h"
 #include "workloads/workload.h"
 
-enum option_key { KEY_JSON = CLI_KEYS, KEY_FREES, KEY_HOST, KEY_SEED, KEY_JOBS };
+enum option_key { KEY_JSON = CLI_KEYS, KEY_FREES, KEY_HOST, KEY_SEED, KEY_JOBS, KEY_DRAWS };
 
 static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
@@ -28,6 +29,7 @@ static const struct cli_option options[] = {
     {KEY_FREES, "frees", "MODE", "ordered (default), at-once or recorded"},
     {KEY_HOST, "host", "MODE", "none (default), recorded or open: do host times pass"},
     {KEY_SEED, "seed", "N", "of policies that draw"},
+    {KEY_DRAWS, "draws", "N", "repeat with N seeds of addresses=random and of generators"},
     {KEY_JOBS, "jobs", "N", "workers; default: one for each processor"},
     {0},
 };
@@ -50,6 +52,7 @@ struct answer {
     const struct plan_policy *policy;
     const struct plan_workload *workload;
     enum replay_frees frees;
+    uint64_t seed; /* of the draw */
     struct capacity_result result;
     char why[256]; /* the policy cannot begin on the device; "": it can */
 };
@@ -79,8 +82,9 @@ static enum status find_one(const struct plan *plan, const struct plan_cell *cel
     struct trace_source *source = NULL;
     struct spec device;
     const struct plan_workload *workload = &plan->workloads[cell->workload];
-    *answer = (struct answer){&plan->policies[cell->policy], workload, cell->frees, {0}, ""};
-    enum status status = workload_open(workload->text, &source, error);
+    *answer =
+        (struct answer){&plan->policies[cell->policy], workload, cell->frees, cell->seed, {0}, ""};
+    enum status status = workload_open(cell->workload_text, &source, error);
     if (status)
         return status;
     status = spec_parse(cell->device_text, &device, error);
@@ -218,12 +222,81 @@ static enum status print_table(const struct answer *answers, size_t count, struc
     return status;
 }
 
+/* The safe capacities of the draws of one policy: answers[0] to answers[draws - 1]. It has an
+ * interval, from the least to the most, where the policy is ranked and passes in all of them. */
+static struct statistic safe_of(const struct answer *answers, size_t draws, double *values)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < draws; i++)
+        if (answer_place(&answers[i]) == 0)
+            values[count++] = (double)answers[i].result.safe_bytes / (double)MIB;
+    struct statistic safe = statistic_of(values, count);
+    safe.has_interval = count == draws;
+    safe.low = safe.least;
+    safe.high = safe.most;
+    return safe;
+}
+
+/* Median and range of the safe capacity over the draws; a place only where ranges do not overlap.
+ * The answers stand as the plan's cells do: the draws of a policy beside each other. */
+static enum status print_draws(const struct answer *answers, size_t count, size_t draws,
+                               struct error *error)
+{
+    static const struct table_column columns[] = {
+        {"#", "", false, 0},           {"policy", "", true, 30},
+        {"passed", "draws", false, 0}, {"safe", "MiB least", false, 0},
+        {"", "median", false, 0},      {"", "most", false, 0},
+    };
+    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    struct statistic *safe = calloc(count, sizeof *safe);
+    double *values = calloc(count, sizeof *values);
+    size_t *places = calloc(count, sizeof *places);
+    bool *shared = calloc(count, sizeof *shared);
+    enum status status = STATUS_OK;
+    if (!table || !safe || !values || !places || !shared)
+        status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+    for (size_t begin = 0; !status && begin < count;) {
+        size_t rows = 0;
+        for (size_t i = begin; i < count && answers[i].workload == answers[begin].workload &&
+                               answers[i].frees == answers[begin].frees;
+             i += draws)
+            safe[rows++] = safe_of(&answers[i], draws, values);
+        statistic_places(safe, rows, places, shared);
+        table_heading(table, "%s: frees %s", answers[begin].workload->info.name,
+                      replay_frees_name(answers[begin].frees));
+        for (size_t i = 0; i < rows; i++) {
+            const double shown[] = {safe[i].least, safe[i].median, safe[i].most};
+            if (places[i])
+                table_cell(table, "%zu%s", places[i], shared[i] ? "=" : "");
+            else
+                table_cell(table, "-");
+            table_cell(table, "%s", answers[begin + i * draws].policy->text);
+            table_cell(table, "%zu of %zu", safe[i].count, draws);
+            for (int j = 0; j < 3; j++)
+                if (safe[i].count)
+                    table_cell(table, "%.1f", shown[j]);
+                else
+                    table_cell(table, "-");
+        }
+        begin += rows * draws;
+    }
+    if (!status)
+        status = table_print(table, stdout, TABLE_TEXT, error);
+    table_close(table);
+    free(safe);
+    free(values);
+    free(places);
+    free(shared);
+    return status;
+}
+
 static void write_answer(struct json_writer *json, const struct answer *answer)
 {
     json_begin_object(json, NULL);
     json_put_text(json, "policy", answer->policy->text);
     json_put_text(json, "workload", answer->workload->text);
     json_put_text(json, "frees", replay_frees_name(answer->frees));
+    json_put_integer(json, "seed", answer->seed);
     if (answer->why[0])
         json_put_text(json, "detail", answer->why);
     json_put_integer(json, "live_peak_bytes", answer->result.live_peak_bytes);
@@ -262,9 +335,12 @@ static void write_json(FILE *stream, const struct answer *answers, size_t count)
 static enum status report(const struct capacity_arguments *self, struct output_file *json,
                           struct answer *answers, size_t count, struct error *error)
 {
-    sort_answers(answers, count);
+    size_t draws = self->suite.draws;
+    if (draws <= 1)
+        sort_answers(answers, count);
     if (!self->json || strcmp(self->json, "-") != 0) {
-        enum status status = print_table(answers, count, error);
+        enum status status = draws > 1 ? print_draws(answers, count, draws, error)
+                                       : print_table(answers, count, error);
         if (status)
             return status;
     }

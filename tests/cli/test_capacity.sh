@@ -60,4 +60,11 @@ run capacity -d sim:profile=bump -p growth -p torch:expandable_segments=true -w 
 check one_that_cannot_begin_is_a_row grep -qE 'not started: policy torch: expandable_segments needs' "$out"
 check the_others_have_capacities grep -qE '^1 +growth +[0-9]' "$out"
 refuses none_can_begin 3 'not started: policy torch: expandable_segments needs virtual memory' capacity -d sim:profile=bump -p torch:expandable_segments=true -w order_flip
+# draws: the range is that of single searches with these seeds; places where ranges do not overlap
+run capacity -p best-fit -p growth -w random:events=500,target=64MiB,max=8MiB,seed=3 -d sim --draws 3
+safes=$(for seed in 3 4 5; do
+    "$ALLOCRIG" capacity -p best-fit -w random:events=500,target=64MiB,max=8MiB,seed=$seed | awk '$2 == "best-fit" { print $4 }'
+done | sort -n | paste -sd ' ')
+check draws_are_single_searches [ "$(awk '$2 == "best-fit" { print $6, $7, $8 }' "$out")" = "$safes" ]
+check draws_all_pass grep -qE 'best-fit +3 of 3 ' "$out"
 finish
