@@ -31,9 +31,9 @@ do for [w = 1:W] {
     eval panel(w)
     workload = word(PANELS, w)
     set title workload
-    set label 1 'alloc: share of the calls that take at most this' at first 3, graph 0 center offset 0,-2.3 textcolor rgb '#222222'
+    set label 1 (NARROW ? 'alloc: share of the calls' : 'alloc: share of the calls that take at most this') at first 3, graph 0 center offset 0,-2.3 textcolor rgb '#222222'
     set label 2 'free' at first 6.5, graph 0 center offset 0,-2.3 textcolor rgb '#222222'
-    if (leftmost(w)) { set ylabel 'time of one call' } else { unset ylabel }
+    if (leftmost(w)) { set ylabel 'time of one call' offset (NARROW ? 1.5 : 0),0 } else { unset ylabel }
     plot for [k = 1:M] percentiles(KEY_NAME[k], workload) using (place($1, k)):(at_least_1($2)) with points pt KEY_POINT[k] ps 0.75 lc rgb KEY_COLOUR[k] notitle
     unset label 1000
 }

@@ -66,7 +66,7 @@ do for [w = 1:W] {
     eval panel(w)
     i = number(head(w))
     set title sprintf("%s\n%s %s, %s × live%s", names(w), short(peak(w) / unit), unit_name, short(peak(w) / peak_live), \
-        peak(w) > 1.06 * top ? ': above the scale' : '') font (NARROW ? ',8' : ',10')
+        peak(w) > 1.06 * top ? (NARROW ? ': above' : ': above the scale') : '') font (NARROW ? ',8' : ',10')
     if (lowest(w)) { set xlabel (timed ? 'time in the recording (s)' : 'event') } else { unset xlabel }
     if (leftmost(w)) { set ylabel sprintf('memory (%s)', unit_name); set format y '%g' } else { unset ylabel; set format y '' }
     plot area(head(w), 4) using 1:($2 / unit) with filledcurves closed lc rgb GREY lw 1 notitle, \
