@@ -385,8 +385,8 @@ static enum status take_field(struct snapshot_tree *tree, struct snapshot_record
     case SNAPSHOT_KEY_size:
         if (!snapshot_number(tree, value, &number) || number >= TRACE_BYTES_LIMIT)
             return error_set(error, STATUS_FORMAT,
-                             "an entry of its history has a size that is no number of bytes from 0 "
-                             "to 2^60: the file is damaged, take the snapshot again");
+                             "an entry's size is no number of bytes below "
+                             "2^60: take the snapshot again");
         record->bytes = number;
         break;
     case SNAPSHOT_KEY_time_us:
