@@ -106,4 +106,12 @@ run tenants "$tmp/suite.ini"
 check an_exception_is_an_outcome grep -q '^a: RuntimeError: ' "$out"
 refuses one_outcome 2 'barriered processes have one outcome' tenants "$suites/two_greedy.ini" --draws 4
 refuses a_suite 2 'name a suite' tenants
+
+# ---- tensorflow#14231: what is tried where another process holds a part of the card, each 0.9 of the last -----
+
+for rung in 2617515264 2355763712 2120187392 1908168704 1717351936 1545616640; do
+    pages=$(((rung + 2097151) / 2097152 * 2097152))
+    run run -p greedy:limit=2617515264 -w linear_ramp -d "sim:profile=h100,capacity=$pages" --csv "$tmp/rung.csv"
+    check "ladder_$rung" grep -q ",$rung,$rung," "$tmp/rung.csv"
+done
 finish
