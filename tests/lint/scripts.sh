@@ -1,5 +1,5 @@
 #!/bin/bash
-# The shell scripts are clean by the shellcheck program.
+# The shell scripts are clean by the shellcheck program, and the tests among them can be run.
 set -u
 # shellcheck source=tests/lint/lib.bash
 . "$(dirname "$0")/lib.bash"
@@ -10,5 +10,8 @@ if ! command -v shellcheck >/dev/null; then
 fi
 mapfile -t files < <({ lint_files sh bash; [ ! -d .ci ] || find .ci -type f; } | sed 's,^\./,,' | sort)
 # SC2016: dollars in single quotes are awk's.
-findings=$(shellcheck -x -e SC2016 -f gcc "${files[@]}" 2>&1)
+findings=$(shellcheck -x -e SC2016 -f gcc "${files[@]}" 2>&1
+    for file in "${files[@]}"; do
+        case $file in tests/cli/*.sh | tests/lint/*.sh) [ -x "$file" ] || echo "$file: cannot be run: chmod +x" ;; esac
+    done)
 lint_verdict scripts ${#files[@]} "$findings"
