@@ -98,11 +98,9 @@ INLINE enum plain plain_alloc(struct replay *run, const struct trace_event *even
     slot->block.requested_bytes = bytes;
     *status = run->policy_alloc(run->policy, &run->request, &slot->block);
     if (UNLIKELY(*status != STATUS_OK))
-        *status = replay_ask_again(run, &slot->block, *status);
+        return PLAIN_FAILED;
     if (counts)
         look_for_pause(run);
-    if (UNLIKELY(*status != STATUS_OK))
-        return PLAIN_FAILED;
     if (counts && UNLIKELY(slot->block.granted_bytes < bytes))
         return PLAIN_BROKEN;
     slot->state = SLOT_LIVE;
@@ -138,8 +136,20 @@ static __attribute__((noinline, cold)) enum status plain_end(struct replay *run,
                                                              struct error *error)
 {
     if (what == PLAIN_FAILED) {
-        exact_reserved(&run->exact);
-        return replay_not_served(run, event, &run->slots[event->slot], status, error);
+        struct replay_slot *slot = &run->slots[event->slot];
+        status = replay_ask_again(run, &slot->block, status);
+        if (run->counts)
+            paused(run);
+        if (status == STATUS_OK && slot->block.granted_bytes >= event->value) {
+            slot->state = SLOT_LIVE;
+            if (run->counts)
+                exact_served(&run->exact, &slot->block);
+            return STATUS_OK;
+        }
+        if (status != STATUS_OK) {
+            exact_reserved(&run->exact);
+            return replay_not_served(run, event, slot, status, error);
+        }
     }
     if (status == STATUS_OK)
         return replay_broken(run, event, STATUS_CORRUPT, REPLAY_GRANTED_LESS, error);
