@@ -1,12 +1,13 @@
 # Addresses over time of one run: each block is a rectangle, as wide as its life and as high as its
-# bytes, darker the larger it is; grey is memory of a segment that no block covers, between the first
+# bytes, darker the larger it is; the lightest grey is memory of a segment that no block covers, between the first
 # and the last block of that segment. Segments are stacked, as plots/rectangles.awk says.
 load 'plots/style.gp'
 
 # Lightness falls from class to class, so the order is kept in grey.
-array SHADE[5] = ['#FDE725', '#7AD151', '#22A884', '#2A788E', '#440154']
+array SHADE[5] = ['#F5D820', '#7AD151', '#22A884', '#2A788E', '#440154']
 array CLASS[5] = ['< 64 KiB', '< 1 MiB', '< 16 MiB', '< 256 MiB', 'larger']
-rest = key_add('no block', GREY, 0, 1, 9)
+EMPTY = '#F0F0F0' # lighter than every class, in grey too
+rest = key_add('no block', EMPTY, 0, 1, 9)
 do for [c = 1:5] { rest = key_add(CLASS[c], SHADE[c], 0, 1, 9) }
 
 TITLE = 'addresses of '.NAME.' over time'
@@ -33,7 +34,7 @@ set ylabel 'segments, stacked ('.(top >= 2 * GIB ? 'GiB' : 'MiB').')'
 unset grid
 eval panel(1)
 set style fill solid noborder
-plot MAP index 0 using 1:($3 / unit):1:2:($3 / unit):($4 / unit) with boxxyerror lc rgb GREY notitle, \
+plot MAP index 0 using 1:($3 / unit):1:2:($3 / unit):($4 / unit) with boxxyerror lc rgb EMPTY notitle, \
      for [c = 1:5] '' index 1 using ($5 == c - 1 ? $1 : NaN):($3 / unit):1:2:($3 / unit):($4 / unit) with boxxyerror lc rgb SHADE[c] notitle
 rest = system(sprintf("rm -f '%s'", MAP))
 load 'plots/key.gp'

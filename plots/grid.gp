@@ -7,8 +7,8 @@
 #   ABOVE, BELOW   pixels of ROW above a panel (its title) and below it (its axis)
 #   GAP            pixels between two panels of one row
 # A script calls `eval panel(w)` before each plot and `load 'plots/key.gp'` at its end. In the form for
-# a paper's column the picture is 420 pixels wide, which are 8.5 cm there: letters are as large as
-# those of a caption, fewer panels stand side by side (COLUMN_COLUMNS, 1 if a script does not say),
+# a paper's column the picture is 420 pixels wide, which are 8.5 cm there: letters are just
+# under 6 points, fewer panels stand side by side (COLUMN_COLUMNS, 1 if a script does not say),
 # and there is no title, since the caption is one.
 WIDTH = NARROW ? 420 : 1200
 LEFT = NARROW ? 76 : 95
@@ -38,7 +38,7 @@ HEIGHT = TOP + ROW * ROWS + (KEY_INSIDE ? 0 : KEY_ROWS * KEY_ROW + 20)
 
 CM = 8.5 / 420
 if (TERM eq 'pdf') {
-    set terminal pdfcairo size WIDTH * CM cm,HEIGHT * CM cm font 'DejaVu Sans,10' fontscale 0.77 linewidth 0.6 pointscale 0.6 background rgb 'white'
+    set terminal pdfcairo size WIDTH * CM cm,HEIGHT * CM cm font 'DejaVu Sans,10' fontscale 0.57 linewidth 0.6 pointscale 0.6 background rgb 'white'
 } else { if (TERM[1:3] eq 'png') {
     set terminal pngcairo size WIDTH,HEIGHT font 'DejaVu Sans,10' background rgb 'white'
 } else {
