@@ -10,6 +10,7 @@
 #define ALLOCATORS_BACKING_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "allocators/base/status.h"
@@ -88,6 +89,27 @@ struct backing {
     uint64_t page_bytes;    /* of virtual memory; 0: no virtual memory here */
     bool adjacent;          /* segments may touch, so a supply that coalesces makes sense */
 };
+
+/* For who stands between a policy and a backing: of the hooks that it forwards, those that are
+ * optional and that `has` lacks are taken out, since policies look. */
+static inline void backing_ops_offer(struct backing_ops *ops, const struct backing_ops *has)
+{
+#define OFFER(hook) (ops->hook = has->hook ? ops->hook : NULL)
+    OFFER(reserve);
+    OFFER(release);
+    OFFER(create);
+    OFFER(destroy);
+    OFFER(map);
+    OFFER(access);
+    OFFER(unmap);
+    OFFER(order);
+    OFFER(pool_open);
+    OFFER(pool_alloc);
+    OFFER(pool_free);
+    OFFER(pool_trim);
+    OFFER(pool_memory);
+#undef OFFER
+}
 
 static inline enum status backing_segment_alloc(struct backing *self, uint64_t bytes,
                                                 uint64_t *address)

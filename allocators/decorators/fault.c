@@ -147,34 +147,33 @@ static const char *fault_problem(struct backing *base)
     return backing_problem(inside(base));
 }
 
-/* Hooks that the backing lacks stay absent. */
 static void take_shape(struct faulty_backing *self, struct backing *inner)
 {
-    const struct backing_ops *ops = inner->ops;
     self->base = *inner;
     self->base.ops = &self->ops;
     self->inner = inner;
     self->ops = (struct backing_ops){
         .segment_alloc = fault_segment_alloc,
         .segment_free = fault_segment_free,
-        .reserve = ops->reserve ? fault_reserve : NULL,
-        .release = ops->release ? fault_release : NULL,
-        .create = ops->create ? fault_create_memory : NULL,
-        .destroy = ops->destroy ? fault_destroy_memory : NULL,
-        .map = ops->map ? fault_map : NULL,
-        .access = ops->access ? fault_access : NULL,
-        .unmap = ops->unmap ? fault_unmap : NULL,
+        .reserve = fault_reserve,
+        .release = fault_release,
+        .create = fault_create_memory,
+        .destroy = fault_destroy_memory,
+        .map = fault_map,
+        .access = fault_access,
+        .unmap = fault_unmap,
         .fence = fault_fence,
         .done = fault_done,
         .wait = fault_wait,
         .memory = fault_memory,
-        .pool_open = ops->pool_open ? fault_pool_open : NULL,
-        .pool_alloc = ops->pool_alloc ? fault_pool_alloc : NULL,
-        .pool_free = ops->pool_free ? fault_pool_free : NULL,
-        .pool_trim = ops->pool_trim ? fault_pool_trim : NULL,
-        .pool_memory = ops->pool_memory ? fault_pool_memory : NULL,
+        .pool_open = fault_pool_open,
+        .pool_alloc = fault_pool_alloc,
+        .pool_free = fault_pool_free,
+        .pool_trim = fault_pool_trim,
+        .pool_memory = fault_pool_memory,
         .problem = fault_problem,
     };
+    backing_ops_offer(&self->ops, inner->ops);
 }
 
 static enum status fault_open(const struct policy_context *outer, const void *values,

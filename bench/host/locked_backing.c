@@ -153,30 +153,29 @@ static const char *problem(struct backing *base)
 
 void locked_backing_open(struct locked_backing *self, struct backing *inner, pthread_mutex_t *lock)
 {
-    const struct backing_ops *has = inner->ops;
     *self = (struct locked_backing){.base = *inner, .inner = inner, .lock = lock};
-    /* What the device has not, this has not either: policies look. */
     self->ops = (struct backing_ops){
         .segment_alloc = segment_alloc,
         .segment_free = segment_free,
-        .reserve = has->reserve ? reserve : NULL,
-        .release = has->release ? release : NULL,
-        .create = has->create ? create : NULL,
-        .destroy = has->destroy ? destroy : NULL,
-        .map = has->map ? map : NULL,
-        .access = has->access ? access_run : NULL,
-        .unmap = has->unmap ? unmap : NULL,
+        .reserve = reserve,
+        .release = release,
+        .create = create,
+        .destroy = destroy,
+        .map = map,
+        .access = access_run,
+        .unmap = unmap,
         .fence = fence,
         .done = done,
         .wait = wait_for,
-        .order = has->order ? order : NULL,
+        .order = order,
         .memory = memory,
-        .pool_alloc = has->pool_alloc ? pool_alloc : NULL,
-        .pool_free = has->pool_free ? pool_free : NULL,
-        .pool_trim = has->pool_trim ? pool_trim : NULL,
-        .pool_memory = has->pool_memory ? pool_memory : NULL,
+        .pool_alloc = pool_alloc,
+        .pool_free = pool_free,
+        .pool_trim = pool_trim,
+        .pool_memory = pool_memory,
         .problem = problem,
-        .pool_open = has->pool_open ? pool_open : NULL,
+        .pool_open = pool_open,
     };
+    backing_ops_offer(&self->ops, inner->ops);
     self->base.ops = &self->ops;
 }

@@ -77,7 +77,4 @@ enum status process_configure(const struct process_card *cards, size_t card_coun
 /* "ValueError"; "" for none. */
 const char *process_exception_name(enum process_exception exception);
 
-/* What TensorFlow leaves to the system of `available_bytes` on a card of that capability. */
-uint64_t process_system_bytes(uint64_t available_bytes, unsigned compute_capability);
-
 #endif

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
+#include "allocators/policies/bfc/values.h"
 #include "sim/tenants/process_parts.h"
 
 #define LOGICAL_MOST 16
@@ -39,17 +40,6 @@ struct tensorflow {
     double fraction;
     uint64_t equal_parts, system_mib;
 };
-
-uint64_t process_system_bytes(uint64_t available_bytes, unsigned compute_capability)
-{
-    if (available_bytes < 2 * GIB)
-        return 225 * MIB;
-    if (compute_capability <= 6)
-        return 500 * MIB;
-    if (compute_capability == 7)
-        return 1050 * MIB;
-    return (compute_capability == 8 ? 1536 : 1800) * MIB;
-}
 
 /* ---- calls -------------------------------------------------------------------------------- */
 
@@ -168,7 +158,7 @@ static enum status default_limit(struct tensorflow *self, size_t index, uint64_t
         double bytes = self->fraction * (double)card->total_bytes;
         *limit_bytes = bytes < 0x1p62 ? (uint64_t)bytes : UINT64_C(1) << 62;
     } else {
-        uint64_t system_bytes = process_system_bytes(card->free_bytes, card->compute_capability);
+        uint64_t system_bytes = bfc_system_bytes(card->free_bytes, card->compute_capability);
         *limit_bytes = card->free_bytes - (system_bytes < card->free_bytes ? system_bytes : 0);
     }
     if (variable && count_parse(variable, &left_mib, NULL) != STATUS_OK) {

@@ -316,33 +316,32 @@ static const char *problem(struct backing *base)
 
 struct backing *witness_backing(struct witness *self, struct device *device)
 {
-    const struct backing_ops *has = device->backing->ops;
     self->device = device;
     self->below = device->backing;
     self->backing = *device->backing;
-    /* What the device has not, this has not either: policies look. */
     self->backing_ops = (struct backing_ops){
         .segment_alloc = segment_alloc,
         .segment_free = segment_free,
-        .reserve = has->reserve ? reserve : NULL,
-        .release = has->release ? release : NULL,
-        .create = has->create ? create : NULL,
-        .destroy = has->destroy ? destroy : NULL,
-        .map = has->map ? map : NULL,
-        .access = has->access ? access_run : NULL,
-        .unmap = has->unmap ? unmap : NULL,
+        .reserve = reserve,
+        .release = release,
+        .create = create,
+        .destroy = destroy,
+        .map = map,
+        .access = access_run,
+        .unmap = unmap,
         .fence = fence,
         .done = done,
         .wait = wait_for,
-        .order = has->order ? order : NULL,
+        .order = order,
         .memory = memory,
-        .pool_alloc = has->pool_alloc ? pool_alloc : NULL,
-        .pool_free = has->pool_free ? pool_free : NULL,
-        .pool_trim = has->pool_trim ? pool_trim : NULL,
-        .pool_memory = has->pool_memory ? pool_memory : NULL,
+        .pool_alloc = pool_alloc,
+        .pool_free = pool_free,
+        .pool_trim = pool_trim,
+        .pool_memory = pool_memory,
         .problem = problem,
-        .pool_open = has->pool_open ? pool_open : NULL,
+        .pool_open = pool_open,
     };
+    backing_ops_offer(&self->backing_ops, device->backing->ops);
     self->backing.ops = &self->backing_ops;
     return &self->backing;
 }

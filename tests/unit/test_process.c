@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "allocators/base/size.h"
+#include "allocators/policies/bfc/values.h"
 #include "allocators/spec.h"
 #include "sim/tenants/process.h"
 
@@ -245,10 +246,10 @@ static void what_the_system_is_left(void **state)
     (void)state;
     static const unsigned mib[] = {500, 1050, 1536, 1800, 1800};
     for (unsigned capability = 6; capability <= 10; capability++) {
-        assert_int_equal(process_system_bytes(2 * GIB, capability), mib[capability - 6] * MIB);
-        assert_int_equal(process_system_bytes(2 * GIB - 1, capability), 225 * MIB);
+        assert_int_equal(bfc_system_bytes(2 * GIB, capability), mib[capability - 6] * MIB);
+        assert_int_equal(bfc_system_bytes(2 * GIB - 1, capability), 225 * MIB);
     }
-    assert_int_equal(process_system_bytes(3 * GIB, 3), 500 * MIB);
+    assert_int_equal(bfc_system_bytes(3 * GIB, 3), 500 * MIB);
 }
 
 int main(void)

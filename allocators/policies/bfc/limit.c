@@ -23,8 +23,7 @@
 #define DEFAULT_SPLIT_BYTES (128 * MIB)
 #define JAX_FRACTION        0.75
 
-/* What TensorFlow leaves to the system. */
-static uint64_t system_bytes(uint64_t available_bytes, uint64_t compute_capability)
+uint64_t bfc_system_bytes(uint64_t available_bytes, uint64_t compute_capability)
 {
     if (available_bytes < 2 * GIB)
         return 225 * MIB;
@@ -54,7 +53,7 @@ uint64_t bfc_limit(const struct bfc_values *values, uint64_t free_bytes, uint64_
         return fraction_of(total_bytes, values->fraction);
     if (values->framework == BFC_JAX)
         return fraction_of(total_bytes, JAX_FRACTION);
-    uint64_t system = system_bytes(free_bytes, values->compute_capability);
+    uint64_t system = bfc_system_bytes(free_bytes, values->compute_capability);
     return free_bytes > system ? free_bytes - system : 0;
 }
 

@@ -149,6 +149,10 @@ struct bfc_values {
             "bfc|exact", "two-ended: split holes of the upper end by the usual rule or to size"    \
     }
 
+/* What TensorFlow leaves to the system of so many bytes, by the major number of the card's compute
+ * capability. */
+uint64_t bfc_system_bytes(uint64_t available_bytes, uint64_t compute_capability);
+
 /* The pool's limit in bytes on a device with this much memory; unlimited devices count as
  * 2^60 bytes, more than any request. */
 uint64_t bfc_limit(const struct bfc_values *values, uint64_t free_bytes, uint64_t total_bytes);
