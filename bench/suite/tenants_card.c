@@ -13,11 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "sim/tenants/place.h"
 #include "sim/tenants/runner.h"
 
-#define SILENCE_S    120
-#define DEVICE_ROOM  160
-#define SETTING_ROOM 64
+#define SILENCE_S   120
+#define DEVICE_ROOM 160
 
 /* What a child is told: so many steps (all: UINT64_MAX), or none: to leave. */
 struct order {
@@ -84,40 +84,11 @@ static enum status look_at_cards(const struct member *self, struct process_card 
 
 static enum status configure(struct member *self, struct error *error)
 {
-    const struct tenant_setup *setup = self->setup;
     struct process_card cards[PROCESS_CARDS];
-    struct process_line lines[SETTING_ROOM];
-    char visible[16];
-    size_t count = setup->line_count;
-    uint32_t card = setup->card;
-    bool placed = setup->placement != TENANT_GIVEN;
     enum status status = look_at_cards(self, cards, error);
     if (status != STATUS_OK)
         return status;
-    if (count >= SETTING_ROOM)
-        return error_set(error, STATUS_INVALID, "more than %d settings", SETTING_ROOM - 1);
-    for (uint32_t i = 0; placed && i < self->tenants->card_count; i++) {
-        bool fits = cards[i].free_bytes >= setup->needs_bytes;
-        bool better = placed == true && setup->placement == TENANT_LEAST_LOADED &&
-                      cards[i].free_bytes > cards[card].free_bytes;
-        if (fits && (cards[card].free_bytes < setup->needs_bytes || better))
-            card = i;
-    }
-    if (placed && cards[card].free_bytes < setup->needs_bytes)
-        return error_set(error, STATUS_REFUSED, "no card has room for what it needs");
-    if (!setup->lines) {
-        self->process.pool_count = 1;
-        self->process.pools[0].card = card;
-        snprintf(self->process.pools[0].policy, sizeof self->process.pools[0].policy, "%s",
-                 setup->policy);
-        return STATUS_OK;
-    }
-    memcpy(lines, setup->lines, count * sizeof *lines);
-    if (placed) {
-        snprintf(visible, sizeof visible, "%" PRIu32, card);
-        lines[count++] = (struct process_line){"CUDA_VISIBLE_DEVICES", visible, 0};
-    }
-    return process_configure(cards, self->tenants->card_count, lines, count, &self->process, error);
+    return tenant_place(self->setup, cards, self->tenants->card_count, 0, &self->process, error);
 }
 
 /* TensorFlow's wait: other processes may free memory meanwhile. */

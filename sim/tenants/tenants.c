@@ -8,10 +8,10 @@
 
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
+#include "sim/tenants/place.h"
 #include "sim/tenants/runner.h"
 
 #define TURN_EVENTS 64
-#define LINES_MOST  64
 #define RETRY_NS    UINT64_C(1000000) /* between two tries of a request that waits */
 
 enum presence { TO_COME, THERE, STAYING, GONE };
@@ -160,55 +160,17 @@ static enum status retire(struct tenant *tenant, struct error *error)
 
 /* ---- coming --------------------------------------------------------------------------------- */
 
-/* The card with room that the placement picks; false: none. */
-static bool place(struct tenant *tenant, uint32_t *card)
+/* Its pools, by its settings, as the cards are now. */
+static enum status configure(struct tenant *tenant, struct error *error)
 {
     const struct schedule *self = tenant->schedule;
-    uint64_t needs_bytes = tenant->setup->needs_bytes + tenant->setup->context_bytes;
-    uint64_t most_bytes = 0;
-    bool found = false;
-    for (uint32_t i = 0; i < self->tenants->card_count; i++) {
-        uint64_t free_bytes = card_free(self, i);
-        bool first = tenant->setup->placement == TENANT_FIRST_FIT;
-        if (free_bytes < needs_bytes || (found && (first || free_bytes <= most_bytes)))
-            continue;
-        found = true;
-        *card = i;
-        most_bytes = free_bytes;
-    }
-    return found;
-}
-
-/* Its pools, by its settings, as the cards are now; `only`: the card where it was placed, or NULL. */
-static enum status configure(struct tenant *tenant, const uint32_t *only, struct error *error)
-{
-    const struct schedule *self = tenant->schedule;
-    const struct tenant_setup *setup = tenant->setup;
     struct process_card cards[PROCESS_CARDS];
-    struct process_line lines[LINES_MOST];
-    char visible[16];
-    size_t line_count = setup->line_count;
-    if (!setup->lines) {
-        struct process_pool *pool = &tenant->process.pools[0];
-        tenant->process.pool_count = 1;
-        pool->card = only ? *only : setup->card;
-        snprintf(pool->policy, sizeof pool->policy, "%s", setup->policy);
-        return STATUS_OK;
-    }
-    if (line_count >= LINES_MOST)
-        return error_set(error, STATUS_INVALID, "more than %d settings", LINES_MOST - 1);
     for (uint32_t i = 0; i < self->tenants->card_count; i++) {
-        uint64_t free_bytes = card_free(self, i), context_bytes = setup->context_bytes;
         cards[i] = self->cards[i];
-        cards[i].free_bytes = free_bytes > context_bytes ? free_bytes - context_bytes : 0;
+        cards[i].free_bytes = card_free(self, i);
     }
-    memcpy(lines, setup->lines, line_count * sizeof *lines);
-    if (only) {
-        snprintf(visible, sizeof visible, "%" PRIu32, *only);
-        lines[line_count++] = (struct process_line){"CUDA_VISIBLE_DEVICES", visible, 0};
-    }
-    return process_configure(cards, self->tenants->card_count, lines, line_count, &tenant->process,
-                             error);
+    return tenant_place(tenant->setup, cards, self->tenants->card_count,
+                        tenant->setup->context_bytes, &tenant->process, error);
 }
 
 static bool wait_for_memory(void *argument, const struct policy_request *request);
@@ -249,17 +211,10 @@ static void stay_away(struct tenant *tenant, enum tenant_outcome outcome, const 
 
 static enum status arrive(struct tenant *tenant, uint64_t time_ns, struct error *error)
 {
-    uint32_t card = 0;
-    bool placed = tenant->setup->placement != TENANT_GIVEN;
-    bool found = !placed || place(tenant, &card);
     struct error why = {""};
     tenant->presence = THERE;
     tenant->result->arrived = tenant->schedule->round;
-    if (!found) {
-        stay_away(tenant, TENANT_NO_ROOM, "no card has room for what it needs");
-        return STATUS_OK;
-    }
-    enum status status = configure(tenant, placed ? &card : NULL, &why);
+    enum status status = configure(tenant, &why);
     if (status == STATUS_NEGATIVE) {
         stay_away(tenant, TENANT_REFUSED_SETTINGS, why.text);
         return STATUS_OK;

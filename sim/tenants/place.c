@@ -1,0 +1,68 @@
+/* See place.h. */
+#include "sim/tenants/place.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LINES_MOST 64
+
+/* The card with room that the placement picks; false: none. */
+static bool pick(const struct tenant_setup *setup, const struct process_card *cards,
+                 size_t card_count, uint64_t context_bytes, uint32_t *card)
+{
+    uint64_t needs_bytes = setup->needs_bytes + context_bytes;
+    uint64_t most_bytes = 0;
+    bool found = false;
+    for (uint32_t i = 0; i < card_count; i++) {
+        uint64_t free_bytes = cards[i].free_bytes;
+        bool first = setup->placement == TENANT_FIRST_FIT;
+        if (free_bytes < needs_bytes || (found && (first || free_bytes <= most_bytes)))
+            continue;
+        found = true;
+        *card = i;
+        most_bytes = free_bytes;
+    }
+    return found;
+}
+
+/* Its pools, by its settings; `only`: the card where it was placed, or NULL. */
+static enum status configure(const struct tenant_setup *setup, const struct process_card *cards,
+                             size_t card_count, uint64_t context_bytes, const uint32_t *only,
+                             struct process *process, struct error *error)
+{
+    struct process_card left[PROCESS_CARDS];
+    struct process_line lines[LINES_MOST];
+    char visible[16];
+    size_t line_count = setup->line_count;
+    if (line_count >= LINES_MOST)
+        return error_set(error, STATUS_INVALID, "more than %d settings", LINES_MOST - 1);
+    for (size_t i = 0; i < card_count; i++) {
+        uint64_t free_bytes = cards[i].free_bytes;
+        left[i] = cards[i];
+        left[i].free_bytes = free_bytes > context_bytes ? free_bytes - context_bytes : 0;
+    }
+    memcpy(lines, setup->lines, line_count * sizeof *lines);
+    if (only) {
+        snprintf(visible, sizeof visible, "%" PRIu32, *only);
+        lines[line_count++] = (struct process_line){"CUDA_VISIBLE_DEVICES", visible, 0};
+    }
+    return process_configure(left, card_count, lines, line_count, process, error);
+}
+
+enum status tenant_place(const struct tenant_setup *setup, const struct process_card *cards,
+                         size_t card_count, uint64_t context_bytes, struct process *process,
+                         struct error *error)
+{
+    uint32_t card = setup->card;
+    bool placed = setup->placement != TENANT_GIVEN;
+    if (placed && !pick(setup, cards, card_count, context_bytes, &card))
+        return error_set(error, STATUS_REFUSED, "no card has room for what it needs");
+    if (setup->lines)
+        return configure(setup, cards, card_count, context_bytes, placed ? &card : NULL, process,
+                         error);
+    process->pool_count = 1;
+    process->pools[0].card = card;
+    snprintf(process->pools[0].policy, sizeof process->pools[0].policy, "%s", setup->policy);
+    return STATUS_OK;
+}
