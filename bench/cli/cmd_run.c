@@ -230,6 +230,10 @@ static enum status read_and_run(struct run_arguments *self, int argc, char **arg
         return status;
     if (self->suite_path)
         status = suite_read(&self->suite, self->suite_path, error);
+    if (!status && self->suite.axis_count)
+        status = error_set(error, STATUS_INVALID,
+                           "%s:%u: a suite with [grid] is run by `allocrig sweep %s`",
+                           self->suite_path, self->suite.axes[0].line, self->suite_path);
     if (!status)
         status = cli_parse(&page, argc, argv, set_option, self, &help, error);
     if (!status)

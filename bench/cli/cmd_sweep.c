@@ -17,9 +17,10 @@ static const struct cli_option options[] = {
 
 static const struct cli_page page = {
     .arguments = "SUITE.ini [options]",
-    .text = "Runs a suite whose specs hold lists of values, such as\n"
-            "gradient_tape:width=1024|2048|4096, in every combination. A sweep that was\n"
-            "interrupted goes on where it stopped; its results are the same bytes.",
+    .text = "Runs every combination of a grid: a suite whose section [grid] has lists of values,\n"
+            "such as torch:max_split_size_mb = 32 64 128, or whose specs have, such as\n"
+            "gradient_tape:width=1024|2048|4096. A sweep that was interrupted goes on where it\n"
+            "stopped; its results are the same bytes.",
     .options = options,
 };
 
@@ -59,6 +60,7 @@ enum status cmd_sweep(int argc, char **argv, struct error *error)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory left for a name");
     if (journal)
         self.files.journal = journal;
+    self.files.suite = self.path;
     suite_init(&self.suite);
     status = suite_read(&self.suite, self.path, error);
     if (!status && self.jobs)

@@ -20,16 +20,20 @@ static size_t find(const char *text, size_t at, const char *signs)
     return at;
 }
 
+enum status grid_add(struct text_list *list, const char *text, struct error *error)
+{
+    if (list->count == TEXTS_MOST)
+        return error_set(error, STATUS_INVALID, "a grid of more than %d specs; ask for fewer",
+                         TEXTS_MOST);
+    return text_list_add(list, text, error);
+}
+
 static enum status expand(struct text_list *out, const char *text, struct error *error)
 {
     size_t bar = find(text, 0, "|");
     size_t begin = 0;
-    if (!text[bar]) {
-        if (out->count == TEXTS_MOST)
-            return error_set(error, STATUS_INVALID, "a grid of more than %d specs; ask for fewer",
-                             TEXTS_MOST);
-        return text_list_add(out, text, error);
-    }
+    if (!text[bar])
+        return grid_add(out, text, error);
     for (size_t at; (at = find(text, begin, "=,()|")) < bar;)
         begin = at + 1;
     if (begin == 0 || text[begin - 1] != '=')

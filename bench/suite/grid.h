@@ -8,4 +8,7 @@
  * within quotes is none. INVALID for a bar that is in no value, and for too many texts. */
 enum status grid_expand(struct text_list *list, struct error *error) STATUS_CHECKED;
 
+/* Adds one spec of a grid. INVALID where there are too many. */
+enum status grid_add(struct text_list *list, const char *text, struct error *error) STATUS_CHECKED;
+
 #endif

@@ -1,4 +1,4 @@
-/* A suite has five sections. [suite], [slowdown]: key = value, read by one table of keys.
+/* A suite has six sections. [suite], [slowdown], [grid]: key = value.
  * [policies], [workloads], [devices]: one name a line, since specs hold equals signs. */
 #include "bench/suite/suite.h"
 
@@ -9,9 +9,11 @@
 #include "allocators/base/size.h"
 #include "allocators/options.h"
 #include "allocators/registry.h"
+#include "bench/suite/axes.h"
 #include "bench/suite/ini.h"
 
-static const char *const sections[] = {"suite", "policies", "workloads", "devices", "slowdown"};
+static const char *const sections[] = {"suite",   "policies", "workloads",
+                                       "devices", "slowdown", "grid"};
 #define SECTION_COUNT (sizeof sections / sizeof sections[0])
 
 void suite_init(struct suite *self)
@@ -42,6 +44,7 @@ void suite_close(struct suite *self)
     text_list_close(&self->workloads);
     text_list_close(&self->devices);
     text_list_close(&self->capacities);
+    axes_close(self);
 }
 
 enum status text_list_add(struct text_list *self, const char *text, struct error *error)
@@ -296,6 +299,8 @@ static enum status read_entry(void *argument, const struct ini_line *line, struc
             return error_prefix(error, status, "%s:%u", line->path, line->number);
         if (strcmp(line->section, "suite") == 0)
             status = suite_set(self, key, value, error);
+        else if (strcmp(line->section, "grid") == 0)
+            status = axes_add(self, key, value, line->number, error);
         else if (strcmp(key, "at") == 0)
             status = each_word(self, value, add_ratio, error);
         else

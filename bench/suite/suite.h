@@ -17,6 +17,14 @@ struct text_list {
     size_t count, room;
 };
 
+/* One key of a [grid] section; axes.h says what it means. */
+struct suite_axis {
+    char *target; /* NULL: whatever has the option */
+    char *key;
+    struct text_list values;
+    unsigned line;
+};
+
 struct suite {
     char *name;   /* NULL: from the command line */
     char *output; /* folder for results and the data of the figures; NULL: none */
@@ -40,6 +48,8 @@ struct suite {
     /* Capacity / peak live for the curve "slowdown against capacity"; none: no curve. */
     double ratios[SUITE_RATIOS_MOST];
     size_t ratio_count;
+    struct suite_axis *axes; /* for `sweep` */
+    size_t axis_count;
 };
 
 /* Everything at its default; the lists are empty. */

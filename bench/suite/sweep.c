@@ -9,6 +9,7 @@
 #include "bench/report/results_csv.h"
 #include "bench/report/results_json.h"
 #include "bench/report/table.h"
+#include "bench/suite/axes.h"
 #include "bench/suite/cell.h"
 #include "bench/suite/grid.h"
 #include "bench/suite/journal.h"
@@ -204,6 +205,16 @@ static enum status finish(struct sweep *self, const struct suite *suite,
     return status ? status : output_set_commit(outputs, error);
 }
 
+static enum status expand_all(struct suite *suite, const char *path, struct error *error)
+{
+    enum status status = grid_expand(&suite->policies, error);
+    if (!status)
+        status = grid_expand(&suite->workloads, error);
+    if (!status)
+        status = grid_expand(&suite->devices, error);
+    return status ? status : axes_apply(suite, path, error);
+}
+
 enum status sweep_run(struct suite *suite, const struct sweep_files *files,
                       const struct environment *environment, FILE *stream, struct error *error)
 {
@@ -213,11 +224,7 @@ enum status sweep_run(struct suite *suite, const struct sweep_files *files,
     FILE *csv = NULL;
     enum status status = check(suite, error);
     if (!status)
-        status = grid_expand(&suite->policies, error);
-    if (!status)
-        status = grid_expand(&suite->workloads, error);
-    if (!status)
-        status = grid_expand(&suite->devices, error);
+        status = expand_all(suite, files->suite, error);
     if (!status)
         status = plan_make(&self.plan, suite, error);
     if (status)

@@ -1,6 +1,7 @@
 /* A grid of cases over all cores.
  *
- * 1. Specs with lists of values become all that they stand for (grid.h); the suite becomes a plan.
+ * 1. Specs with lists of values become all that they stand for (grid.h), and so do the keys of [grid]
+ *    (axes.h); the suite becomes a plan.
  * 2. What a journal holds is not done again.
  * 3. Workers take the other cases from one counter, those of the longest workload first, so that no
  *    long one is left for the end; each keeps the workload of its last case open.
@@ -16,6 +17,7 @@
 
 struct sweep_files {
     const char *json, *csv; /* NULL: not wanted */
+    const char *suite;      /* the path it was read from, for errors */
     const char *journal;
 };
 

@@ -66,5 +66,49 @@ sed 's/^order_flip/order|flip/' "$tmp/grid.ini" >"$tmp/other.ini"
 refuses a_bar_in_no_value 2 'stands where a value stands' sweep "$tmp/other.ini"
 sed 's/^name.*/time = yes/' "$tmp/grid.ini" >"$tmp/other.ini"
 refuses no_times 2 'disturb each other' sweep "$tmp/other.ini"
+
+# The same grid with a [grid] section: the same cases. A spec with a value of its own keeps that.
+cat >"$tmp/section.ini" <<'EOF'
+[suite]
+name = grid
+
+[policies]
+growth
+torch
+
+[workloads]
+random
+order_flip:seed=1
+
+[grid]
+torch:max_split_size_mb = 32 64, 128
+torch:limit = 1GiB '2GiB'
+events = 3000 6000
+workloads:seed = 1 2 3
+capacity = 2GiB 4GiB
+EOF
+run sweep "$tmp/section.ini" --csv "$tmp/section.csv"
+check a_section_passes [ "$status" = 0 ]
+check a_section_makes_every_combination [ "$(wc -l <"$tmp/section.csv")" = $((7 * 7 * 2 + 1)) ]
+check a_section_makes_the_same_cases cmp "$tmp/one.csv" <(sed 's/order_flip:seed=1/order_flip/g' "$tmp/section.csv")
+run sweep "$tmp/section.ini" --csv "$tmp/again.csv" --jobs 1
+check a_section_gives_the_same_bytes cmp "$tmp/section.csv" "$tmp/again.csv"
+
+# says NAME REGEX SED: what a changed section is told
+says() {
+    sed "$3" "$tmp/section.ini" >"$tmp/other.ini"
+    refuses "$1" 2 "$2" sweep "$tmp/other.ini"
+}
+says a_key_of_two_sections 'other.ini:16: "seed" is an option of workloads and of devices: write' 's/^workloads:seed/seed/'
+says a_key_of_nothing 'other.ini:15: nothing in the suite has an option "evnts"; did you mean "events"' 's/^events/evnts/'
+says a_name_of_nothing 'other.ini:14: nothing that "cupy" names is in this suite' 's/^torch:limit/cupy:limit/'
+says a_key_that_is_given_already 'other.ini:17: every spec that has an option "seed" gives it a value' 's/^capacity.*/random:seed = 7/'
+says a_key_without_values 'other.ini:15: a key of \[grid\] needs values' 's/^events.*/events =/'
+says a_quote_without_end 'other.ini:14: .* the quote does not end' "s/'2GiB'/'2GiB/"
+says a_value_that_is_none 'option limit: "much" is not a size' "s/'2GiB'/much/"
+says a_spec_that_comes_twice 'is given twice' "s/'2GiB'/1GiB/"
+says a_key_without_a_name 'is no key of \[grid\]' 's/^events/:events/'
+says a_policy_that_is_none 'there is no policy "growt"' 's/^growth/growt/'
+refuses run_refuses_a_grid 2 'section.ini:13: a suite with \[grid\] is run by .allocrig sweep' run "$tmp/section.ini"
 refuses no_suite 2 'name a suite' sweep
 finish
