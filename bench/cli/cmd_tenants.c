@@ -1,4 +1,5 @@
 /* `tenants`: several processes on one machine, on one virtual clock. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,16 +13,26 @@
 #include "bench/suite/tenants_card.h"
 #include "bench/suite/tenants_suite.h"
 
-enum option_key { KEY_CSV = CLI_KEYS, KEY_SERIES, KEY_DRAWS, KEY_SEED, KEY_ALONE, KEY_TIMEOUT };
+enum option_key {
+    KEY_CSV = CLI_KEYS,
+    KEY_MODE,
+    KEY_SERIES,
+    KEY_DRAWS,
+    KEY_SEED,
+    KEY_ALONE,
+    KEY_TIMEOUT
+};
 
 static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
     {'d', "device", "DEVICE", "cuda: real processes, on the driver's cards in their order"},
     {KEY_TIMEOUT, "timeout", "SECONDS", "on a card: that a process may be silent (120)"},
-    {KEY_DRAWS, "draws", "N", "mode free: so many interleavings"},
+    {KEY_MODE, "mode", "barriered|free", "instead of the suite's"},
+    {KEY_DRAWS, "draws", "N", "mode free: so many interleavings, or trials on a card"},
     {KEY_SEED, "seed", "N", "of the first of them"},
     {KEY_ALONE, "no-alone", NULL, "do not run each process alone, too: no slowdown"},
-    {KEY_CSV, "csv", "FILE", "a row for each draw and process; - is standard output"},
+    {KEY_CSV, "csv", "FILE",
+     "a row for each draw and process, on a card as it ends; -: standard output"},
     {KEY_SERIES, "series", "FILE", "what each holds after each round, of the first draw"},
     {0},
 };
@@ -41,7 +52,18 @@ static const struct cli_page page = {
 struct tenants_arguments {
     const char *path, *csv, *series, *device; /* device NULL: simulated */
     uint64_t draws, seed, timeout_s;
-    bool draws_given, seed_given, no_alone;
+    bool draws_given, seed_given, no_alone, mode_given, free;
+};
+
+/* One command at work. */
+struct job {
+    const struct tenants_arguments *asked;
+    struct tenants_suite *suite;
+    struct output_set files;
+    FILE *csv; /* NULL: not asked for */
+    struct tenants_page page;
+    struct tenant_result *results;
+    uint64_t *alone_ns;
 };
 
 static enum status take(void *argument, int key, const char *value, struct error *error)
@@ -67,6 +89,12 @@ static enum status take(void *argument, int key, const char *value, struct error
     case KEY_SERIES:
         self->series = value;
         return STATUS_OK;
+    case KEY_MODE:
+        self->mode_given = true;
+        self->free = !strcmp(value, "free");
+        return self->free || !strcmp(value, "barriered")
+                   ? STATUS_OK
+                   : error_set(error, STATUS_INVALID, "--mode %s: barriered or free", value);
     case KEY_ALONE:
         self->no_alone = true;
         return STATUS_OK;
@@ -106,9 +134,17 @@ static enum status add_sample(void *argument, const struct tenant_sample *sample
     return STATUS_OK;
 }
 
+static enum status run_once(const struct job *self, const struct tenants *tenants,
+                            struct tenant_result *results, struct error *error)
+{
+    const struct tenants_arguments *asked = self->asked;
+    return asked->device
+               ? tenants_card_run(tenants, asked->device, asked->timeout_s, results, error)
+               : tenants_run(tenants, results, error);
+}
+
 /* Each process by itself on the same machine, from the start. */
-static enum status run_alone(const struct tenants *together, uint64_t *alone_ns,
-                             struct error *error)
+static enum status run_alone(struct job *self, const struct tenants *together, struct error *error)
 {
     enum status status = STATUS_OK;
     for (size_t i = 0; i < together->count && !status; i++) {
@@ -120,16 +156,51 @@ static enum status run_alone(const struct tenants *together, uint64_t *alone_ns,
         tenants.count = 1;
         tenants.free = false;
         tenants.sample = NULL;
-        status = tenants_run(&tenants, &result, error);
-        alone_ns[i] = !status && result.outcome == TENANT_PASSED ? result.own_ns : 0;
+        status = run_once(self, &tenants, &result, error);
+        self->alone_ns[i] = !status && result.outcome == TENANT_PASSED ? result.own_ns : 0;
     }
+    self->page.alone_ns = self->alone_ns;
     return status;
 }
 
-static enum status run_draws(const struct tenants_arguments *self, struct tenants_suite *suite,
-                             struct output_set *files, struct tenants_page *made,
-                             struct tenant_result *results, uint64_t *alone_ns, struct error *error)
+/* Simulated, the file is there when it is whole; of a card, from the first trial on. */
+static enum status open_csv(struct job *self, struct error *error)
 {
+    const char *path = self->asked->csv;
+    if (!strcmp(path, "-"))
+        self->csv = stdout;
+    else if (!self->asked->device)
+        self->csv = output_set_open(&self->files, path, error);
+    else if (!(self->csv = fopen(path, "w")))
+        return error_set(error, STATUS_IO, "cannot write %s: %s", path, strerror(errno));
+    if (!self->csv)
+        return STATUS_IO;
+    tenants_csv_head(self->csv);
+    return STATUS_OK;
+}
+
+/* Trials on a card take long, and may be ended in between: what is known is told at once. */
+static enum status tell_trial(struct job *self, size_t draw, struct error *error)
+{
+    enum status status = self->asked->csv && !self->csv ? open_csv(self, error) : STATUS_OK;
+    if (status == STATUS_OK && self->csv)
+        tenants_csv_draw(self->csv, &self->page, draw);
+    if (status != STATUS_OK || !self->asked->device)
+        return status;
+    if (self->csv != stdout && self->page.draws > 1) {
+        char text[4096];
+        tenants_outcome_text(&self->page, draw, text, sizeof text);
+        printf("trial %zu of %zu: %s\n", draw + 1, self->page.draws, text);
+    }
+    fflush(stdout);
+    if (self->csv)
+        fflush(self->csv);
+    return STATUS_OK;
+}
+
+static enum status run_draws(struct job *self, struct error *error)
+{
+    const struct tenants_suite *suite = self->suite;
     struct series series = {NULL, suite};
     struct tenants tenants = {
         .cards = suite->cards,
@@ -140,8 +211,8 @@ static enum status run_draws(const struct tenants_arguments *self, struct tenant
         .turn_events = suite->turn_events,
     };
     enum status status = STATUS_OK;
-    if (self->series) {
-        series.stream = output_set_open(files, self->series, error);
+    if (self->asked->series) {
+        series.stream = output_set_open(&self->files, self->asked->series, error);
         if (!series.stream)
             return STATUS_IO;
         fputs("round,time_ns,process,card,live_bytes,reserved_bytes,physical_bytes,"
@@ -149,57 +220,66 @@ static enum status run_draws(const struct tenants_arguments *self, struct tenant
               series.stream);
         tenants.argument = &series;
     }
-    for (size_t draw = 0; draw < made->draws && !status; draw++) {
+    if (!self->asked->no_alone)
+        status = run_alone(self, &tenants, error);
+    for (size_t draw = 0; draw < self->page.draws && !status; draw++) {
         tenants.seed = suite->seed + draw;
         tenants.sample = series.stream && !draw ? add_sample : NULL;
-        status = self->device ? tenants_card_run(&tenants, self->device, self->timeout_s,
-                                                 results + draw * suite->count, error)
-                              : tenants_run(&tenants, results + draw * suite->count, error);
+        status = run_once(self, &tenants, self->results + draw * suite->count, error);
+        if (!status)
+            status = tell_trial(self, draw, error);
     }
-    if (!status && !self->no_alone && !self->device) {
-        status = run_alone(&tenants, alone_ns, error);
-        made->alone_ns = alone_ns;
-    }
-    return status ? error_prefix(error, status, "%s", self->path) : STATUS_OK;
+    return status ? error_prefix(error, status, "%s", self->asked->path) : STATUS_OK;
 }
 
-static enum status run_suite(const struct tenants_arguments *self, struct tenants_suite *suite,
+static enum status close_csv(struct job *self, struct error *error)
+{
+    FILE *stream = self->asked->device && self->csv != stdout ? self->csv : NULL;
+    self->csv = NULL;
+    if (!stream)
+        return STATUS_OK;
+    bool bad = ferror(stream) != 0;
+    return fclose(stream) || bad ? error_set(error, STATUS_IO, "cannot write %s: %s",
+                                             self->asked->csv, strerror(errno))
+                                 : STATUS_OK;
+}
+
+static enum status run_suite(const struct tenants_arguments *asked, struct tenants_suite *suite,
                              struct error *error)
 {
     size_t draws = suite->free ? (size_t)suite->draws : 1;
     char title[256];
-    struct output_set files = {0};
-    struct tenant_result *results = calloc(draws * suite->count, sizeof *results);
-    uint64_t *alone_ns = calloc(suite->count, sizeof *alone_ns);
-    struct tenants_page made = {
+    struct job self = {
+        .asked = asked,
+        .suite = suite,
+        .results = calloc(draws * suite->count, sizeof *self.results),
+        .alone_ns = calloc(suite->count, sizeof *self.alone_ns),
+    };
+    snprintf(title, sizeof title, "%s: %zu process%s on %zu %scard%s, %s", suite->name,
+             suite->count, suite->count == 1 ? "" : "es", suite->card_count,
+             asked->device ? "real " : "", suite->card_count == 1 ? "" : "s",
+             suite->free ? "free" : "barriered");
+    self.page = (struct tenants_page){
         .title = title,
         .setups = suite->setups,
         .count = suite->count,
         .draws = draws,
-        .results = results,
+        .results = self.results,
     };
-    snprintf(title, sizeof title, "%s: %zu process%s on %zu %scard%s, %s", suite->name,
-             suite->count, suite->count == 1 ? "" : "es", suite->card_count,
-             self->device ? "real " : "", suite->card_count == 1 ? "" : "s",
-             suite->free ? "free" : "barriered");
     enum status status =
-        results && alone_ns
-            ? run_draws(self, suite, &files, &made, results, alone_ns, error)
+        self.results && self.alone_ns
+            ? run_draws(&self, error)
             : error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu draws", draws);
-    bool page_wanted = !self->csv || self->csv[0] != '-' || self->csv[1];
-    if (!status && self->csv) {
-        FILE *stream = output_set_open(&files, self->csv, error);
-        status = stream ? STATUS_OK : STATUS_IO;
-        if (stream)
-            tenants_csv_print(stream, &made);
-    }
-    if (!status && page_wanted)
-        status = tenants_page_print(stdout, &made, error);
+    bool to_output = self.csv == stdout;
+    enum status closed = close_csv(&self, status ? NULL : error);
+    status = status ? status : closed;
+    if (!status && !to_output)
+        status = tenants_page_print(stdout, &self.page, error);
     if (!status)
-        status = output_set_commit(&files, error);
-    output_set_abandon(&files);
-    free(results);
-    free(alone_ns);
+        status = output_set_commit(&self.files, error);
+    output_set_abandon(&self.files);
+    free(self.results);
+    free(self.alone_ns);
     return status;
 }
 
@@ -216,6 +296,7 @@ enum status cmd_tenants(int argc, char **argv, struct error *error)
     status = tenants_suite_read(self.path, &suite, error);
     if (status)
         return status;
+    suite.free = self.mode_given ? self.free : suite.free;
     suite.draws = self.draws_given ? self.draws : suite.draws;
     suite.seed = self.seed_given ? self.seed : suite.seed;
     if (self.series && self.device)

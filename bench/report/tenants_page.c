@@ -192,7 +192,7 @@ enum status tenants_page_print(FILE *stream, const struct tenants_page *page, st
     return page->draws == 1 ? print_one(stream, page, error) : print_many(stream, page, error);
 }
 
-void tenants_csv_print(FILE *stream, const struct tenants_page *page)
+void tenants_csv_head(FILE *stream)
 {
     fputs(
         "draw,process,outcome,card,arrived,steps,failed_step,failed_event,failed_bytes,cause,"
@@ -200,30 +200,31 @@ void tenants_csv_print(FILE *stream, const struct tenants_page *page)
         "peak_physical_bytes,end_reserved_bytes,end_physical_bytes,peak_card_bytes,stall_ns,own_ns,"
         "alone_ns,driver_calls\n",
         stream);
-    for (size_t draw = 0; draw < page->draws; draw++)
-        for (size_t i = 0; i < page->count; i++) {
-            const struct tenant_result *result = result_of(page, draw, i);
-            bool failed = result->outcome == TENANT_FAILED;
-            fprintf(stream, "%zu,", draw);
-            csv_text(stream, page->setups[i].name);
-            fprintf(stream, ",%s,%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",",
-                    tenant_outcome_name(result->outcome), result->card, result->arrived,
-                    result->steps);
-            if (failed)
-                fprintf(stream, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%s,", result->failed_step,
-                        result->failed_event, result->failed_bytes,
-                        replay_cause_name(result->cause));
-            else
-                fputs(",,,,", stream);
-            fprintf(stream, "%" PRIu64 ",", result->refused_bytes);
-            csv_text(stream,
-                     result->refused_by < page->count ? page->setups[result->refused_by].name : "");
-            fprintf(stream,
-                    ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
-                    ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
-                    result->retries_waited, result->peak_live_bytes, result->peak_reserved_bytes,
-                    result->peak_physical_bytes, result->end_reserved_bytes,
-                    result->end_physical_bytes, result->peak_card_bytes, result->stall_ns,
-                    result->own_ns, page->alone_ns ? page->alone_ns[i] : 0, result->driver_calls);
-        }
+}
+
+void tenants_csv_draw(FILE *stream, const struct tenants_page *page, size_t draw)
+{
+    for (size_t i = 0; i < page->count; i++) {
+        const struct tenant_result *result = result_of(page, draw, i);
+        bool failed = result->outcome == TENANT_FAILED;
+        fprintf(stream, "%zu,", draw);
+        csv_text(stream, page->setups[i].name);
+        fprintf(stream, ",%s,%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",",
+                tenant_outcome_name(result->outcome), result->card, result->arrived, result->steps);
+        if (failed)
+            fprintf(stream, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%s,", result->failed_step,
+                    result->failed_event, result->failed_bytes, replay_cause_name(result->cause));
+        else
+            fputs(",,,,", stream);
+        fprintf(stream, "%" PRIu64 ",", result->refused_bytes);
+        csv_text(stream,
+                 result->refused_by < page->count ? page->setups[result->refused_by].name : "");
+        fprintf(stream,
+                ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
+                ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
+                result->retries_waited, result->peak_live_bytes, result->peak_reserved_bytes,
+                result->peak_physical_bytes, result->end_reserved_bytes, result->end_physical_bytes,
+                result->peak_card_bytes, result->stall_ns, result->own_ns,
+                page->alone_ns ? page->alone_ns[i] : 0, result->driver_calls);
+    }
 }

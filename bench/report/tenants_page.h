@@ -19,8 +19,9 @@ struct tenants_page {
 enum status tenants_page_print(FILE *stream, const struct tenants_page *page,
                                struct error *error) STATUS_CHECKED;
 
-/* One row for each draw and process. */
-void tenants_csv_print(FILE *stream, const struct tenants_page *page);
+/* The names of the columns, and the rows of one draw: one for each process. */
+void tenants_csv_head(FILE *stream);
+void tenants_csv_draw(FILE *stream, const struct tenants_page *page, size_t draw);
 
 /* "passed", "failed", "no room", "refused". */
 const char *tenant_outcome_name(enum tenant_outcome outcome);

@@ -264,6 +264,7 @@ struct tenant {
     pid_t process;
     int socket;
     uint64_t steps, card_bytes;
+    bool untold; /* it has come, and was not yet told to go */
 };
 
 struct party {
@@ -305,11 +306,13 @@ static void lost(struct party *self, size_t i, const char *how)
     let_go(self, i);
 }
 
+/* Beside it on its card. */
 static uint64_t largest_holder(const struct party *self, size_t but)
 {
     uint64_t most_bytes = 0, who = TENANTS_MOST;
     for (size_t i = 0; i < self->tenants->count; i++)
-        if (i != but && self->items[i].card_bytes > most_bytes) {
+        if (i != but && self->results[i].card == self->results[but].card &&
+            self->items[i].card_bytes > most_bytes) {
             most_bytes = self->items[i].card_bytes;
             who = i;
         }
@@ -381,6 +384,13 @@ static bool tell(struct party *self, size_t i, uint64_t steps)
     return write(self->items[i].socket, &order, sizeof order) == (ssize_t)sizeof order;
 }
 
+static void close_others(const struct party *self)
+{
+    for (size_t i = 0; i < self->tenants->count; i++)
+        if (self->items[i].process)
+            close(self->items[i].socket);
+}
+
 static enum status arrive(struct party *self, size_t i, struct error *error)
 {
     struct tenant *tenant = &self->items[i];
@@ -396,16 +406,25 @@ static enum status arrive(struct party *self, size_t i, struct error *error)
     }
     if (process == 0) {
         close(pair[0]);
+        close_others(self); /* else none of them would read an end when it is let go */
         child_main(self->tenants, i, self->device, pair[1]);
     }
     close(pair[1]);
     *tenant = (struct tenant){.presence = THERE, .process = process, .socket = pair[0]};
     self->results[i].arrived = self->round;
-    enum status status = listen_to(self, i, error);
-    if (status == STATUS_OK && tenant->presence == THERE && self->tenants->free &&
-        !tell(self, i, UINT64_MAX))
-        lost(self, i, "its process died");
-    return status;
+    tenant->untold = true;
+    return listen_to(self, i, error);
+}
+
+/* Free: those that have come are let go together, when all of them are ready. */
+static void set_going(struct party *self)
+{
+    for (size_t i = 0; i < self->tenants->count; i++) {
+        bool goes = self->items[i].untold && self->items[i].presence == THERE;
+        self->items[i].untold = false;
+        if (goes && !tell(self, i, UINT64_MAX))
+            lost(self, i, "its process died");
+    }
 }
 
 static enum status come_and_go(struct party *self, struct error *error)
@@ -420,6 +439,8 @@ static enum status come_and_go(struct party *self, struct error *error)
     for (size_t i = 0; i < self->tenants->count && !status; i++)
         if (self->items[i].presence == TO_COME && self->tenants->setups[i].arrives <= self->round)
             status = arrive(self, i, error);
+    if (self->tenants->free && !status)
+        set_going(self);
     return status;
 }
 

@@ -11,6 +11,7 @@
 
 #define TENANT_PREFIX "tenant "
 #define ROUNDS_MOST   1000000
+#define RETRY_MS_MOST 3600000
 
 struct reading {
     struct tenants_suite *suite;
@@ -205,6 +206,13 @@ static enum status tenant_line(struct reading *self)
         return take_round(self, &setup->arrives);
     if (!strcmp(self->key, "leaves"))
         return take_round(self, &setup->leaves);
+    if (!strcmp(self->key, "retry_ms")) {
+        status = take_count(self, &setup->retry_ms);
+        setup->retry_given = true;
+        return status || setup->retry_ms <= RETRY_MS_MOST
+                   ? status
+                   : bad(self, "milliseconds, from 0 (no wait) to 3600000; TensorFlow's are 10000");
+    }
     if (!strcmp(self->key, "stays"))
         return take_bool(self, &setup->stays);
     if (!strcmp(self->key, "placement"))

@@ -56,13 +56,20 @@ enum status tenant_place(const struct tenant_setup *setup, const struct process_
 {
     uint32_t card = setup->card;
     bool placed = setup->placement != TENANT_GIVEN;
+    enum status status = STATUS_OK;
     if (placed && !pick(setup, cards, card_count, context_bytes, &card))
         return error_set(error, STATUS_REFUSED, "no card has room for what it needs");
-    if (setup->lines)
-        return configure(setup, cards, card_count, context_bytes, placed ? &card : NULL, process,
-                         error);
-    process->pool_count = 1;
-    process->pools[0].card = card;
-    snprintf(process->pools[0].policy, sizeof process->pools[0].policy, "%s", setup->policy);
-    return STATUS_OK;
+    if (setup->lines) {
+        status = configure(setup, cards, card_count, context_bytes, placed ? &card : NULL, process,
+                           error);
+    } else {
+        process->pool_count = 1;
+        process->pools[0].card = card;
+        snprintf(process->pools[0].policy, sizeof process->pools[0].policy, "%s", setup->policy);
+    }
+    if (setup->retry_given) {
+        process->retries = setup->retry_ms > 0;
+        process->retry_ms = setup->retry_ms;
+    }
+    return status;
 }

@@ -325,20 +325,23 @@ static enum status round_of_all(struct schedule *self, struct error *error)
     return status == STATUS_OK ? arrivals(self, latest_ns, error) : status;
 }
 
-/* The process that is furthest behind and not in a wait; NULL: none is there. */
+/* The process that is furthest behind and not in a wait; NULL: none is there. Of several, as of those
+ * that came at once, any: nothing says which of them a machine would let go first. */
 static struct tenant *furthest_behind(struct schedule *self)
 {
     struct tenant *found = NULL;
-    uint64_t least_ns = UINT64_MAX;
+    uint64_t least_ns = UINT64_MAX, alike = 0;
     for (size_t i = 0; i < self->tenants->count; i++) {
         struct tenant *tenant = &self->items[i];
         if (tenant->presence != THERE || tenant->waits)
             continue;
         uint64_t time_ns = tenant_time_ns(tenant);
-        if (time_ns < least_ns) {
-            least_ns = time_ns;
+        if (time_ns > least_ns)
+            continue;
+        alike = time_ns == least_ns ? alike + 1 : 1;
+        if (alike == 1 || !rng_below(&self->rng, alike))
             found = tenant;
-        }
+        least_ns = time_ns;
     }
     return found;
 }

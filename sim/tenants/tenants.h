@@ -13,7 +13,8 @@
  *    unless it stays.
  * 5. Where the framework waits before a failure (TensorFlow's ten seconds), and the mode is free, the others
  *    go on for so long, and the request is tried again when one of them has given memory back.
- *    Barriered, nobody else moves: it has waited and fails.
+ *    Barriered, nobody else moves: it has waited and fails. A setup may set another wait, which no
+ *    framework lets its user do: so that many trials of a pair that fails take less than hours.
  * 6. The cards' time is not shared: kernels of two processes run as if each had the card. What one
  *    process does to another's speed here is what its memory does. */
 #ifndef SIM_TENANTS_TENANTS_H
@@ -44,6 +45,8 @@ struct tenant_setup {
     bool stays;               /* keeps its memory when its workload has ended */
     enum tenant_placement placement;
     uint64_t needs_bytes;
+    bool retry_given;  /* `retry_ms` instead of the framework's wait; 0: none at all */
+    uint64_t retry_ms;
 };
 
 enum tenant_outcome {

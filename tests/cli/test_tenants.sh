@@ -40,6 +40,21 @@ check a_row_for_each_draw_and_process [ "$(wc -l <"$out")" = 7 ]
 run tenants "$suites/who_leaves.ini" --series "$tmp/series.csv"
 check series [ "$(grep -c ',long,' "$tmp/series.csv")" = 8 ]
 
+run tenants "$suites/card_growth_growth.ini" --mode free --draws 5 --csv -
+check freely_instead [ "$(wc -l <"$out")" = 11 ]
+run tenants "$suites/race_for_the_card.ini" --mode barriered --no-alone
+check barriered_instead grep -qE '^second .*(passed|failed at step)' "$out"
+# who comes at once may go first: two that take all they find, and keep it
+greedy='framework = tensorflow\nretry_ms = 1\nstays = yes\nworkload = gradient_tape:steps=6\n'
+printf '%b' "[machine]\ncard = sim:capacity=6GiB\n[run]\nmode = free\ndraws = 20\n[tenant a]\n${greedy}[tenant b]\n$greedy" >"$tmp/race.ini"
+run tenants "$tmp/race.ini" --no-alone
+check either_comes_first [ "$(grep -cE '^ +[0-9]+  (a passed; b failed.*|a failed at .*; b passed)$' "$out")" = 2 ]
+# what a request waits: TensorFlow's ten seconds, or the suite's
+run tenants "$suites/two_greedy.ini" --no-alone --csv -
+check ten_seconds [ "$(awk -F, '$2 == "second" { print ($21 > 1e10 && $21 < 1.1e10) }' "$out")" = 1 ]
+run tenants "$suites/card_greedy_greedy.ini" --no-alone --csv -
+check half_a_second [ "$(awk -F, '$2 == "second" { print ($21 > 5e8 && $21 < 5.5e8) }' "$out")" = 1 ]
+
 # ---- real processes, on a stand-in for the driver; it knows one process only, so that no two meet -----
 
 stand_in=$PWD/.build/${TEST_VARIANT:-release}/tests/cuda_stand_in
@@ -50,6 +65,24 @@ if [ -f "$stand_in/libcuda.so.1" ]; then
     "$ALLOCRIG" tenants "$suites/card_limited_limited.ini" --csv "$tmp/sim.csv" >"$out"
     # outcome, steps, the failure, peaks of the pool
     check as_simulated_in_figures cmp -s <(cut -d, -f 1-3,6-11,14-16 "$tmp/sim.csv") <(cut -d, -f 1-3,6-11,14-16 "$tmp/card.csv")
+    # trials: each is told as it ends, and is in the file then, also where the command is ended
+    env LD_LIBRARY_PATH="$stand_in" "$ALLOCRIG" tenants "$suites/card_limited_limited.ini" -d cuda --mode free --draws 2 \
+        --no-alone --csv "$tmp/trials.csv" >"$tmp/trials"
+    check trials_are_told grep -qE '^trial 2 of 2: first passed; second failed at step 2: fragmentation$' "$tmp/trials"
+    check a_row_of_each_trial [ "$(wc -l <"$tmp/trials.csv")" = 5 ]
+    printf '[machine]\ncard = sim\n[run]\nmode = free\ndraws = 10000\n[tenant a]\npolicy = torch\nworkload = linear_ramp\n' >"$tmp/long.ini"
+    env LD_LIBRARY_PATH="$stand_in" "$ALLOCRIG" tenants "$tmp/long.ini" -d cuda --no-alone --csv "$tmp/cut.csv" >"$tmp/cut" &
+    job=$!
+    for ((i = 0; i < 600; i++)); do
+        grep -q '^trial 2 ' "$tmp/cut" && break
+        sleep 0.1
+    done
+    kill "$job"
+    wait "$job" 2>/dev/null
+    check what_is_known_stays grep -q '^1,a,passed,' "$tmp/cut.csv"
+    env LD_LIBRARY_PATH="$stand_in" "$ALLOCRIG" tenants "$suites/card_growth_growth.ini" -d cuda --csv "$tmp/alone.csv" >"$out"
+    check slowdown_on_a_card [ "$(awk -F, 'NR > 1 && $22 > 0' "$tmp/alone.csv" | wc -l)" = 2 ]
+    LD_LIBRARY_PATH=$stand_in refuses no_place_for_rows 2 'no_such_folder' tenants "$tmp/long.ini" -d cuda --draws 1 --csv "$tmp/no_such_folder/x"
     bad=$tmp/bad.so
     "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O1 -shared -fPIC -I. -o "$bad" tests/cli/misbehaving.c
     printf '[machine]\ncard = sim\n[tenant %s]\npolicy = %s:harm=%s\nworkload = gradient_tape:steps=2\n' crashes "$bad" 1 >"$tmp/bad.ini"
@@ -90,6 +123,9 @@ suite "${two}arrives = 5\nleaves = 5\n"
 refuses leaves_before_it_arrives 2 'leaves after round 5 and arrives after round 5' tenants "$tmp/suite.ini"
 suite "${two}arrives = 4611686018427387904\n"
 refuses arrives_after_ages 2 'suite.ini:6: .*a round, from 0 to 1000000' tenants "$tmp/suite.ini"
+suite "${two}retry_ms = 5s\n"
+refuses no_such_wait 2 'suite.ini:6: retry_ms = 5s' tenants "$tmp/suite.ini"
+refuses no_such_mode_wanted 2 'barriered or free' tenants "$suites/two_greedy.ini" --mode serial
 suite "${two}arrives = 1000000\n"
 run tenants "$tmp/suite.ini" --no-alone
 check arrives_late grep -qE '^a .* passed$' "$out"
