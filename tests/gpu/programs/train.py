@@ -22,6 +22,9 @@ if ALLOCATOR == "expandable":
 if not NATIVE:
     os.environ["ALLOCRIG_POLICY"] = ALLOCATOR
 
+if os.environ.get("TRAIN_CPUS"):  # before PyTorch makes its threads
+    os.sched_setaffinity(0, [int(cpu) for cpu in os.environ["TRAIN_CPUS"].split(",")])
+
 import torch  # noqa: E402
 
 import models  # noqa: E402
@@ -46,7 +49,8 @@ def memory():
 
 
 def start():
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    # Where it only warns, PyTorch leaves attention's backward pass as it is: sums in any order. Pooling has no other one.
+    torch.use_deterministic_algorithms(True, warn_only=MODEL == "resnet50")
     torch.utils.deterministic.fill_uninitialized_memory = False
     torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = True, False
     torch.manual_seed(0)

@@ -8,7 +8,8 @@
    PyTorch's own is trained several times: if these differ, the model is not deterministic and nothing follows from the others.
 3. Then rounds of one block of steps each, the order reversed every other round. A pair is a policy's block and PyTorch's of the
    same round; what is reported is the median over the rounds of policy / native, with a bootstrap interval of that median
-   (95 %, 10000 draws, seed 1).
+   (95 %, 10000 draws, seed 1). All processes live on the same two processors: a program that waits for its host is a tenth
+   slower on some pairs of them than on others.
 4. Memory: `physical` is the policy's own count of 2 MiB pages, and for PyTorch `reserved`; `card` is what the driver says is
    used more than before the first request, libraries and their kernels with it.
 
@@ -32,12 +33,28 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 MIB = 1048576
 
 
+def two_processors():
+    """Two that are not threads of one core, past the first ones, on which the system's own work lands."""
+    mine, taken, cores = sorted(os.sched_getaffinity(0)), [], set()
+    for cpu in mine[2:] or mine:
+        try:
+            with open(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list", encoding="ascii") as f:
+                core = f.read().strip()
+        except OSError:
+            core = str(cpu)
+        if core not in cores:
+            cores.add(core)
+            taken.append(str(cpu))
+    return ",".join(taken[:2])
+
+
 class Worker:
     def __init__(self, model, allocator, out):
         self.name, self.failed, self.result = allocator, "", {}
         stem = os.path.join(out, f"{model}.{allocator.replace(':', '-').replace('/', '-')}")
         self.log = open(stem + ".log", "w", encoding="utf-8")
         env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTORCH_", "ALLOCRIG_TRACE"))}
+        env["TRAIN_CPUS"] = two_processors()
         if allocator not in ("native", "expandable") and os.environ.get("PLUGIN_STATS"):
             env["ALLOCRIG_STATS"] = stem + ".json"
         self.process = subprocess.Popen([sys.executable, os.path.join(HERE, "train.py"), model, allocator], env=env,
@@ -189,7 +206,7 @@ def main():
     parser.add_argument("out")
     parser.add_argument("--models", default="gpt2,resnet50,dlrm")
     parser.add_argument("--policies", default="torch growth vmm slab", help="specs with spaces between")
-    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--limit", type=float, default=400, help="seconds after which no round is begun")
     options = parser.parse_args()
     os.makedirs(options.out, exist_ok=True)
