@@ -31,7 +31,8 @@ static const struct cli_page page = {
     .text =
         "Says why memory ran out: in the run of a trace under a policy, with what lay where at\n"
         "that moment and what would have helped. With --message: from the out-of-memory message\n"
-        "of PyTorch, TensorFlow or JAX alone, by the first rule that holds: impossible,\n"
+        "of PyTorch, TensorFlow, JAX, CuPy or RMM alone, by the first rule that holds: "
+        "impossible,\n"
         "not-the-allocator, fragmentation, tenant, outside, fragmentation-possible, capacity.",
     .options = options,
 };

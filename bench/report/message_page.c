@@ -111,17 +111,53 @@ static void print_unaccounted(FILE *stream, const struct message *message)
     sentence_print(stream, line);
 }
 
+/* Of the limit that PyTorch tells of; it tells the whole card's size where none was set. */
+static void print_limit(FILE *stream, const struct message *message)
+{
+    const struct message_figure *figures = message->figures;
+    const struct message_figure *allowed = &figures[MESSAGE_FIGURE_ALLOWED];
+    const struct message_figure *held = &figures[MESSAGE_FIGURE_RESERVED];
+    char line[256], of[32], taken[32];
+    if (figures[MESSAGE_FIGURE_TOTAL].known &&
+        allowed->bytes >= figures[MESSAGE_FIGURE_TOTAL].bytes)
+        return;
+    bool over = held->known && held->bytes + figures[MESSAGE_FIGURE_ASKED].bytes > allowed->bytes;
+    snprintf(
+        line, sizeof line,
+        "A limit of %s was set in the program (set_per_process_memory_fraction, or the like)%s%s: "
+        "what is free on the card beyond it is out of reach.",
+        size_of(message, MESSAGE_FIGURE_ALLOWED, of, sizeof of),
+        over ? ", and this request would pass it, with a pool of " : "",
+        over ? size_print(held->bytes, taken, sizeof taken) : "");
+    sentence_print(stream, line);
+}
+
+static void print_count(FILE *stream, const struct message *message)
+{
+    char line[160];
+    if (message->count < 2)
+        return;
+    if (message->taken == 1)
+        snprintf(line, sizeof line, "The text holds %u such messages; this is the first.",
+                 message->count);
+    else
+        snprintf(line, sizeof line,
+                 "The text holds %u such messages; this is number %u, which tells more of the same "
+                 "request than the first.",
+                 message->count, message->taken);
+    sentence_print(stream, line);
+}
+
 static void print_remarks(FILE *stream, const struct message *message)
 {
     const struct message_figure *figures = message->figures;
     if (message->segment_asked && figures[MESSAGE_FIGURE_ASKED].bytes < UINT64_C(1) << 60 &&
         strcmp(message->device, "MPS") != 0)
         print_segment(stream, message);
-    if (strcmp(message->device, "CPU") == 0)
+    if (message->host || strcmp(message->device, "CPU") == 0)
         sentence_print(stream, "It is the host's memory that ran out, not a GPU's.");
     if (message->framework == MESSAGE_PYTORCH && figures[MESSAGE_FIGURE_ALLOWED].known)
-        sentence_print(stream, "A limit was set in the program (set_per_process_memory_fraction, "
-                               "or the like): what is free on the card beyond it is out of reach.");
+        print_limit(stream, message);
     print_unaccounted(stream, message);
     if (message->close)
         sentence_print(stream, "Two figures that were compared differ by less than their printed "
@@ -139,12 +175,12 @@ static void print_remarks(FILE *stream, const struct message *message)
     if (message->no_figures_taken)
         sentence_print(stream, "What the message says of this process's memory cannot be, the "
                                "driver did not know; it was left out.");
-    if (message->count > 1) {
-        char line[128];
-        snprintf(line, sizeof line, "The text holds %u such messages; this is the first.",
-                 message->count);
-        sentence_print(stream, line);
-    }
+    if (message->process_guessed)
+        sentence_print(stream,
+                       "Which of the listed processes is this one the message does not say; "
+                       "by what the pool holds it is taken for the one counted as this "
+                       "process.");
+    print_count(stream, message);
 }
 
 /* The figures that decided, as one sentence. */
@@ -203,6 +239,9 @@ static const char *advice(const struct message *message)
         "Try TF_GPU_ALLOCATOR=cuda_malloc_async; or leave memory growth off, so that the pool is "
         "one piece.",
         "Try XLA_PYTHON_CLIENT_ALLOCATOR=platform, or a larger XLA_PYTHON_CLIENT_MEM_FRACTION.",
+        "Try cupy.get_default_memory_pool().free_all_blocks() before it, or CuPy's "
+        "MemoryAsyncPool.",
+        "Try rmm.mr.CudaAsyncMemoryResource(), or a pool with a larger initial size.",
     };
     switch (message->cause) {
     case MESSAGE_IMPOSSIBLE:

@@ -25,7 +25,7 @@ const char *message_cause_meaning(enum message_cause cause)
 
 const char *message_framework_name(enum message_framework framework)
 {
-    static const char *const names[] = {"PyTorch", "TensorFlow", "JAX"};
+    static const char *const names[] = {"PyTorch", "TensorFlow", "JAX", "CuPy", "RMM"};
     return names[framework];
 }
 
@@ -138,17 +138,28 @@ bool message_missing(const struct message *self, enum message_figure_name name)
     }
 }
 
+/* The first of the readers that finds a request with its size. */
+static bool read_wordings(const struct message_text *text, struct message *self)
+{
+    static bool (*const readers[])(const struct message_text *, struct message *) = {
+        message_read_torch, message_read_pools, message_read_xla};
+    bool found = false;
+    for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
+        struct message other = {0};
+        if (!readers[i](text, &other))
+            continue;
+        *self = other;
+        found = true;
+        if (other.figures[MESSAGE_FIGURE_ASKED].known)
+            break;
+    }
+    return found;
+}
+
 static enum status read_text(const struct message_text *text, struct message *self,
                              struct error *error)
 {
-    bool found = message_read_torch(text, self);
-    if (!found || !self->figures[MESSAGE_FIGURE_ASKED].known) {
-        struct message other = {0};
-        if (message_read_xla(text, &other)) {
-            *self = other;
-            found = true;
-        }
-    }
+    bool found = read_wordings(text, self);
     if (found && self->figures[MESSAGE_FIGURE_ASKED].known) {
         derive_all(self);
         self->cause = message_classify(self);
@@ -159,9 +170,11 @@ static enum status read_text(const struct message_text *text, struct message *se
         return error_set(
             error, STATUS_INVALID,
             "the text says that memory ran out, but not how much was asked for; paste "
-            "all of the message, from \"Tried to allocate\" or \"trying to allocate\" on");
+            "all of the message, from \"Tried to allocate\", \"trying to allocate\" or \"failed to "
+            "allocate\" on (the driver itself and RMM before 25.04 do not tell)");
     return error_set(error, STATUS_INVALID,
-                     "the text holds no out-of-memory message of PyTorch, TensorFlow or JAX");
+                     "the text holds no out-of-memory message of PyTorch, TensorFlow, JAX, CuPy or "
+                     "RMM");
 }
 
 enum status message_read(const char *text, size_t bytes, struct message *self, struct error *error)

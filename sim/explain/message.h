@@ -1,8 +1,9 @@
-/* An out-of-memory message of PyTorch, TensorFlow or JAX, as people paste it: what it says in
+/* An out-of-memory message of PyTorch, TensorFlow, JAX, CuPy or RMM, as people paste it: what it says in
  * figures, and why the request failed, as far as the figures tell.
  *
  * 1. The text is freed of what terminals, logs and quotes put into it (message_text.h).
- * 2. The wordings of the frameworks' versions are looked for (message_torch.c, message_xla.c) and read
+ * 2. The wordings of the frameworks' versions are looked for (message_torch.c,
+ *    message_pools.c, message_xla.c) and read
  *    into one set of figures. Frameworks print two decimals: a figure knows how coarse it is.
  * 3. The first rule that holds is the cause, in the order of `enum message_cause`. A rule whose
  *    figures are not in the message does not hold, and `message_missing` names them. */
@@ -34,7 +35,13 @@ enum message_cause {
 #undef X
 };
 
-enum message_framework { MESSAGE_PYTORCH, MESSAGE_TENSORFLOW, MESSAGE_JAX };
+enum message_framework {
+    MESSAGE_PYTORCH,
+    MESSAGE_TENSORFLOW,
+    MESSAGE_JAX,
+    MESSAGE_CUPY,
+    MESSAGE_RMM
+};
 
 /* Name, what it is called in a report. */
 #define MESSAGE_FIGURES(X)                                                                         \
@@ -72,17 +79,20 @@ struct message {
     struct message_figure figures[MESSAGE_FIGURE_COUNT];
     char allocator[32];    /* "GPU_0_bfc"; "" where the message does not name it */
     char device[16];       /* "CUDA", "HIP", "XPU", ...; "" likewise */
-    unsigned count;        /* of messages in the text; this is the first of them */
+    unsigned count, taken; /* of messages in the text; which of them this is, from 1 */
     bool segment_asked;    /* what was asked for is a segment, not a tensor */
     bool may_fail;         /* the program said that it can do without */
     bool type_assumed;     /* a shape without a type: 4 bytes for each element */
     bool whole_limit;      /* nothing said how much of the limit was taken: all, as by default */
     bool no_figures_taken; /* the message's process figures were no possible ones, left out */
+    bool process_guessed;  /* one of the listed processes is taken for this one */
+    bool host;             /* it is the host's memory */
     bool card_told;        /* total and free are the card's, also where XLA prints them */
     bool close;            /* a comparison that decided is closer than the figures are exact */
 };
 
-/* Reads the first such message in the text. INVALID: there is none, or it does not say how much
+/* Reads such a message in the text, the first (of a request that is told of more than once, where it
+ * is told of in full). INVALID: there is none, or it does not say how much
  * was asked for, with a sentence. */
 enum status message_read(const char *text, size_t bytes, struct message *self,
                          struct error *error) STATUS_CHECKED;

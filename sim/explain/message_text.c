@@ -15,12 +15,25 @@ static bool is_space(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
+/* An escape character, as itself or written out as programs' source and JSON do: its length, or 0. */
+static size_t escape_mark(const char *text, size_t at, size_t bytes)
+{
+    static const char *const marks[] = {"\033", "\\u001b", "\\x1b", "\\033", "\\e"};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+        size_t length = strlen(marks[i]);
+        if (bytes - at >= length && memcmp(text + at, marks[i], length) == 0)
+            return length;
+    }
+    return 0;
+}
+
 /* How many bytes of a terminal's control sequence stand at `at`. */
 static size_t escape_length(const char *text, size_t at, size_t bytes)
 {
-    if (text[at] != '\033' || at + 1 >= bytes || text[at + 1] != '[')
+    size_t mark = escape_mark(text, at, bytes);
+    if (!mark || at + mark >= bytes || text[at + mark] != '[')
         return 0;
-    size_t end = at + 2;
+    size_t end = at + mark + 1;
     while (end < bytes && !(text[end] >= '@' && text[end] <= '~'))
         end++;
     return (end < bytes ? end + 1 : bytes) - at;
@@ -31,19 +44,60 @@ static enum message_gap gap_of(char c)
     return c == '\n' || c == '\r' ? MESSAGE_GAP_LINE : MESSAGE_GAP_SPACE;
 }
 
+/* Spaces and the strokes of boxes in UTF-8: U+00A0, U+2000 to U+200F, U+2500 to U+257F, U+FEFF. */
+static size_t stroke_length(const char *text, size_t at, size_t bytes)
+{
+    const unsigned char *c = (const unsigned char *)text + at;
+    if (bytes - at >= 2 && c[0] == 0xc2 && c[1] == 0xa0)
+        return 2;
+    if (bytes - at < 3)
+        return 0;
+    bool space = c[0] == 0xe2 && c[1] == 0x80 && c[2] <= 0x8f;
+    bool box = c[0] == 0xe2 && (c[1] == 0x94 || c[1] == 0x95);
+    bool mark = c[0] == 0xef && c[1] == 0xbb && c[2] == 0xbf;
+    return space || box || mark ? 3 : 0;
+}
+
+/* A bar right before the end of a line: a table's. */
+static bool is_last_bar(const char *text, size_t at, size_t bytes)
+{
+    if (text[at] != '|')
+        return false;
+    do
+        at++;
+    while (at < bytes && is_space(text[at]) && gap_of(text[at]) == MESSAGE_GAP_SPACE);
+    return at == bytes || gap_of(text[at]) == MESSAGE_GAP_LINE;
+}
+
+/* How many bytes at `at` are no part of the words, and which gap they leave. */
+static size_t white_length(const char *text, size_t at, size_t bytes, enum message_gap *gap)
+{
+    size_t length = escape_length(text, at, bytes);
+    *gap = MESSAGE_GAP_NONE;
+    if (length)
+        return length;
+    *gap = MESSAGE_GAP_SPACE;
+    length = stroke_length(text, at, bytes);
+    if (length)
+        return length;
+    if (text[at] == '\\' && at + 1 < bytes && strchr("nrt", text[at + 1]) && text[at + 1]) {
+        *gap = text[at + 1] == 't' ? MESSAGE_GAP_SPACE : MESSAGE_GAP_LINE;
+        return 2;
+    }
+    *gap = gap_of(text[at]);
+    return is_space(text[at]) || text[at] == '\0' || is_last_bar(text, at, bytes);
+}
+
 static void squeeze(const char *text, size_t bytes, struct message_text *self)
 {
     enum message_gap gap = MESSAGE_GAP_LINE;
     for (size_t at = 0; at < bytes; at++) {
         char c = text[at];
-        size_t escape = escape_length(text, at, bytes);
-        if (escape) {
-            at += escape - 1;
-        } else if (c == '\\' && at + 1 < bytes && text[at + 1] == 'n') {
-            gap = MESSAGE_GAP_LINE;
-            at++;
-        } else if (is_space(c) || c == '\0') {
-            gap = gap == MESSAGE_GAP_LINE ? gap : gap_of(c);
+        enum message_gap here;
+        size_t white = white_length(text, at, bytes, &here);
+        if (white) {
+            at += white - 1;
+            gap = here > gap ? here : gap;
         } else if (!(gap == MESSAGE_GAP_LINE && strchr(">#|", c))) {
             self->gaps[self->count] = (unsigned char)gap;
             self->chars[self->count++] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
@@ -96,12 +150,35 @@ static const struct unit {
     {"t", 40},    {"p", 50},   {"b", 0},    {"eib", 60}, {"eb", 60},
 };
 
+static bool is_letter(char c)
+{
+    return c >= 'a' && c <= 'z';
+}
+
+/* "3 messages" are no 3 MiB: a letter alone is a unit only where the word ends. */
 static const struct unit *unit_at(const struct message_text *self, size_t at)
 {
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (strncmp(self->chars + at, units[i].name, strlen(units[i].name)) == 0)
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        size_t length = strlen(units[i].name);
+        if (strncmp(self->chars + at, units[i].name, length) == 0 &&
+            (length > 1 || !is_letter(self->chars[at + 1]) || self->gaps[at + 1]))
             return &units[i];
+    }
     return NULL;
+}
+
+/* Whether a number that may go on after a broken line, if `across`, ends before `at`. */
+static bool is_apart(const struct message_text *self, size_t at, bool across)
+{
+    return self->gaps[at] && !(across && self->gaps[at] == MESSAGE_GAP_LINE);
+}
+
+/* A comma between groups of three digits, as CuPy writes bytes. */
+static bool is_group_comma(const struct message_text *self, size_t at, bool across)
+{
+    const char *c = self->chars + at;
+    return c[0] == ',' && is_digit(c[1]) && is_digit(c[2]) && is_digit(c[3]) && !is_digit(c[4]) &&
+           !is_apart(self, at + 1, across);
 }
 
 /* The digits of a number with a fraction, which stop at white space unless `across`. */
@@ -114,10 +191,12 @@ static size_t read_decimal(const struct message_text *self, size_t at, bool acro
     *last_digit = 1;
     for (; at < self->count; at++) {
         char c = self->chars[at];
-        if (at > begin && self->gaps[at] && !(across && self->gaps[at] == MESSAGE_GAP_LINE))
+        if (at > begin && is_apart(self, at, across))
             break;
         if (c == '.' && !fraction && at > begin && is_digit(self->chars[at + 1])) {
             fraction = true;
+        } else if (at > begin && !fraction && is_group_comma(self, at, across)) {
+            continue;
         } else if (is_digit(c) && fraction) {
             *last_digit /= 10;
             *value += (c - '0') * *last_digit;

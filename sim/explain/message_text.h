@@ -1,7 +1,8 @@
 /* The text of a pasted message, made fit for looking for words: lower case, without any white
- * space (a terminal breaks lines wherever it likes, also inside of words), without colours, marks
- * of quotes at the beginnings of lines, and with "\n" written out taken as the line end that it
- * was. Where white space stood is remembered: numbers without a unit end there. */
+ * space (a terminal breaks lines wherever it likes, also inside of words), without colours, the
+ * strokes of boxes and tables, marks of quotes at the beginnings of lines, and with "\n" written
+ * out taken as the line end that it was. Where white space stood is remembered: numbers without a
+ * unit end there. */
 #ifndef SIM_EXPLAIN_MESSAGE_TEXT_H
 #define SIM_EXPLAIN_MESSAGE_TEXT_H
 
@@ -26,8 +27,8 @@ void message_text_close(struct message_text *self);
 size_t message_text_find(const struct message_text *self, const char *words, size_t from,
                          size_t to);
 
-/* Reads "20.00mib", "3.31g", "0bytes" at `at`; returns where it ends, MESSAGE_NOWHERE if none
- * stands there. Units are powers of 1024, as all three frameworks mean them. */
+/* Reads "20.00mib", "3.31g", "0bytes", "1,610,612,736bytes" at `at`; returns where it ends,
+ * MESSAGE_NOWHERE if none stands there. Units are powers of 1024, as all frameworks mean them. */
 size_t message_text_size(const struct message_text *self, size_t at, struct message_figure *figure);
 
 /* The same of a request, which may be of any size: as 2^60 bytes where it is of more. */

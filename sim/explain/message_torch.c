@@ -112,15 +112,35 @@ static unsigned read_processes(const struct window *window, struct message_figur
     return count;
 }
 
+#define NEAR_POOL (UINT64_C(1) << 30) /* a context and libraries take less, as a rule */
+
+/* Bytes of the card that are neither free nor of a listed process. */
+static uint64_t bytes_unlisted(const struct message *self, const struct message_figure *processes,
+                               unsigned count)
+{
+    const struct message_figure *total = &self->figures[MESSAGE_FIGURE_TOTAL];
+    uint64_t taken = self->figures[MESSAGE_FIGURE_FREE].bytes;
+    if (!total->known || !self->figures[MESSAGE_FIGURE_FREE].known)
+        return 0;
+    for (unsigned i = 0; i < count; i++)
+        taken += processes[i].known ? processes[i].bytes : 0;
+    return total->bytes > taken ? total->bytes - taken : 0;
+}
+
 /* Inside of a container this process is listed by a number that it does not know, as any other:
- * then it is the one that holds no less than the pool, and of several the one nearest to it. */
+ * then it is the one that holds no less than the pool, and of several the one nearest to it. Where
+ * the card has just the room for the pool beside all that are listed, this one is not among them;
+ * where it has more, others may be hidden: then this one must be near to its pool. */
 static unsigned find_this(const struct message *self, const struct message_figure *processes,
                           unsigned count)
 {
     unsigned found = count;
-    uint64_t pool = pool_bytes(self);
-    for (unsigned i = 0; i < count && pool; i++)
+    uint64_t pool = pool_bytes(self), unlisted = bytes_unlisted(self, processes, count);
+    if (!pool || (unlisted >= pool && unlisted <= pool + NEAR_POOL))
+        return count;
+    for (unsigned i = 0; i < count; i++)
         if (processes[i].known && processes[i].bytes + 2 * processes[i].coarse_bytes >= pool &&
+            (unlisted < pool || processes[i].bytes <= pool + NEAR_POOL) &&
             (found == count || processes[i].bytes < processes[found].bytes))
             found = i;
     return found;
@@ -142,6 +162,7 @@ static void read_use(const struct window *window)
         }
     } else {
         self_at = find_this(self, processes, count);
+        self->process_guessed = self_at < count;
         if (self_at < count)
             *process = processes[self_at];
     }
@@ -203,7 +224,7 @@ static bool read_async(const struct message_text *text, struct message *self)
         return false;
     struct message_figure *figures = self->figures;
     const struct window window = {text, at, at + WINDOW_MOST, self};
-    self->count = 1;
+    self->count = self->taken = 1;
     strcpy(self->device, "CUDA");
     (void)figure_after(&window, "requested:", NULL, &figures[MESSAGE_FIGURE_ASKED]);
     (void)figure_after(&window, "currentlyallocated:", NULL, &figures[MESSAGE_FIGURE_ALLOCATED]);
@@ -213,35 +234,41 @@ static bool read_async(const struct message_text *text, struct message *self)
     return true;
 }
 
-static unsigned count_from(const struct message_text *text, size_t at, const char *words)
+static const char tried[] = "triedtoallocate";
+
+/* The next request at or after `at` that comes with its size. */
+static size_t find_tried(const struct message_text *text, size_t at, struct message_figure *asked)
 {
-    unsigned count = 0;
-    for (; at != MESSAGE_NOWHERE; count++)
-        at = message_text_find(text, words, at + strlen(words), text->count);
-    return count;
+    while ((at = message_text_find(text, tried, at, text->count)) != MESSAGE_NOWHERE) {
+        size_t figure_at = at + strlen(tried);
+        if (message_text_asked(text, figure_at, asked) != MESSAGE_NOWHERE)
+            return at;
+        if (strncmp(text->chars + figure_at, "morethan1ebmemory", 17) == 0) {
+            *asked = (struct message_figure){.known = true, .bytes = UINT64_C(1) << 60};
+            return at;
+        }
+        at = figure_at;
+    }
+    return MESSAGE_NOWHERE;
 }
 
-bool message_read_torch(const struct message_text *text, struct message *self)
+static bool is_oom(const struct message_text *text, size_t at)
 {
-    static const char tried[] = "triedtoallocate";
-    struct message_figure *asked = &self->figures[MESSAGE_FIGURE_ASKED];
-    size_t at = message_text_find(text, "outofmemory.triedtoallocate", 0, text->count);
+    static const char before[] = "outofmemory.";
+    size_t length = strlen(before);
+    return at >= length && strncmp(text->chars + at - length, before, length) == 0;
+}
+
+/* The message whose request stands at `at`. */
+static void read_at(const struct message_text *text, size_t at, struct message *self)
+{
+    struct message_figure next;
+    size_t end = find_tried(text, at + strlen(tried), &next);
+    struct window window = {text, at, end < at + WINDOW_MOST ? end : at + WINDOW_MOST, self};
     self->framework = MESSAGE_PYTORCH;
-    if (at != MESSAGE_NOWHERE) {
-        read_device(text, at, self);
-        at += strlen("outofmemory.");
-    } else {
-        at = message_text_find(text, tried, 0, text->count);
-    }
-    if (at == MESSAGE_NOWHERE)
-        return read_async(text, self);
-    size_t next = message_text_find(text, tried, at + 1, at + WINDOW_MOST);
-    struct window window = {text, at, next == MESSAGE_NOWHERE ? at + WINDOW_MOST : next, self};
-    self->count = count_from(text, at, tried);
-    size_t figure_at = at + strlen(tried);
-    if (message_text_asked(text, figure_at, asked) == MESSAGE_NOWHERE &&
-        strncmp(text->chars + figure_at, "morethan1ebmemory", 17) == 0)
-        *asked = (struct message_figure){.known = true, .bytes = UINT64_C(1) << 60};
+    (void)find_tried(text, at, &self->figures[MESSAGE_FIGURE_ASKED]);
+    if (is_oom(text, at))
+        read_device(text, at - strlen("outofmemory."), self);
     size_t host =
         message_text_find(text, "cpuallocator", at > WINDOW_MOST ? at - WINDOW_MOST : 0, at);
     if (host != MESSAGE_NOWHERE)
@@ -251,5 +278,53 @@ bool message_read_torch(const struct message_text *text, struct message *self)
     read_pool(&window);
     read_use(&window);
     read_mps(&window, at);
-    return true;
+}
+
+static unsigned known_figures(const struct message *self)
+{
+    unsigned known = 0;
+    for (int i = 0; i < MESSAGE_FIGURE_COUNT; i++)
+        known += self->figures[i].known;
+    return known;
+}
+
+/* Of several messages the first; wrappers print it again, sometimes cut: of those for the same
+ * bytes the one that tells the most. A message that names the device goes before mere words. */
+static void choose(const struct message_text *text, size_t first, struct message *self)
+{
+    struct message_figure asked;
+    unsigned number = 0, count = 0;
+    bool named = false;
+    for (size_t at = first; at != MESSAGE_NOWHERE && !named;
+         at = find_tried(text, at + strlen(tried), &asked))
+        named = is_oom(text, at);
+    for (size_t at = first; at != MESSAGE_NOWHERE;
+         at = find_tried(text, at + strlen(tried), &asked)) {
+        struct message other = {0};
+        if (named && !is_oom(text, at))
+            continue;
+        count++;
+        read_at(text, at, &other);
+        const struct message_figure *taken = &self->figures[MESSAGE_FIGURE_ASKED];
+        if (number && (other.figures[MESSAGE_FIGURE_ASKED].bytes != taken->bytes ||
+                       known_figures(&other) <= known_figures(self)))
+            continue;
+        *self = other;
+        number = count;
+    }
+    self->count = count;
+    self->taken = number;
+}
+
+bool message_read_torch(const struct message_text *text, struct message *self)
+{
+    struct message_figure asked;
+    self->framework = MESSAGE_PYTORCH;
+    size_t first = find_tried(text, 0, &asked);
+    if (first != MESSAGE_NOWHERE) {
+        choose(text, first, self);
+        return true;
+    }
+    return read_async(text, self) ||
+           message_text_find(text, tried, 0, text->count) != MESSAGE_NOWHERE;
 }

@@ -10,10 +10,11 @@
  *   failed to allocate S (N bytes) from device: CUDA_ERROR_OUT_OF_MEMORY
  *   Attempting to allocate | reserve S. That was not possible. There are S free. [The largest
  *   contiguous region of free memory is S due to fragmentation.]     (TPU)
- *   Ran out of memory in memory space hbm. Used S of S hbm.     (TPU, a program that cannot fit)
+ *   Ran out of memory in memory space hbm | vmem. Used S of S hbm.     (TPU, a program that cannot fit)
  *   Allocation (size=N) would exceed memory (size=N)     (TPU)
  * What the allocator may still take under its limit ("available bytes") stands for what is free on the card:
  * more is not known. TPUs have one pool for all of their memory. */
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -65,16 +66,23 @@ static bool read_asked(const struct message_text *text, size_t at, struct messag
     return true;
 }
 
-/* "Allocator (NAME) ran out": the name, in upper case for the device. */
+/* In upper case for the device; host memory has an allocator as well. */
+static void name_allocator(struct message *self, const char *name, size_t length)
+{
+    snprintf(self->allocator, sizeof self->allocator, "%.*s", (int)length, name);
+    if (strncmp(self->allocator, "gpu_", 4) == 0)
+        memcpy(self->allocator, "GPU_", 4);
+    self->host = strcmp(self->allocator, "cpu") == 0 || strcmp(self->allocator, "mklcpu") == 0;
+}
+
+/* "Allocator (NAME) ran out". */
 static void read_allocator(const struct message_text *text, size_t at, struct message *self)
 {
     const char *close = memchr(text->chars + at, ')', 32);
     size_t length = close ? (size_t)(close - (text->chars + at)) : 0;
     if (length == 0 || length >= sizeof self->allocator)
         return;
-    snprintf(self->allocator, sizeof self->allocator, "%.*s", (int)length, text->chars + at);
-    if (strncmp(self->allocator, "gpu_", 4) == 0)
-        memcpy(self->allocator, "GPU_", 4);
+    name_allocator(self, text->chars + at, length);
 }
 
 /* The first request that the allocator itself complained of and that was not dispensable; else
@@ -118,6 +126,21 @@ static uint64_t element_bytes(const struct message_text *text, size_t at, bool *
     return 4;
 }
 
+/* "... by allocator NAME": up to the next space. */
+static void read_by_allocator(const struct message_text *text, size_t at, struct message *self)
+{
+    static const char words[] = "byallocator";
+    size_t name = message_text_find(text, words, at, at + 200), length = 0;
+    if (name == MESSAGE_NOWHERE || self->allocator[0])
+        return;
+    name += strlen(words);
+    while (
+        length + 1 < sizeof self->allocator && (length == 0 || !text->gaps[name + length]) &&
+        (text->chars[name + length] == '_' || isalnum((unsigned char)text->chars[name + length])))
+        length++;
+    name_allocator(self, text->chars + name, length);
+}
+
 /* Bytes of "32,256,62,62]andtypefloat", of one element where nothing stands before the bracket, of
  * 2^60 where they are more than any memory has; false where it is no shape. */
 static bool read_shape(const struct message_text *text, size_t at, struct message *self)
@@ -139,13 +162,7 @@ static bool read_shape(const struct message_text *text, size_t at, struct messag
     }
     uint64_t bytes = element_bytes(text, at, &self->type_assumed) * elements;
     self->figures[MESSAGE_FIGURE_ASKED] = exact(beyond ? UINT64_C(1) << 60 : bytes);
-    size_t name = message_text_find(text, "byallocator", at, at + 200);
-    if (name != MESSAGE_NOWHERE && !self->allocator[0]) {
-        snprintf(self->allocator, sizeof self->allocator, "%.9s",
-                 text->chars + name + strlen("byallocator"));
-        if (strcmp(self->allocator + 3, "_0_bfc") == 0)
-            memcpy(self->allocator, "GPU", 3);
-    }
+    read_by_allocator(text, at, self);
     return true;
 }
 
@@ -254,14 +271,25 @@ static void fill_dump(struct message *self)
     }
 }
 
+/* "in memory space hbm. Used", or another space of the chip's: where its size is. */
+static size_t find_program(const struct message_text *text)
+{
+    static const char words[] = "inmemoryspace", used[] = ".used";
+    size_t at = message_text_find(text, words, 0, text->count);
+    if (at == MESSAGE_NOWHERE)
+        return at;
+    at = message_text_find(text, used, at, at + strlen(words) + 16);
+    return at == MESSAGE_NOWHERE ? at : at + strlen(used);
+}
+
 /* What a TPU's runtime tells: all memory is one pool's. */
 static bool read_tpu(const struct message_text *text, struct message *self)
 {
     struct message_figure *figures = self->figures;
     struct message_figure *asked = &figures[MESSAGE_FIGURE_ASKED];
-    size_t at = message_text_find(text, "memoryspacehbm.used", 0, text->count);
+    size_t at = find_program(text);
     if (at != MESSAGE_NOWHERE) {
-        at = message_text_asked(text, at + strlen("memoryspacehbm.used"), asked);
+        at = message_text_asked(text, at, asked);
         if (at != MESSAGE_NOWHERE && strncmp(text->chars + at, "of", 2) == 0)
             (void)message_text_size(text, at + 2, &figures[MESSAGE_FIGURE_TOTAL]);
         return asked->known;
@@ -284,23 +312,35 @@ static bool read_tpu(const struct message_text *text, struct message *self)
     return false;
 }
 
+static bool has_any(const struct message_text *text, const char *const *words)
+{
+    for (; *words; words++)
+        if (message_text_find(text, *words, 0, text->count) != MESSAGE_NOWHERE)
+            return true;
+    return false;
+}
+
+/* Both print the same words; who they are shows in names of errors and of source files. */
 static bool speaks_jax(const struct message_text *text)
 {
-    static const char *const words[] = {"xlaruntimeerror",
-                                        "jaxruntimeerror",
-                                        "jaxlib",
-                                        "external/xla",
-                                        "external/tsl",
-                                        "jax.errors",
-                                        "resource_exhausted:outofmemory",
-                                        "memoryspacehbm"};
-    if (message_text_find(text, "tensorflow/core", 0, text->count) != MESSAGE_NOWHERE ||
-        message_text_find(text, "oomwhenallocatingtensor", 0, text->count) != MESSAGE_NOWHERE)
+    static const char *const jax[] = {"xlaruntimeerror", "jaxruntimeerror",         "jaxlib",
+                                      "jax.errors",      "external/org_tensorflow", NULL};
+    static const char *const tensorflow[] = {"tensorflow/",
+                                             "oomwhenallocatingtensor",
+                                             "external/local_",
+                                             "[op:",
+                                             "resourceexhaustederror",
+                                             "resourceexhausted:",
+                                             "tf-allocator",
+                                             NULL};
+    static const char *const xla[] = {"external/xla", "external/tsl",
+                                      "resource_exhausted:outofmemory", "inmemoryspace", NULL};
+    static const char *const bfc[] = {"_bfc", "fromdevice:cuda_error_out_of_memory", NULL};
+    if (has_any(text, jax))
+        return true;
+    if (has_any(text, tensorflow))
         return false;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (message_text_find(text, words[i], 0, text->count) != MESSAGE_NOWHERE)
-            return true;
-    return message_text_find(text, "_bfc", 0, text->count) == MESSAGE_NOWHERE;
+    return has_any(text, xla) || !has_any(text, bfc);
 }
 
 bool message_read_xla(const struct message_text *text, struct message *self)
@@ -314,7 +354,6 @@ bool message_read_xla(const struct message_text *text, struct message *self)
         complained = self->figures[MESSAGE_FIGURE_ASKED];
     if (!hard && find_request(text, self)) {
         self->may_fail = false;
-        self->count += !self->count;
         from = 0;
     } else if (at == MESSAGE_NOWHERE && !read_tpu(text, self)) {
         return false;
@@ -325,6 +364,7 @@ bool message_read_xla(const struct message_text *text, struct message *self)
         self->figures[MESSAGE_FIGURE_ASKED] = complained;
     }
     self->count += !self->count;
+    self->taken = 1;
     read_dump(text, from, to, self);
     (void)read_tpu(text, self);
     fill_dump(self);

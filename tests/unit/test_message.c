@@ -461,6 +461,42 @@ static void closeness_is_said(void **state)
     assert_false(message.close);
 }
 
+/* What a pool's log knows in bytes goes before what its error rounds. */
+static void logs_of_rmm(void **state)
+{
+    (void)state;
+    struct message message;
+    struct error error;
+    static const char log[] =
+        "[error ] [A][Stream 0x1][Upstream 11136000000B][FAILURE maximum pool size exceeded: Not "
+        "enough room to grow, current/max/try size = 60.000000 GiB, 78.000000 GiB, 10.371208 GiB]";
+    assert_int_equal(message_read(log, strlen(log), &message, &error), STATUS_OK);
+    assert_int_equal(message.framework, MESSAGE_RMM);
+    assert_int_equal(message.figures[MESSAGE_FIGURE_ASKED].bytes, 11136000000);
+    assert_int_equal(message.figures[MESSAGE_FIGURE_FREE].bytes, 18 * GIB);
+    assert_int_equal(message.cause, MESSAGE_NOT_THE_ALLOCATOR);
+    static const char old[] = "MemoryError: std::bad_alloc: CUDA error at: "
+                              "../include/rmm/mr/device/cuda_memory_resource.hpp68: "
+                              "cudaErrorMemoryAllocation out of memory";
+    assert_int_equal(message_read(old, strlen(old), &message, &error), STATUS_INVALID);
+    assert_non_null(strstr(error.text, "RMM before 25.04"));
+}
+
+static void host_memory_is_told(void **state)
+{
+    (void)state;
+    struct message message;
+    struct error error;
+    static const char text[] =
+        "W tensorflow/core/framework/op_kernel.cc:1763] OP_REQUIRES failed at cast_op.cc:109 : "
+        "Resource exhausted: OOM when allocating tensor with shape[1,559,512,3] and type float on "
+        "/job:localhost/replica:0/task:0/device:CPU:0 by allocator cpu\n\t [[{{node Cast}}]]";
+    assert_int_equal(message_read(text, strlen(text), &message, &error), STATUS_OK);
+    assert_true(message.host);
+    assert_string_equal(message.allocator, "cpu");
+    assert_int_equal(message.figures[MESSAGE_FIGURE_ASKED].bytes, 559 * 512 * 3 * 4);
+}
+
 static void what_is_no_message_is_refused(void **state)
 {
     (void)state;
@@ -493,6 +529,8 @@ int main(void)
         cmocka_unit_test(dumps_are_read_by_their_statistics),
         cmocka_unit_test(text_around_it_does_not_matter),
         cmocka_unit_test(closeness_is_said),
+        cmocka_unit_test(logs_of_rmm),
+        cmocka_unit_test(host_memory_is_told),
         cmocka_unit_test(what_is_no_message_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,580 @@
+/* Every class of an out-of-memory message in every wording that can tell it: figures written into
+ * the words of each framework's versions, and the class that the rules give for those of them that
+ * the wording has room for. Then what terminals, logs and wrappers make of the same texts. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "allocators/base/size.h"
+#include "sim/explain/message.h"
+
+/* MiB; what is not in a wording is not written. */
+struct figures {
+    const char *name;
+    enum message_cause cause; /* where all of them are told */
+    unsigned asked, total, available, allocated, unallocated, others, outside;
+};
+
+static const struct figures classes[] = {
+    {"impossible", MESSAGE_IMPOSSIBLE, 30720, 24576, 20480, 2048, 512, 512, 256},
+    {"not the allocator", MESSAGE_NOT_THE_ALLOCATOR, 600, 24576, 6144, 14336, 2048, 1024, 512},
+    {"fragmentation", MESSAGE_FRAGMENTATION, 3072, 24576, 512, 18432, 4096, 768, 384},
+    {"tenant", MESSAGE_TENANT, 4096, 24576, 512, 10240, 1024, 12032, 512},
+    {"outside", MESSAGE_OUTSIDE, 4096, 24576, 512, 16384, 1024, 1024, 5120},
+    {"fragmentation possible", MESSAGE_FRAGMENTATION_POSSIBLE, 3072, 24576, 1536, 19456, 2048, 768,
+     384},
+    {"capacity", MESSAGE_CAPACITY, 8192, 24576, 512, 20480, 1024, 768, 384},
+};
+
+#define CLASSES (sizeof classes / sizeof *classes)
+
+enum told {
+    TELLS_TOTAL = 1,
+    TELLS_FREE = 2,
+    TELLS_POOL = 4,
+    TELLS_OTHERS = 8,
+    TELLS_OUTSIDE = 16,
+    FREE_IS_LIMIT = 32, /* what is free is what the limit leaves beside the pool */
+};
+
+struct writing {
+    char text[4096];
+};
+
+static void add(struct writing *writing, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void add(struct writing *writing, const char *format, ...)
+{
+    size_t used = strlen(writing->text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(writing->text + used, sizeof writing->text - used, format, arguments);
+    va_end(arguments);
+}
+
+/* PyTorch's and XLA's way: the largest unit of which there is one at least. */
+static const char *size_of(unsigned mib, const char *space, char *text)
+{
+    if (mib >= 1024)
+        snprintf(text, 32, "%.2f%sGiB", mib / 1024.0, space);
+    else
+        snprintf(text, 32, "%.2f%sMiB", (double)mib, space);
+    return text;
+}
+
+#define S(mib) size_of(mib, " ", (char[32]){0})
+#define X(mib) size_of(mib, "", (char[32]){0})
+
+static unsigned long long bytes_of(unsigned mib)
+{
+    return (unsigned long long)mib * MIB;
+}
+
+static unsigned reserved(const struct figures *f)
+{
+    return f->allocated + f->unallocated;
+}
+
+static void torch_1_3(struct writing *w, const struct figures *f)
+{
+    add(w,
+        "RuntimeError: CUDA out of memory. Tried to allocate %s (GPU 2; %s total capacity; "
+        "%s already allocated; %s free; %s cached)",
+        S(f->asked), S(f->total), S(f->allocated), S(f->available), S(f->unallocated));
+}
+
+static void torch_1_8(struct writing *w, const struct figures *f)
+{
+    add(w,
+        "RuntimeError: CUDA out of memory. Tried to allocate %s (GPU 0; %s total capacity; "
+        "%s already allocated; %s free; %s reserved in total by PyTorch)",
+        S(f->asked), S(f->total), S(f->allocated), S(f->available), S(reserved(f)));
+}
+
+static void torch_1_13(struct writing *w, const struct figures *f)
+{
+    add(w,
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate %s (GPU 0; %s total "
+        "capacity; %s already allocated; %s free; %s allowed; %s reserved in total by PyTorch) If "
+        "reserved memory is >> allocated memory try setting max_split_size_mb to avoid "
+        "fragmentation.",
+        S(f->asked), S(f->total), S(f->allocated), S(f->available), S(f->total), S(reserved(f)));
+}
+
+static void npu(struct writing *w, const struct figures *f)
+{
+    add(w,
+        "RuntimeError: NPU out of memory. Tried to allocate %s (NPU 4; %s total capacity; %s "
+        "already "
+        "allocated; %s current active; %s free; %s reserved in total by PyTorch)",
+        S(f->asked), S(f->total), S(f->allocated), S(f->allocated), S(f->available),
+        S(reserved(f)));
+}
+
+/* Up to 2.1 "capacity" lacks a letter. */
+static void begin_new(struct writing *w, const struct figures *f, const char *device,
+                      const char *capacity)
+{
+    add(w,
+        "torch.OutOfMemoryError: %s out of memory. Tried to allocate %s. GPU 1 has a total %s of "
+        "%s "
+        "of which %s is free. ",
+        device, S(f->asked), capacity, S(f->total), S(f->available));
+}
+
+static void end_new(struct writing *w, const struct figures *f, const char *private)
+{
+    add(w,
+        "Of the allocated memory %s is allocated by PyTorch, %sand %s is reserved by PyTorch but "
+        "unallocated. If reserved but unallocated memory is large try setting "
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See "
+        "documentation",
+        S(f->allocated), private, S(f->unallocated));
+}
+
+static void torch_2_1(struct writing *w, const struct figures *f)
+{
+    begin_new(w, f, "CUDA", "capacty");
+    add(w,
+        "Process 812 has %s memory in use. Process 31337 has %s memory in use. Including "
+        "non-PyTorch memory, this process has %s memory in use. ",
+        S(f->others / 2), S(f->others - f->others / 2), S(reserved(f) + f->outside));
+    end_new(w, f, "");
+}
+
+static void torch_2_6(struct writing *w, const struct figures *f)
+{
+    begin_new(w, f, "CUDA", "capacity");
+    add(w,
+        "Process 812 has %s memory in use. Including non-PyTorch memory, this process has %s "
+        "memory "
+        "in use. %s allowed; ",
+        S(f->others), S(reserved(f) + f->outside), S(f->total));
+    end_new(w, f, "with 22.00 MiB allocated in private pools (e.g., CUDA Graphs), ");
+}
+
+/* A pod in which numbers of processes mean nothing. */
+static void torch_container(struct writing *w, const struct figures *f)
+{
+    begin_new(w, f, "CUDA", "capacity");
+    add(w, "Process 7 has %s memory in use. Process 9 has %s memory in use. ",
+        S(reserved(f) + f->outside), S(f->others));
+    end_new(w, f, "");
+}
+
+/* Only others are listed. */
+static void torch_others(struct writing *w, const struct figures *f)
+{
+    begin_new(w, f, "CUDA", "capacity");
+    add(w, "Process 9 has %s memory in use. ", S(f->others));
+    end_new(w, f, "");
+}
+
+static void hip(struct writing *w, const struct figures *f)
+{
+    begin_new(w, f, "HIP", "capacity");
+    end_new(w, f, "with 17.00 MiB allocated in private pools (e.g., HIP Graphs), ");
+}
+
+static void xpu(struct writing *w, const struct figures *f)
+{
+    begin_new(w, f, "XPU", "capacity");
+    end_new(w, f, "");
+}
+
+static void mps(struct writing *w, const struct figures *f)
+{
+    add(w,
+        "RuntimeError: MPS backend out of memory (MPS allocated: %s, other allocations: %s, max "
+        "allowed: %s). Tried to allocate %s on private pool. Use "
+        "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 to disable upper limit for memory allocations",
+        S(f->total - f->available - f->outside), S(f->outside), S(f->total), S(f->asked));
+}
+
+static void torch_async(struct writing *w, const struct figures *f)
+{
+    add(w,
+        "torch.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of "
+        "memory)\nCurrently allocated     : %s\nRequested               : %s\nDevice limit        "
+        "    : %s\nFree (according to CUDA): %s\nPyTorch limit (set by user-supplied memory "
+        "fraction)\n                        : 17179869184.00 GiB",
+        S(f->allocated), S(f->asked), S(f->total), S(f->available));
+}
+
+static void bfc_dump(struct writing *w, const struct figures *f, const char *where)
+{
+    unsigned limit = reserved(f) + f->available;
+    add(w,
+        "2026-02-03 04:05:06.1: I %sbfc_allocator.cc:1103] Sum Total of in-use chunks: %s\n"
+        "2026-02-03 04:05:06.1: I %sbfc_allocator.cc:1105] total_region_allocated_bytes_: %llu "
+        "memory_limit_: %llu available bytes: %llu curr_region_allocation_bytes_: 68719476736\n"
+        "2026-02-03 04:05:06.1: I %sbfc_allocator.cc:1109] Stats: \nLimit:   %22llu\n"
+        "InUse:   %22llu\nMaxInUse:   %22llu\nNumAllocs:   812\nMaxAllocSize:   1073741824\n"
+        "Reserved:   0\nPeakReserved:   0\nLargestFreeBlock:   0\n\n",
+        where, X(f->allocated), where, bytes_of(reserved(f)), bytes_of(limit),
+        bytes_of(f->available), where, bytes_of(limit), bytes_of(f->allocated), bytes_of(limit));
+}
+
+static void tensorflow(struct writing *w, const struct figures *f)
+{
+    add(w,
+        "2026-02-03 04:05:06.1: W tensorflow/core/common_runtime/bfc_allocator.cc:479] Allocator "
+        "(GPU_1_bfc) ran out of memory trying to allocate 7.25MiB with freed_by_count=0. The "
+        "caller "
+        "indicates that this is not a failure, but this may mean that there could be performance "
+        "gains if more memory were available.\n"
+        "2026-02-03 04:05:16.1: W tensorflow/core/common_runtime/bfc_allocator.cc:491] Allocator "
+        "(GPU_1_bfc) ran out of memory trying to allocate %s (rounded to %llu)requested by op "
+        "gradients/dense/MatMul\nIf the cause is memory fragmentation maybe the environment "
+        "variable 'TF_GPU_ALLOCATOR=cuda_malloc_async' will improve the situation. \nCurrent "
+        "allocation summary follows.\nBin (256): \tTotal Chunks: 41, Chunks in use: 40. 10.2KiB "
+        "allocated for chunks. 10.0KiB in use in bin.\n",
+        X(f->asked), bytes_of(f->asked));
+    bfc_dump(w, f, "tensorflow/core/common_runtime/");
+    add(w,
+        "W tensorflow/core/framework/op_kernel.cc:1753] OP_REQUIRES failed at matmul_op.cc:198 : "
+        "Resource exhausted: OOM when allocating tensor with shape[%u,262144] and type float on "
+        "/job:localhost/replica:0/task:0/device:GPU:1 by allocator GPU_1_bfc\n",
+        f->asked);
+}
+
+/* Of the dump only its end was kept, and the error of the Python side. */
+static void tensorflow_error(struct writing *w, const struct figures *f)
+{
+    bfc_dump(w, f, "external/local_xla/xla/tsl/framework/");
+    add(w,
+        "tensorflow.python.framework.errors_impl.ResourceExhaustedError: {{function_node f}} OOM "
+        "when allocating tensor with shape[%u,262144] and type float on "
+        "/job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc [Op:MatMul]",
+        f->asked);
+}
+
+static void jax(struct writing *w, const struct figures *f)
+{
+    add(w,
+        "2026-02-03 04:05:06.1: W external/xla/xla/tsl/framework/bfc_allocator.cc:501] Allocator "
+        "(GPU_0_bfc) ran out of memory trying to allocate %s (rounded to %llu)requested by op \n",
+        X(f->asked), bytes_of(f->asked));
+    bfc_dump(w, f, "external/xla/xla/tsl/framework/");
+    add(w,
+        "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to "
+        "allocate %llu bytes.\nBufferAssignment OOM Debugging.\nBufferAssignment stats:\n"
+        "             parameter allocation:    6.00MiB\n",
+        bytes_of(f->asked));
+}
+
+static void jax_new(struct writing *w, const struct figures *f)
+{
+    bfc_dump(w, f, "external/xla/xla/tsl/framework/");
+    add(w,
+        "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate "
+        "%s. "
+        "[executable_name='jit_step']",
+        X(f->asked));
+}
+
+static void cuda_async(struct writing *w, const struct figures *f)
+{
+    add(w,
+        "E tensorflow/stream_executor/gpu/gpu_cudamallocasync_allocator.cc:304] gpu_async_0 "
+        "cuMemAllocAsync failed to allocate %llu bytes: CUDA error: out of memory "
+        "(CUDA_ERROR_OUT_OF_MEMORY)\n Reported by CUDA: Free memory/Total memory: %llu/%llu\n"
+        "Stats: Limit:   4294967296\nInUse:   %llu\n",
+        bytes_of(f->asked), bytes_of(f->available), bytes_of(f->total), bytes_of(f->allocated));
+}
+
+static void jax_bare(struct writing *w, const struct figures *f)
+{
+    add(w, "XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating %llu bytes.",
+        bytes_of(f->asked));
+}
+
+static void tensorflow_driver(struct writing *w, const struct figures *f)
+{
+    add(w,
+        "E tensorflow/stream_executor/cuda/cuda_driver.cc:924] failed to allocate %.2fG (%llu "
+        "bytes) "
+        "from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory",
+        f->asked / 1024.0, bytes_of(f->asked));
+}
+
+static void tpu(struct writing *w, const struct figures *f)
+{
+    add(w,
+        "XlaRuntimeError: RESOURCE_EXHAUSTED: Error allocating device buffer: Attempting to "
+        "allocate "
+        "%.2fM. That was not possible. There are %.2fM free.; (0x0x0_HBM0)",
+        (double)f->asked, (double)f->available);
+}
+
+/* With the commas of CuPy. */
+static void add_commas(struct writing *w, unsigned long long bytes)
+{
+    if (bytes >= 1000) {
+        add_commas(w, bytes / 1000);
+        add(w, ",%03llu", bytes % 1000);
+    } else {
+        add(w, "%llu", bytes);
+    }
+}
+
+static void cupy(struct writing *w, const struct figures *f)
+{
+    add(w, "cupy.cuda.memory.OutOfMemoryError: Out of memory allocating ");
+    add_commas(w, bytes_of(f->asked));
+    add(w, " bytes (allocated so far: ");
+    add_commas(w, bytes_of(reserved(f)));
+    add(w, " bytes, limit set to: ");
+    add_commas(w, bytes_of(reserved(f) + f->available));
+    add(w, " bytes).");
+}
+
+static void rmm(struct writing *w, const struct figures *f)
+{
+    double limit = (reserved(f) + f->available) / 1024.0;
+    add(w,
+        "MemoryError: std::bad_alloc: out_of_memory: RMM failure "
+        "at:/x/pool_memory_resource_impl.cpp:73: Maximum pool size exceeded (failed to allocate %f "
+        "GiB): Not enough room to grow, current/max/try size = %f GiB, %f GiB, %f GiB",
+        f->asked / 1024.0, reserved(f) / 1024.0, limit, f->asked / 1024.0);
+}
+
+static void rmm_driver(struct writing *w, const struct figures *f)
+{
+    add(w,
+        "MemoryError: std::bad_alloc: out_of_memory: CUDA error (failed to allocate %llu bytes) "
+        "at: "
+        "/x/rmm/mr/device/cuda_memory_resource.hpp:62: cudaErrorMemoryAllocation out of memory",
+        bytes_of(f->asked));
+}
+
+#define CARD    (TELLS_TOTAL | TELLS_FREE)
+#define LIMITED (TELLS_TOTAL | TELLS_FREE | FREE_IS_LIMIT)
+
+static const struct wording {
+    const char *name;
+    enum message_framework framework;
+    unsigned told;
+    void (*write)(struct writing *, const struct figures *);
+} wordings[] = {
+    {"torch 1.3", MESSAGE_PYTORCH, CARD | TELLS_POOL, torch_1_3},
+    {"torch 1.8", MESSAGE_PYTORCH, CARD | TELLS_POOL, torch_1_8},
+    {"torch 1.13", MESSAGE_PYTORCH, CARD | TELLS_POOL, torch_1_13},
+    {"npu", MESSAGE_PYTORCH, CARD | TELLS_POOL, npu},
+    {"torch 2.1", MESSAGE_PYTORCH, CARD | TELLS_POOL | TELLS_OTHERS | TELLS_OUTSIDE, torch_2_1},
+    {"torch 2.6", MESSAGE_PYTORCH, CARD | TELLS_POOL | TELLS_OTHERS | TELLS_OUTSIDE, torch_2_6},
+    {"container", MESSAGE_PYTORCH, CARD | TELLS_POOL | TELLS_OTHERS | TELLS_OUTSIDE,
+     torch_container},
+    {"others", MESSAGE_PYTORCH, CARD | TELLS_POOL | TELLS_OTHERS, torch_others},
+    {"hip", MESSAGE_PYTORCH, CARD | TELLS_POOL, hip},
+    {"xpu", MESSAGE_PYTORCH, CARD | TELLS_POOL, xpu},
+    {"mps", MESSAGE_PYTORCH, CARD | TELLS_OUTSIDE, mps},
+    {"torch async", MESSAGE_PYTORCH, CARD, torch_async},
+    {"tensorflow", MESSAGE_TENSORFLOW, LIMITED | TELLS_POOL, tensorflow},
+    {"tensorflow error", MESSAGE_TENSORFLOW, LIMITED | TELLS_POOL, tensorflow_error},
+    {"jax", MESSAGE_JAX, LIMITED | TELLS_POOL, jax},
+    {"jax 0.7", MESSAGE_JAX, LIMITED | TELLS_POOL, jax_new},
+    {"cuda_malloc_async", MESSAGE_TENSORFLOW, CARD, cuda_async},
+    {"jax bare", MESSAGE_JAX, 0, jax_bare},
+    {"tensorflow driver", MESSAGE_TENSORFLOW, 0, tensorflow_driver},
+    {"tpu", MESSAGE_JAX, TELLS_FREE, tpu},
+    {"cupy", MESSAGE_CUPY, LIMITED, cupy},
+    {"rmm", MESSAGE_RMM, LIMITED, rmm},
+    {"rmm driver", MESSAGE_RMM, 0, rmm_driver},
+};
+
+#define WORDINGS (sizeof wordings / sizeof *wordings)
+
+/* The rules, once more, over what the wording has room for. */
+static enum message_cause expected(const struct figures *f, unsigned told)
+{
+    bool has_free = told & TELLS_FREE, has_pool = told & TELLS_POOL;
+    unsigned total = told & FREE_IS_LIMIT ? reserved(f) + f->available : f->total;
+    if ((told & TELLS_TOTAL) && f->asked > total)
+        return MESSAGE_IMPOSSIBLE;
+    if (has_free && f->asked <= f->available)
+        return MESSAGE_NOT_THE_ALLOCATOR;
+    if (has_pool && f->asked <= f->unallocated)
+        return MESSAGE_FRAGMENTATION;
+    if (has_free && (told & TELLS_OTHERS) && f->asked <= f->available + f->others)
+        return MESSAGE_TENANT;
+    if (has_free && (told & TELLS_OUTSIDE) && f->asked <= f->available + f->outside)
+        return MESSAGE_OUTSIDE;
+    if (has_free && has_pool && f->asked <= f->available + f->unallocated)
+        return MESSAGE_FRAGMENTATION_POSSIBLE;
+    return MESSAGE_CAPACITY;
+}
+
+static void check(const char *text, size_t bytes, const struct wording *wording,
+                  const struct figures *figures)
+{
+    struct message message;
+    struct error error = {""};
+    enum message_cause cause = expected(figures, wording->told);
+    if (message_read(text, bytes, &message, &error))
+        fail_msg("%s, %s: %s, of: %s", wording->name, figures->name, error.text, text);
+    if (message.cause != cause)
+        fail_msg("%s, %s: %s, not %s, of: %s", wording->name, figures->name,
+                 message_cause_name(message.cause), message_cause_name(cause), text);
+    if (message.framework != wording->framework)
+        fail_msg("%s: from %s: %s", wording->name, message_framework_name(message.framework), text);
+    const struct message_figure *asked = &message.figures[MESSAGE_FIGURE_ASKED];
+    assert_in_range(asked->bytes, bytes_of(figures->asked) - asked->coarse_bytes,
+                    bytes_of(figures->asked) + asked->coarse_bytes);
+    assert_int_equal(message.count, 1);
+    assert_int_equal(message.taken, 1);
+}
+
+static void every_class_in_every_wording(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < WORDINGS; i++)
+        for (size_t j = 0; j < CLASSES; j++) {
+            struct writing writing = {""};
+            wordings[i].write(&writing, &classes[j]);
+            check(writing.text, strlen(writing.text), &wordings[i], &classes[j]);
+        }
+}
+
+/* With all that PyTorch tells nowadays, the rules give all seven classes. */
+static void all_classes_are_told_apart(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < WORDINGS; i++)
+        for (size_t j = 0; j < CLASSES; j++)
+            if (wordings[i].told == (CARD | TELLS_POOL | TELLS_OTHERS | TELLS_OUTSIDE))
+                assert_int_equal(expected(&classes[j], wordings[i].told), classes[j].cause);
+}
+
+static void in_lines_of(size_t width, const char *before, const char *after, const char *text,
+                        struct writing *out)
+{
+    size_t length = strlen(text);
+    for (size_t at = 0; at < length; at += width)
+        add(out, "%s%.*s%s\n", before, (int)width, text + at, after);
+}
+
+/* As JSON and a program's source write it. */
+static void escaped(const char *text, struct writing *out)
+{
+    add(out, "{\"message\": \"\\u001b[31mRuntimeError\\u001b[0m: ");
+    for (const char *c = text; *c; c++)
+        if (*c == '\n')
+            add(out, "\\n");
+        else if (*c == '\t')
+            add(out, "\\t");
+        else
+            add(out, "%c", *c);
+    add(out, "\", \"rank\": 3}");
+}
+
+static void wrapped_texts_are_the_same(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < WORDINGS; i++)
+        for (size_t j = 0; j < CLASSES; j++) {
+            struct writing plain = {""}, made[5] = {{""}};
+            wordings[i].write(&plain, &classes[j]);
+            add(&made[0],
+                "\033[1;31m(RayWorker pid=41)\033[0m ERROR 02-03 04:05:06 engine.py:140] "
+                "[rank1]: \033[31m%s\033[0m\r\n\r\nDuring handling of the above",
+                plain.text);
+            escaped(plain.text, &made[1]);
+            if (strchr(plain.text, '\n')) { /* such texts come line by line; their lines stay */
+                add(&made[2], "%s", plain.text);
+                add(&made[3], "%s", plain.text);
+            } else {
+                in_lines_of(61, "\xe2\x94\x82 ", " \xe2\x94\x82", plain.text, &made[2]);
+                in_lines_of(72, "> ", "\r", plain.text, &made[3]);
+                in_lines_of(40, "| ", " |", plain.text, &made[4]);
+            }
+            for (size_t k = 0; k < 5; k++)
+                if (made[k].text[0])
+                    check(made[k].text, strlen(made[k].text), &wordings[i], &classes[j]);
+        }
+}
+
+/* A log in which a wrapper prints the message cut before the whole of it follows. */
+static void the_message_in_full_is_taken(void **state)
+{
+    (void)state;
+    struct writing whole = {""}, log = {""};
+    struct message message;
+    struct error error;
+    torch_2_6(&whole, &classes[3]);
+    add(&log, "WARNING request failed: %.120s...\nTraceback (most recent call last):\n%s\n",
+        whole.text, whole.text);
+    assert_int_equal(message_read(log.text, strlen(log.text), &message, &error), STATUS_OK);
+    assert_int_equal(message.count, 2);
+    assert_int_equal(message.taken, 2);
+    assert_int_equal(message.cause, MESSAGE_TENANT);
+    /* A later one for other bytes is another failure. */
+    log.text[0] = '\0';
+    torch_2_6(&log, &classes[6]);
+    add(&log, "\n%s", whole.text);
+    assert_int_equal(message_read(log.text, strlen(log.text), &message, &error), STATUS_OK);
+    assert_int_equal(message.count, 2);
+    assert_int_equal(message.taken, 1);
+    assert_int_equal(message.cause, MESSAGE_CAPACITY);
+}
+
+/* Cut within a figure, that figure is not known, and neither is what would follow. */
+static void a_cut_message_says_what_is_missing(void **state)
+{
+    (void)state;
+    struct message message;
+    struct error error;
+    static const char cut[] = "CUDA out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total "
+                              "capacity of 24.00 GiB of which 512...";
+    assert_int_equal(message_read(cut, strlen(cut), &message, &error), STATUS_OK);
+    assert_int_equal(message.cause, MESSAGE_CAPACITY);
+    assert_false(message_missing(&message, MESSAGE_FIGURE_TOTAL));
+    assert_true(message_missing(&message, MESSAGE_FIGURE_FREE));
+    assert_true(message_missing(&message, MESSAGE_FIGURE_UNALLOCATED));
+    assert_true(message_missing(&message, MESSAGE_FIGURE_OTHERS));
+    static const char words[] =
+        "# CUDA out of memory. Tried to allocate all of it, see below\ntorch.OutOfMemoryError: "
+        "CUDA "
+        "out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total capacity of 24.00 GiB of "
+        "which 6.00 GiB is free.";
+    assert_int_equal(message_read(words, strlen(words), &message, &error), STATUS_OK);
+    assert_int_equal(message.cause, MESSAGE_NOT_THE_ALLOCATOR);
+    assert_int_equal(message.count, 1);
+}
+
+/* Equal to the last printed digit: it fits by the figures, and that it is close is known. */
+static void equal_figures_are_close(void **state)
+{
+    (void)state;
+    static const struct figures equal = {
+        "equal", MESSAGE_FRAGMENTATION, 2048, 24576, 512, 18432, 2048, 768, 384};
+    for (size_t i = 0; i < WORDINGS; i++) {
+        struct writing writing = {""};
+        struct message message;
+        struct error error;
+        if (!(wordings[i].told & TELLS_POOL) || wordings[i].framework != MESSAGE_PYTORCH)
+            continue;
+        wordings[i].write(&writing, &equal);
+        assert_int_equal(message_read(writing.text, strlen(writing.text), &message, &error),
+                         STATUS_OK);
+        assert_int_equal(message.cause, MESSAGE_FRAGMENTATION);
+        assert_true(message.close);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_class_in_every_wording),
+        cmocka_unit_test(all_classes_are_told_apart),
+        cmocka_unit_test(wrapped_texts_are_the_same),
+        cmocka_unit_test(the_message_in_full_is_taken),
+        cmocka_unit_test(a_cut_message_says_what_is_missing),
+        cmocka_unit_test(equal_figures_are_close),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
