@@ -217,6 +217,15 @@ static void hook_order(struct backing *backing, uint32_t stream, struct backing_
     cuda_count(self, DEVICE_CALL_event, 0, begun_ns, 0, false);
 }
 
+/* Beside the context, what is not this process's is others'. */
+static void look_at_others(struct cuda_device *self, uint64_t used_bytes)
+{
+    uint64_t context_bytes = self->held_at_open_bytes - self->others_at_open_bytes;
+    uint64_t own_bytes = context_bytes + self->ledger.physical_bytes + self->ledger.outside_bytes;
+    self->card_others_bytes = used_bytes > own_bytes ? used_bytes - own_bytes : 0;
+    cuda_show_memory(self);
+}
+
 /* Without a capacity of its own, what the card has left now, where that is less. */
 static void hook_memory(struct backing *backing, uint64_t *free_bytes, uint64_t *total_bytes)
 {
@@ -227,8 +236,12 @@ static void hook_memory(struct backing *backing, uint64_t *free_bytes, uint64_t 
     if (self->capacity_given || self->base.failed)
         return;
     CUresult result = self->api.mem_get_info(&card_free_bytes, &card_total_bytes);
-    if (cuda_worked(self, result, "cuMemGetInfo") && card_free_bytes < *free_bytes)
+    if (!cuda_worked(self, result, "cuMemGetInfo"))
+        return;
+    if (card_free_bytes < *free_bytes)
         *free_bytes = card_free_bytes;
+    if (self->shared && self->others_known)
+        look_at_others(self, card_total_bytes - card_free_bytes);
 }
 
 static const char *hook_backing_problem(struct backing *backing)

@@ -14,6 +14,8 @@ struct cuda_options {
     /* Inside another program: memory alone, on streams that are the program's, and of the card
      * whatever the driver gives. There are no kernels, and no times. */
     bool embedded;
+    /* Others come and go: whatever the driver gives, and what others hold is looked at again. */
+    bool shared;
 };
 
 /* What the kind's hooks call in a build that has cuda.h. Statuses: MISSING where there is no
@@ -25,6 +27,9 @@ bool cuda_device_available(char *text, size_t text_bytes);
 /* The thread that opened a device may use it at once; another one says this first. One thread at a
  * time. */
 void cuda_device_enter(struct device *device);
+
+/* The same in every build, for a program with devices on several cards: before it turns to another one. */
+void cuda_kind_enter(struct device *device);
 
 /* For an embedded device: the ordinal stands for a stream of the program, a CUstream, which may be
  * the default one, NULL. False: no host memory, or too many. */

@@ -18,6 +18,10 @@ static const struct option cuda_options[] = {
      "cublas|early|plain",
      "who does matrix products: cuBLAS, opened at the first one; early: opened with the device, so "
      "that its memory is taken before a policy asks; plain: a slow kernel of this program"},
+    {"shared", OPTION_BOOL, offsetof(struct cuda_options, shared), "no", 0, 0, NULL,
+     "other processes come and go: it may have whatever the driver gives, now or later, not what "
+     "was "
+     "free when it was opened"},
     {NULL, OPTION_BOOL, 0, NULL, 0, 0, NULL, NULL},
 };
 
@@ -35,7 +39,17 @@ static enum status kind_open(const struct spec_link *link, struct device **out, 
     return status == STATUS_OK ? cuda_device_open(&options, out, error) : status;
 }
 
+void cuda_kind_enter(struct device *device)
+{
+    cuda_device_enter(device);
+}
+
 #else
+
+void cuda_kind_enter(struct device *device)
+{
+    (void)device; /* there is none */
+}
 
 static bool kind_available(char *text, size_t text_bytes)
 {

@@ -171,8 +171,9 @@ static enum status memory_open(struct cuda_device *self, const struct cuda_optio
     self->held_at_open_bytes = total_bytes - free_bytes;
     self->capacity_given = capacity_bytes != 0;
     self->page_bytes = ledger->unit_bytes = page_bytes;
-    /* Inside a program others come and go for long: the driver alone knows what is left. */
-    uint64_t left_bytes = size_round_down(options->embedded ? total_bytes : free_bytes, page_bytes);
+    /* Where others come and go, as inside a program, the driver alone knows what is left. */
+    bool driver_knows = options->embedded || options->shared;
+    uint64_t left_bytes = size_round_down(driver_knows ? total_bytes : free_bytes, page_bytes);
     props->capacity_bytes = self->capacity_given ? capacity_bytes : left_bytes;
     if (self->capacity_given) /* it stands for a smaller card */
         props->total_bytes = capacity_bytes;
@@ -188,6 +189,8 @@ static enum status memory_open(struct cuda_device *self, const struct cuda_optio
 static void others_open(struct cuda_device *self, int64_t before_bytes, int64_t now_bytes)
 {
     self->card_others_bytes = cuda_others_bytes(before_bytes, now_bytes, self->held_at_open_bytes);
+    self->others_at_open_bytes = self->card_others_bytes;
+    self->others_known = before_bytes >= 0 && now_bytes >= before_bytes;
     cuda_show_memory(self);
 }
 
@@ -240,6 +243,7 @@ static enum status parts_open(struct cuda_device *self, const struct cuda_option
     if (status == STATUS_OK && !cuda_streams_open(self))
         status = open_failed(self, error);
     self->streams.embedded = options->embedded;
+    self->shared = options->shared;
     if (status == STATUS_OK && !options->embedded && !cuda_marks_open(self))
         status = open_failed(self, error);
     if (status == STATUS_OK)

@@ -58,6 +58,8 @@ struct cuda_device {
     bool capacity_given;
     uint64_t held_at_open_bytes; /* of the card, by all, as the driver says */
     uint64_t card_others_bytes;  /* held by others when it was opened; see card_bytes */
+    uint64_t others_at_open_bytes;
+    bool shared, others_known; /* with both, looked at again whenever memory is asked about */
     struct book book;
     struct ranges small_pages;
     struct kernels *kernels;

@@ -128,8 +128,8 @@ measure() {
         capacity\ *) capacity_experiment "$name" ;;
         *) run_experiment "$name" "$step" "$tape" ;;
         esac
-    done <<<"$list" >"$work/numbers.csv" || exit 2
-    mv "$work/numbers.csv" "$folder/numbers.csv"
+    done <<<"$list" >"$folder/numbers.part" || exit 2
+    mv "$folder/numbers.part" "$folder/numbers.csv"
 }
 case $device in sim | cuda) ;; *) echo "claims: the device is sim or cuda, not $device" >&2; exit 2 ;; esac
 [ -n "$judge_only" ] || measure

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/cuda/cuda_device.h"
 #include "sim/tenants/place.h"
 #include "sim/tenants/runner.h"
 
@@ -43,30 +44,34 @@ struct member {
     struct process process;
     struct runner runners[PROCESS_POOLS];
     struct spec devices[PROCESS_POOLS];
-    size_t count;
+    size_t count, going; /* pools that are open, and the one at work */
+    struct device *looked_at[PROCESS_CARDS];
+    size_t looked_at_count;
     struct tenant_result *result;
     int socket;
     uint64_t waited_from_ns; /* of the wait in hand; 0: none */
     uint64_t context_bytes;  /* of its first card, before the first request */
 };
 
-/* "cuda:matmul=plain" and 1: "cuda:matmul=plain,ordinal=1" */
+/* "cuda:matmul=plain" and 1: "cuda:matmul=plain,shared=yes,ordinal=1" */
 static enum status open_device_spec(const struct member *self, uint32_t card, struct spec *spec,
                                     struct error *error)
 {
     char text[DEVICE_ROOM];
-    snprintf(text, sizeof text, "%s%cordinal=%" PRIu32, self->device,
+    snprintf(text, sizeof text, "%s%cshared=yes,ordinal=%" PRIu32, self->device,
              strchr(self->device, ':') ? ',' : ':', card);
     return spec_parse(text, spec, error);
 }
 
-/* What each card has and has free, with this process's context on it. */
-static enum status look_at_cards(const struct member *self, struct process_card *cards,
+/* What each card has and has free, with this process's context on it. They stay open until the pools
+ * are, so that a context is made once. */
+static enum status look_at_cards(struct member *self, struct process_card *cards,
                                  struct error *error)
 {
     for (uint32_t i = 0; i < self->tenants->card_count; i++) {
         struct spec spec;
         struct device *device;
+        uint64_t total_bytes;
         enum status status = open_device_spec(self, i, &spec, error);
         if (status != STATUS_OK)
             return status;
@@ -74,12 +79,21 @@ static enum status look_at_cards(const struct member *self, struct process_card 
         spec_close(&spec);
         if (status != STATUS_OK)
             return status;
+        self->looked_at[self->looked_at_count++] = device;
         cards[i].total_bytes = device->props.total_bytes;
-        cards[i].free_bytes = device->props.capacity_bytes;
+        backing_memory(device->backing, &cards[i].free_bytes, &total_bytes);
+        if (device->backing->page_bytes) /* only whole pages can be had */
+            cards[i].free_bytes -= cards[i].free_bytes % device->backing->page_bytes;
         cards[i].compute_capability = self->tenants->cards[i].compute_capability;
-        device_close(device);
     }
     return STATUS_OK;
+}
+
+static void look_away(struct member *self)
+{
+    for (size_t i = 0; i < self->looked_at_count; i++)
+        device_close(self->looked_at[i]);
+    self->looked_at_count = 0;
 }
 
 static enum status configure(struct member *self, struct error *error)
@@ -98,7 +112,7 @@ static bool wait_and_see(void *argument, const struct policy_request *request)
     (void)request;
     if (!self->process.retries || !self->tenants->free || !self->count)
         return false;
-    struct device *device = self->runners[0].session.device;
+    struct device *device = self->runners[self->going].session.device;
     uint64_t free_bytes, now_free_bytes, total_bytes;
     if (!self->waited_from_ns)
         self->waited_from_ns = device->ops->now(device);
@@ -135,13 +149,21 @@ static enum status open_pools(struct member *self, struct error *error)
     return STATUS_OK;
 }
 
+/* The pool that is used next; each card has a context of its own. */
+static struct runner *turn_to(struct member *self, size_t i)
+{
+    self->going = i;
+    cuda_kind_enter(self->runners[i].session.device);
+    return &self->runners[i];
+}
+
 /* One step of every pool; `*done` where nothing is left to do, and then all is reported. */
 static enum status step(struct member *self, bool *done, struct error *error)
 {
     bool all_done = true, failed = false;
     self->waited_from_ns = 0;
     for (size_t i = 0; i < self->count; i++) {
-        struct runner *runner = &self->runners[i];
+        struct runner *runner = turn_to(self, i);
         if (!runner_done(runner)) {
             enum status status = runner_go(runner, 0, 1, UINT64_MAX, error);
             if (status != STATUS_OK)
@@ -152,7 +174,7 @@ static enum status step(struct member *self, bool *done, struct error *error)
     }
     *done = all_done || failed;
     for (size_t i = 0; i < self->count && *done; i++) {
-        enum status status = runner_report(&self->runners[i], self->result, error);
+        enum status status = runner_report(turn_to(self, i), self->result, error);
         if (status != STATUS_OK)
             return status;
     }
@@ -172,7 +194,7 @@ static uint64_t card_bytes(const struct member *self)
 
 static void measure_context(struct member *self)
 {
-    struct device *device = self->count ? self->runners[0].session.device : NULL;
+    struct device *device = self->count ? turn_to(self, 0)->session.device : NULL;
     uint64_t bytes = device && device->ops->card_bytes ? device->ops->card_bytes(device) : 0;
     uint64_t pool_bytes = device ? device->counters.physical_bytes : 0;
     self->context_bytes = bytes > pool_bytes ? bytes - pool_bytes : 0;
@@ -203,6 +225,7 @@ static enum status begin(struct member *self, struct answer *answer)
     status = configure(self, &answer->error);
     if (status == STATUS_OK)
         status = open_pools(self, &answer->error);
+    look_away(self);
     if (status == STATUS_NEGATIVE)
         result->outcome = TENANT_REFUSED_SETTINGS;
     else if (status == STATUS_REFUSED || status == STATUS_NO_MEMORY || status == STATUS_MISSING)
@@ -251,7 +274,7 @@ static _Noreturn void child_main(const struct tenants *tenants, size_t index, co
     self.socket = socket;
     live(&self);
     for (size_t i = 0; i < self.count; i++)
-        runner_close(&self.runners[i]);
+        runner_close(turn_to(&self, i));
     _exit(0);
 }
 
@@ -264,7 +287,7 @@ struct tenant {
     pid_t process;
     int socket;
     uint64_t steps, card_bytes;
-    bool untold; /* it has come, and was not yet told to go */
+    uint64_t told; /* free: the step to which it may go */
 };
 
 struct party {
@@ -412,17 +435,23 @@ static enum status arrive(struct party *self, size_t i, struct error *error)
     close(pair[1]);
     *tenant = (struct tenant){.presence = THERE, .process = process, .socket = pair[0]};
     self->results[i].arrived = self->round;
-    tenant->untold = true;
     return listen_to(self, i, error);
 }
 
-/* Free: those that have come are let go together, when all of them are ready. */
+/* Free: those that are ready are let go together, to the step at which another one comes; there they
+ * wait until that is ready, too, however long a machine takes to start a process. */
 static void set_going(struct party *self)
 {
+    uint64_t next = UINT64_MAX;
+    for (size_t i = 0; i < self->tenants->count; i++)
+        if (self->items[i].presence == TO_COME && self->tenants->setups[i].arrives < next)
+            next = self->tenants->setups[i].arrives;
     for (size_t i = 0; i < self->tenants->count; i++) {
-        bool goes = self->items[i].untold && self->items[i].presence == THERE;
-        self->items[i].untold = false;
-        if (goes && !tell(self, i, UINT64_MAX))
+        struct tenant *tenant = &self->items[i];
+        if (tenant->presence != THERE || tenant->steps < tenant->told)
+            continue;
+        tenant->told = next;
+        if (!tell(self, i, next == UINT64_MAX ? next : next - tenant->steps))
             lost(self, i, "its process died");
     }
 }

@@ -3,8 +3,9 @@
  * 1. This process never touches the driver. It forks one child for each tenant when that arrives, and
  *    tells it what to do through a pair of sockets; each answer carries what the child holds.
  * 2. barriered: a child takes one step when it is told, in the same order as in the simulation, and
- *    the next one is told when it has answered. free: each runs to its end, all at once; arrivals
- *    follow the furthest one's steps.
+ *    the next one is told when it has answered. free: each runs to its end, all at once, but nobody
+ *    past the step at which another one arrives before that is ready to go: a context takes longer
+ *    to make than many a workload to run.
  * 3. Cards are the driver's, in its order; their capacity, and the suite's contexts, are what the
  *    driver says. A settings' default limit is computed from what the card has free just then.
  * 4. A child that dies, or is silent for `limit_s`, is an outcome of its own; nothing of it stays. */

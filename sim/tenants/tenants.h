@@ -45,7 +45,7 @@ struct tenant_setup {
     bool stays;               /* keeps its memory when its workload has ended */
     enum tenant_placement placement;
     uint64_t needs_bytes;
-    bool retry_given;  /* `retry_ms` instead of the framework's wait; 0: none at all */
+    bool retry_given; /* `retry_ms` instead of the framework's wait; 0: none at all */
     uint64_t retry_ms;
 };
 

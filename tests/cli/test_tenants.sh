@@ -29,6 +29,17 @@ ends who_leaves early 'failed at step [0-9]+: .*'
 ends who_leaves late passed
 ends placement d 'no room'
 ends mixed_pools cupy passed
+ends two_cards_given on_1 passed
+ends two_cards_given late 'failed at step 0: tenant'
+ends two_cards_both mirrored passed
+ends two_cards_both on_1 'failed at step 0: tenant'
+check of_the_card_in_question grep -q '^on_1: .* mirrored holds most of card 1' "$out"
+ends two_cards_least_loaded second passed
+check away_from_the_first grep -qE '^second +1 ' "$out"
+check beside_the_lesser grep -qE '^third +0 ' "$out"
+ends two_cards_least_loaded too_large 'no room'
+run tenants "$suites/card_race.ini" --mode free --no-alone
+check either_finds_too_little [ "$(grep -cE '^ +[0-9]+  (one passed; other failed|one failed at step 0: tenant; other passed)' "$out")" = 2 ]
 
 run tenants "$suites/race_for_the_card.ini"
 check several_outcomes grep -qE '^20 draws, [2-9] outcomes:$' "$out"
@@ -65,6 +76,8 @@ if [ -f "$stand_in/libcuda.so.1" ]; then
     "$ALLOCRIG" tenants "$suites/card_limited_limited.ini" --csv "$tmp/sim.csv" >"$out"
     # outcome, steps, the failure, peaks of the pool
     check as_simulated_in_figures cmp -s <(cut -d, -f 1-3,6-11,14-16 "$tmp/sim.csv") <(cut -d, -f 1-3,6-11,14-16 "$tmp/card.csv")
+    env STAND_IN_CARDS=2 LD_LIBRARY_PATH="$stand_in" "$ALLOCRIG" tenants "$suites/two_cards_given.ini" -d cuda --no-alone >"$out"
+    check on_the_second_card grep -qE '^on_1 +1 .* passed$' "$out"
     # trials: each is told as it ends, and is in the file then, also where the command is ended
     env LD_LIBRARY_PATH="$stand_in" "$ALLOCRIG" tenants "$suites/card_limited_limited.ini" -d cuda --mode free --draws 2 \
         --no-alone --csv "$tmp/trials.csv" >"$tmp/trials"
