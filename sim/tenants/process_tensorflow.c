@@ -158,8 +158,7 @@ static enum status default_limit(struct tensorflow *self, size_t index, uint64_t
         double bytes = self->fraction * (double)card->total_bytes;
         *limit_bytes = bytes < 0x1p62 ? (uint64_t)bytes : UINT64_C(1) << 62;
     } else {
-        uint64_t system_bytes = bfc_system_bytes(card->free_bytes, card->compute_capability);
-        *limit_bytes = card->free_bytes - (system_bytes < card->free_bytes ? system_bytes : 0);
+        *limit_bytes = bfc_default_limit(card->free_bytes, card->compute_capability);
     }
     if (variable && count_parse(variable, &left_mib, NULL) != STATUS_OK) {
         process_warn(reading, "TF_DEVICE_MIN_SYS_MEMORY_IN_MB=%s is no number and is ignored",

@@ -87,7 +87,7 @@ if [ -f "$stand_in/libcuda.so.1" ]; then
     env LD_LIBRARY_PATH="$stand_in" "$ALLOCRIG" tenants "$tmp/long.ini" -d cuda --no-alone --csv "$tmp/cut.csv" >"$tmp/cut" &
     job=$!
     for ((i = 0; i < 600; i++)); do
-        grep -q '^trial 2 ' "$tmp/cut" && break
+        grep -qs "^trial 2 " "$tmp/cut" && break
         sleep 0.1
     done
     kill "$job"

@@ -7,7 +7,7 @@
  * 3. `fraction` of total memory (per_process_gpu_memory_fraction; XLA_CLIENT_MEM_FRACTION).
  * 4. framework=jax: 0.75 of total memory. framework=tf: free memory less what TensorFlow
  *    leaves to the system: 225 MiB where less than 2 GiB are free, else 500, 1050, 1536 or
- *    1800 MiB for compute capability up to 6, 7, 8 and above.
+ *    1800 MiB for compute capability up to 6, 7, 8 and above; all of it where no more is free.
  * Source: tensorflow, gpu_device.cc (SingleVirtualDeviceMemoryLimit, MinSystemMemory); openxla/xla,
  * gpu_helpers.cc; jax-ml/jax, xla_client.py. */
 #include "allocators/policies/bfc/values.h"
@@ -34,6 +34,12 @@ uint64_t bfc_system_bytes(uint64_t available_bytes, uint64_t compute_capability)
     return compute_capability == 8 ? 1536 * MIB : 1800 * MIB;
 }
 
+uint64_t bfc_default_limit(uint64_t available_bytes, uint64_t compute_capability)
+{
+    uint64_t system_bytes = bfc_system_bytes(available_bytes, compute_capability);
+    return system_bytes < available_bytes ? available_bytes - system_bytes : available_bytes;
+}
+
 static uint64_t fraction_of(uint64_t bytes, double fraction)
 {
     return (uint64_t)((double)bytes * fraction);
@@ -53,8 +59,7 @@ uint64_t bfc_limit(const struct bfc_values *values, uint64_t free_bytes, uint64_
         return fraction_of(total_bytes, values->fraction);
     if (values->framework == BFC_JAX)
         return fraction_of(total_bytes, JAX_FRACTION);
-    uint64_t system = bfc_system_bytes(free_bytes, values->compute_capability);
-    return free_bytes > system ? free_bytes - system : 0;
+    return bfc_default_limit(free_bytes, values->compute_capability);
 }
 
 uint64_t bfc_split_bytes(const struct bfc_values *values, uint64_t limit_bytes)
