@@ -29,9 +29,10 @@ struct witness_event {
     uint64_t address, bytes; /* of requests and frees the bytes asked for */
     uint64_t free_bytes;
     uint32_t stream, pool;
-    const char *tag; /* of the request; NULL: none */
-    uint64_t event;  /* number of the trace's event; 0 before the first too */
-    uint64_t now_ns; /* since the device was opened */
+    const char *tag;  /* of the request; NULL: none */
+    const char *keys; /* of a MARK: those that the format does not know; NULL: none */
+    uint64_t event;   /* number of the trace's event; 0 before the first too */
+    uint64_t now_ns;  /* since the device was opened */
     /* Of a CALL. */
     const char *call;
     uint64_t begun_ns;

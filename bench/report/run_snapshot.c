@@ -87,6 +87,9 @@ enum status run_snapshot_hear(void *argument, const struct witness_event *event,
 {
     struct run_snapshot *self = argument;
     enum snapshot_action action;
+    if (event->kind == WITNESS_MARK)
+        return snapshot_add_mark(&self->image, event->tag, event->keys, 0, event->now_ns / 1000,
+                                 error);
     if (!action_of(event->kind, &action))
         return STATUS_OK;
     struct snapshot_entry entry = {

@@ -78,6 +78,17 @@ static struct witness *of_source(struct trace_source *source)
     return (struct witness *)((char *)source - offsetof(struct witness, source));
 }
 
+static void tell_mark(struct witness *self)
+{
+    const struct trace_event *event = self->current;
+    const struct trace_attributes *keys =
+        event->attributes ? trace_attributes_of(self->trace, event->attributes) : NULL;
+    witness_tell(self, (struct witness_event){.kind = WITNESS_MARK,
+                                              .tag = trace_text_of(self->trace, event->value),
+                                              .keys = keys ? keys->rest : NULL,
+                                              .now_ns = self->device->ops->now(self->device)});
+}
+
 static enum status source_next(struct trace_source *source, const struct trace_event **events,
                                size_t *count, struct error *error)
 {
@@ -95,10 +106,7 @@ static enum status source_next(struct trace_source *source, const struct trace_e
     *events = self->current;
     *count = 1;
     if (self->current->kind == TRACE_MARK)
-        witness_tell(self,
-                     (struct witness_event){.kind = WITNESS_MARK,
-                                            .tag = trace_text_of(self->trace, self->current->value),
-                                            .now_ns = self->device->ops->now(self->device)});
+        tell_mark(self);
     return STATUS_OK;
 }
 

@@ -64,6 +64,27 @@ run inspect $made/layouts/segments.pickle.gz
 check segments_are_said grep -q 'it holds segments alone: a state, without a history' "$out"
 check report_is_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
 
+run convert $made/layouts/metadata.pickle.gz "$tmp/marks.trace"
+check annotations_are_marks [ "$(grep '^m' "$tmp/marks.trace" | tr '\n' ' ')" = 'm,fwd,stage=start m,fwd,stage=end ' ]
+# The data.pkl of torch.save is the first member of a zip archive, not packed.
+member() { # NAME
+    printf 'PK\3\4\24'
+    head -c 21 /dev/zero
+    printf %b "\\0$(printf %03o ${#1})"
+    head -c 3 /dev/zero
+    printf %s "$1"
+    gzip -dc $made/graphs.default.pickle.gz
+}
+member archive/data.pkl >"$tmp/saved.pt"
+run fidelity "$tmp/saved.pt"
+check torch_save [ "$status" = 0 ]
+member archive/version >"$tmp/saved.pt"
+bounded convert "$tmp/saved.pt" "$tmp/x.txt"
+refused another_archive 'a zip archive whose first member is not the data\.pkl that torch\.save writes'
+printf '\200\002\212\012l\374\234F\371 j\250P\031.\200\002M\351\003.' >"$tmp/saved.pt"
+bounded convert "$tmp/saved.pt" "$tmp/x.txt"
+refused old_torch_save 'a file of torch\.save in its old form'
+
 # -- several devices
 two=$made/layouts/two_devices.pickle.gz
 for device in 0 1; do
@@ -121,6 +142,10 @@ printf '\200\004Nr\377\377\377\377.' | bomb memo_number 'LONG_BINPUT 4294967295:
 { printf '\200\004' && fill 300000000 'K00'; } | zstd -q | bomb packed_zstd 'it unpacks to more than 128 times its size'
 bounded convert tests/fuzz/corpus/pickle/self_reference "$tmp/x.txt"
 refused self_reference 'finds no dictionary|no segment'
+{ printf '{"device_traces": ' && fill 1000000 '['; } | bomb json_nested_deep 'more than 256 brackets are open'
+{ printf '{"device_traces": [' && fill 300000000 '{},'; } | gzip -1 | bomb json_packed 'it holds more data than a snapshot of that size can|unpacks to more'
+printf '{"device_traces": [[{"action": "alloc", "addr": 1, "si' | bomb json_cut_off 'the file ends in the middle of its JSON'
+printf '{"device_traces": 7}' | bomb json_nothing 'the snapshot is empty'
 head -c 700 tests/fuzz/corpus/pickle/protocol4 | bomb cut_off 'byte [0-9]+: the file ends in the middle of the pickle'
 printf '\200\004}.' | bomb nothing 'a pickle without "segments" and "device_traces"'
 printf '\200\011}.' | bomb protocol_9 'byte 0: protocol 9 is unknown; 0 to 5 can be read'

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
+#include "workloads/formats/snapshot_marks.h"
 #include "workloads/trace/id_map.h"
 
 #define SMALL_SEGMENT_BYTES (2 * MIB)
@@ -22,6 +23,7 @@ void snapshot_image_close(struct snapshot_image *self)
     free(self->entries);
     free(self->blocks);
     free(self->segments);
+    free(self->annotations);
     texts_close(&self->tags);
     *self = (struct snapshot_image){0};
 }
@@ -81,6 +83,26 @@ enum status snapshot_tag(struct snapshot_image *self, const char *text, uint32_t
 {
     enum status status = texts_intern(&self->tags, text, strlen(text), tag, error);
     *tag += !status;
+    return status;
+}
+
+enum status snapshot_add_mark(struct snapshot_image *self, const char *label, const char *keys,
+                              uint16_t device, uint64_t time_us, struct error *error)
+{
+    struct snapshot_words words;
+    struct snapshot_annotation annotation = {
+        .time_us = time_us, .entry = self->entry_count, .device = device};
+    snapshot_words_of(label, keys, &words);
+    enum status status = snapshot_tag(self, words.name, &annotation.name, error);
+    if (!status)
+        status = snapshot_tag(self, words.stage, &annotation.stage, error);
+    void *items = self->annotations;
+    if (!status)
+        status = grow(&items, self->annotation_count, &self->annotation_room,
+                      sizeof *self->annotations, error);
+    self->annotations = items;
+    if (!status)
+        self->annotations[self->annotation_count++] = annotation;
     return status;
 }
 

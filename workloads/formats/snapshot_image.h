@@ -20,7 +20,8 @@
     X(SEGMENT_MAP, "segment_map")                                                                  \
     X(SEGMENT_UNMAP, "segment_unmap")                                                              \
     X(SNAPSHOT, "snapshot")                                                                        \
-    X(OOM, "oom")
+    X(OOM, "oom")                                                                                  \
+    X(ANNOTATE, "annotate")
 
 enum snapshot_action {
 #define X(name, text) SNAPSHOT_##name,
@@ -61,6 +62,14 @@ struct snapshot_segment {
     size_t first_block, block_count;
 };
 
+/* A mark of the program: an external annotation. */
+struct snapshot_annotation {
+    uint64_t time_us;
+    size_t entry;         /* of the image, that comes next */
+    uint32_t name, stage; /* 1 + the index of its text */
+    uint16_t device;
+};
+
 /* A zeroed struct is an empty image. */
 struct snapshot_image {
     struct snapshot_entry *entries;
@@ -69,6 +78,8 @@ struct snapshot_image {
     size_t block_count, block_room;
     struct snapshot_segment *segments;
     size_t segment_count, segment_room;
+    struct snapshot_annotation *annotations;
+    size_t annotation_count, annotation_room;
     struct texts tags;
     bool recorded; /* not by us: blocks have the bytes asked for, rounded up, and segments no pools;
                       settle adds what PyTorch leaves with a block, and the pools of blocks */
@@ -84,6 +95,10 @@ enum status snapshot_add_entry(struct snapshot_image *self, const struct snapsho
                                struct error *error) STATUS_CHECKED;
 enum status snapshot_add_block(struct snapshot_image *self, const struct snapshot_block *block,
                                struct error *error) STATUS_CHECKED;
+/* A mark with its label and its unknown keys, behind the entries there are. HOST_MEMORY. */
+enum status snapshot_add_mark(struct snapshot_image *self, const char *label, const char *keys,
+                              uint16_t device, uint64_t time_us,
+                              struct error *error) STATUS_CHECKED;
 /* The number that stands for a tag in entries and blocks. */
 enum status snapshot_tag(struct snapshot_image *self, const char *text, uint32_t *tag,
                          struct error *error) STATUS_CHECKED;

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "workloads/formats/frames.h"
+#include "workloads/formats/snapshot_json.h"
 #include "workloads/trace/event.h"
 
 #define BYTES_MOST   (UINT64_C(1) << 30) /* of the tree */
@@ -551,7 +552,7 @@ static enum status on_wide(void *argument, uint64_t bits, bool negative, uint64_
     return STATUS_OK;
 }
 
-enum status snapshot_tree_read(struct trace_input *input, struct snapshot_tree *out,
+enum status snapshot_tree_read(struct trace_input *input, bool is_json, struct snapshot_tree *out,
                                struct error *error)
 {
     const struct pickle_sink sink = {.make_list = on_list,
@@ -571,7 +572,10 @@ enum status snapshot_tree_read(struct trace_input *input, struct snapshot_tree *
         status = snapshot_stream(out, 0, &stream, error);
     if (!status)
         status = snapshot_pool(out, pickle_make(PICKLE_PAIR, 0), &pool, error);
-    return status ? status : pickle_read(input, &sink, &out->root, error);
+    if (status)
+        return status;
+    return is_json ? snapshot_json_read(input, &sink, &out->root, error)
+                   : pickle_read(input, &sink, &out->root, error);
 }
 
 void snapshot_tree_close(struct snapshot_tree *tree)

@@ -41,6 +41,7 @@
     X(history)                                                                                     \
     X(real_size)                                                                                   \
     X(stage)                                                                                       \
+    X(entry)                                                                                       \
     X(PYTORCH_CUDA_ALLOC_CONF)                                                                     \
     X(PYTORCH_ALLOC_CONF)                                                                          \
     X(max_split_size)                                                                              \
@@ -97,8 +98,8 @@ struct snapshot_tree {
 
 #define SNAPSHOT_ABSENT UINT64_MAX /* no value */
 
-/* Reads all of `input`. The caller closes `out`, also after a failure. */
-enum status snapshot_tree_read(struct trace_input *input, struct snapshot_tree *out,
+/* Reads all of `input`, a pickle or JSON. The caller closes `out`, also after a failure. */
+enum status snapshot_tree_read(struct trace_input *input, bool is_json, struct snapshot_tree *out,
                                struct error *error) STATUS_CHECKED;
 void snapshot_tree_close(struct snapshot_tree *tree);
 

@@ -121,6 +121,7 @@ enum status snapshot_world_segment(struct snapshot_world *world, struct snapshot
     area.small = snapshot_is(tree, snapshot_get(tree, segment, SNAPSHOT_KEY_segment_type), "small");
     area.expandable = expandable == pickle_make(PICKLE_BOOL, 1);
     area.small |= area.expandable && area.bytes % LARGE_PAGE_BYTES != 0;
+    world->has_pages |= area.expandable;
     enum status status = snapshot_stream(tree, stream, &area.stream, error);
     if (!status && pool != SNAPSHOT_ABSENT && pickle_kind_of(pool) == PICKLE_PAIR)
         status = snapshot_pool(tree, pool, &area.pool, error);
@@ -366,6 +367,7 @@ static enum status look_over(struct snapshot_world *world, struct snapshot_recor
         record->action = SNAPSHOT_UNKNOWN;
     record->taken = true;
     world->has_times |= record->has_time;
+    world->has_pages |= record->action == SNAPSHOT_SEGMENT_MAP;
     world->lacks_times |= !record->has_time;
     return STATUS_OK;
 }

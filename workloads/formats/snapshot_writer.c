@@ -124,9 +124,10 @@ static void put_entry(struct writer *self, const struct snapshot_entry *entry)
     put_key_number(pickle, "stream", entry->stream);
     put_key_number(pickle, "time_us", entry->time_us);
     put_key_text(pickle, "compile_context", "N/A");
-    put_key_text(pickle, "user_metadata", "");
+    bool annotates = entry->action == SNAPSHOT_ANNOTATE && entry->tag;
+    put_key_text(pickle, "user_metadata", annotates ? self->image->tags.items[entry->tag - 1] : "");
     put_pool(pickle, "pool_id", entry->pool);
-    put_frames(self, entry->tag);
+    put_frames(self, annotates ? 0 : entry->tag);
     pickle_end_dictionary(pickle);
 }
 
@@ -153,6 +154,32 @@ static void put_traces(struct writer *self)
             put_entry(self, &image->entries[i]);
         }
         pickle_end_list(pickle);
+    }
+    pickle_end_list(pickle);
+}
+
+/* `entry`: how many entries of its device's history come before, so that a reader need not guess
+ * among those of one time. */
+static void put_annotations(struct writer *self)
+{
+    struct pickle_writer *pickle = &self->pickle;
+    const struct snapshot_image *image = self->image;
+    uint64_t entries[SNAPSHOT_DEVICES] = {0};
+    size_t at = 0;
+    pickle_put_text(pickle, "external_annotations");
+    pickle_begin_list(pickle);
+    for (size_t i = 0; i < image->annotation_count; i++) {
+        const struct snapshot_annotation *annotation = &image->annotations[i];
+        for (; at < annotation->entry && at < image->entry_count; at++)
+            entries[image->entries[at].device] += !image->entries[at].before;
+        pickle_next_item(pickle);
+        pickle_begin_dictionary(pickle);
+        put_key_text(pickle, "name", image->tags.items[annotation->name - 1]);
+        put_key_text(pickle, "stage", image->tags.items[annotation->stage - 1]);
+        put_key_number(pickle, "device", annotation->device);
+        put_key_number(pickle, "time_us", annotation->time_us);
+        put_key_number(pickle, "entry", entries[annotation->device]);
+        pickle_end_dictionary(pickle);
     }
     pickle_end_list(pickle);
 }
@@ -207,9 +234,7 @@ enum status snapshot_write(const struct snapshot_image *image, pickle_sink *sink
     pickle_end_list(pickle);
     put_traces(self);
     put_settings(self);
-    pickle_put_text(pickle, "external_annotations");
-    pickle_begin_list(pickle);
-    pickle_end_list(pickle);
+    put_annotations(self);
     pickle_end_dictionary(pickle);
     enum status status = pickle_end(pickle);
     free(self->frames);

@@ -3,7 +3,8 @@
  * 1. The state in which the trace begins is no entry: its segments are there before, its blocks have
  *    been given.
  * 2. Every other request, let-go, completion and note of a segment is an entry.
- * 3. At the end the segments follow from the entries, the blocks are those not complete. Where notes
+ * 3. Marks are external annotations.
+ * 4. At the end the segments follow from the entries, the blocks are those not complete. Where notes
  *    tell the state at the end (`final_block`), blocks have the bytes that they say. Else what was asked
  *    for, rounded up to 512, and in a segment of the large pool what is left up to the next block
  *    where that is at most 1 MiB, as PyTorch does it. */
@@ -118,6 +119,20 @@ static enum status on_free(struct making *self, const struct request_moment *mom
     return add_entry(self, moment, SNAPSHOT_FREE_COMPLETED, error);
 }
 
+/* "annotate,ADDRESS,TEXT" */
+static enum status add_annotation(struct making *self, const struct request_moment *moment,
+                                  uint64_t address, struct error *error)
+{
+    struct snapshot_entry entry = {
+        .address = address, .time_us = moment->time_ns / 1000, .action = SNAPSHOT_ANNOTATE};
+    const char *text = strchr(moment->text, ',');
+    text = text ? strchr(text + 1, ',') : NULL;
+    enum status status = STATUS_OK;
+    if (text && text[1])
+        status = snapshot_tag(&self->image, text + 1, &entry.tag, error);
+    return status ? status : snapshot_add_entry(&self->image, &entry, error);
+}
+
 static enum status on_note(struct making *self, const struct request_moment *moment,
                            struct error *error)
 {
@@ -148,6 +163,8 @@ static enum status on_note(struct making *self, const struct request_moment *mom
     if (request_note(moment->text, "final_segment", numbers, 4) &&
         id_map_put(&self->end_pools, numbers[0], numbers[3]))
         return no_memory(error);
+    if (request_note(moment->text, "annotate", numbers, 1))
+        return add_annotation(self, moment, numbers[0], error);
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
         if (!request_note(moment->text, verbs[i].verb, numbers, 4))
             continue;
@@ -166,6 +183,20 @@ static enum status on_note(struct making *self, const struct request_moment *mom
     return STATUS_OK;
 }
 
+static enum status on_mark(struct making *self, const struct request_moment *moment,
+                           struct error *error)
+{
+    static const struct trace_attributes none;
+    const struct trace_event *event = moment->event;
+    const struct trace_attributes *keys =
+        event->attributes ? trace_attributes_of(self->source, event->attributes) : &none;
+    uint16_t device = keys->device < SNAPSHOT_DEVICES ? (uint16_t)keys->device : 0;
+    if (event->kind != TRACE_MARK)
+        return STATUS_OK;
+    return snapshot_add_mark(&self->image, trace_text_of(self->source, event->value), keys->rest,
+                             device, moment->time_ns / 1000, error);
+}
+
 static enum status take(void *argument, struct request_moment *moment, struct error *error)
 {
     struct making *self = argument;
@@ -179,9 +210,10 @@ static enum status take(void *argument, struct request_moment *moment, struct er
         return on_free(self, moment, error);
     case REQUEST_NOTE:
         return on_note(self, moment, error);
-    default:
-        return STATUS_OK;
+    case REQUEST_OTHER:
+        return on_mark(self, moment, error);
     }
+    return STATUS_OK;
 }
 
 /* Only the blocks that are there at the end, with the bytes that they were given. */

@@ -1,0 +1,320 @@
+/* Every layout of PyTorch's memory snapshots, made from runs of the policy that imitates it: each is
+ * read, and each address and the state at the end come out as they went in. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "bench/report/run_snapshot.h"
+#include "sim/fidelity.h"
+#include "tests/support/experiment_rig.h"
+#include "tests/support/snapshot_layouts.h"
+#include "tests/support/trace_rig.h"
+#include "workloads/formats/report.h"
+#include "workloads/formats/writers.h"
+
+/* ---- images ---------------------------------------------------------------------------- */
+
+static enum status at_the_end(void *argument, const struct policy *policy, struct error *error)
+{
+    FILE *nowhere = fopen("/dev/null", "wb");
+    assert_non_null(nowhere);
+    enum status status = run_snapshot_write(argument, policy, nowhere, error);
+    fclose(nowhere);
+    return status;
+}
+
+/* The image of a run, settled. The caller closes it. */
+static void run_image(struct run_snapshot *out, const char *policy, const char *workload)
+{
+    struct experiment_rig rig;
+    struct witness *witness = witness_create();
+    assert_non_null(witness);
+    run_snapshot_open(out, "run");
+    witness_listen(witness, run_snapshot_hear, out);
+    experiment_rig_open(&rig, policy, "sim", workload);
+    rig.experiment.witness = witness;
+    rig.experiment.finished = at_the_end;
+    rig.experiment.finished_argument = out;
+    experiment_rig_run(&rig);
+    experiment_rig_close(&rig);
+    witness_destroy(witness);
+    assert_true(out->image.entry_count && out->image.block_count);
+}
+
+/* ---- what is made of a file ------------------------------------------------------------ */
+
+static struct trace_source *open_file(const char *path, const uint32_t *device, const char *what)
+{
+    struct trace_source *source;
+    struct error error = {""};
+    if (device ? trace_open_device(path, *device, &source, &error)
+               : trace_open(path, &source, &error))
+        fail_msg("%s: %s", what, error.text);
+    assert_string_equal(source->info.format, "snapshot");
+    return source;
+}
+
+/* Holds it against the policy of its settings. */
+static void check_agrees(struct trace_source *source, const char *what)
+{
+    struct spec policy;
+    struct fidelity_result result;
+    struct error error = {""};
+    char text[1024];
+    if (fidelity_default_spec(&source->info, text, sizeof text, &error) ||
+        spec_parse(text, &policy, &error))
+        fail_msg("%s: %s", what, error.text);
+    const struct fidelity config = {.policy = &policy, .source = source, .seed = 1};
+    if (fidelity_run(&config, &result, &error))
+        fail_msg("%s: %s", what, error.text);
+    if (result.difference.found)
+        fail_msg("%s: event %" PRIu64 ": the policy %s, the recording %s", what,
+                 result.difference.event, result.difference.policy, result.difference.recording);
+    assert_true(result.agrees && result.rows && result.end_blocks);
+    assert_int_equal(result.rows, result.rows_met);
+    assert_int_equal(result.end_blocks, result.end_blocks_met);
+    fidelity_result_close(&result);
+    spec_close(&policy);
+}
+
+static const char *const forms[] = {"pickle of C++", "pickle", "JSON"};
+
+/* Every layout that has these keys, in every form, whole and with its head missing. */
+static void check_layouts(const struct snapshot_image *image, unsigned keys)
+{
+    struct trace_rig rig;
+    trace_rig_open(&rig);
+    for (size_t i = 0; i < snapshot_layout_count; i++)
+        for (unsigned form = SNAPSHOT_PICKLE_2; form <= SNAPSHOT_JSON; form++)
+            for (unsigned part = 0; part < 3; part++) {
+                const struct snapshot_layout *layout = &snapshot_layouts[i];
+                if ((layout->keys & keys) != keys)
+                    continue;
+                const struct snapshot_layout_options options = {
+                    .form = (enum snapshot_form)form, .dropped = part * image->entry_count / 3};
+                char what[120];
+                snprintf(what, sizeof what, "layout %s, %s, %zu entries dropped", layout->name,
+                         forms[form], options.dropped);
+                snapshot_layout_write(rig.path[0], layout, image, &options);
+                struct trace_source *source = open_file(rig.path[0], NULL, what);
+                check_agrees(source, what);
+                trace_close(source);
+            }
+    trace_rig_close(&rig);
+}
+
+static void check_run(const char *policy, const char *workload, unsigned keys)
+{
+    struct run_snapshot run;
+    run_image(&run, policy, workload);
+    check_layouts(&run.image, keys);
+    run_snapshot_close(&run);
+}
+
+static void every_layout_of_segments_is_met(void **state)
+{
+    (void)state;
+    check_run("torch", "gradient_tape:steps=4", 0);
+    check_run("torch", "workloads/data/side_streams.default.csv.gz", 0);
+}
+
+/* There are such segments since the layout that has the addresses of blocks. */
+static void every_layout_of_growing_segments_is_met(void **state)
+{
+    (void)state;
+    check_run("torch:expandable_segments=true", "gradient_tape:steps=4", LAYOUT_ADDRESSES);
+}
+
+static void private_pools_are_met(void **state)
+{
+    (void)state;
+    check_run("torch", "workloads/data/graphs.default.csv.gz", LAYOUT_POOLS);
+}
+
+/* The second device does what the first does, on the same addresses. */
+static void double_image(struct snapshot_image *image)
+{
+    struct error error;
+    const size_t entries = image->entry_count, blocks = image->block_count;
+    const size_t segments = image->segment_count;
+    for (size_t i = 0; i < entries; i++) {
+        struct snapshot_entry entry = image->entries[i];
+        entry.device = 1;
+        assert_int_equal(snapshot_add_entry(image, &entry, &error), STATUS_OK);
+    }
+    for (size_t i = 0; i < blocks; i++) {
+        struct snapshot_block block = image->blocks[i];
+        block.device = 1;
+        assert_int_equal(snapshot_add_block(image, &block, &error), STATUS_OK);
+    }
+    image->segments = realloc(image->segments, 2 * segments * sizeof *image->segments);
+    assert_non_null(image->segments);
+    for (size_t i = 0; i < segments; i++) {
+        struct snapshot_segment *segment = &image->segments[segments + i];
+        *segment = image->segments[i];
+        segment->device = 1;
+        segment->first_block += blocks;
+    }
+    image->segment_count = image->segment_room = 2 * segments;
+}
+
+static void each_of_two_devices_is_met(void **state)
+{
+    struct run_snapshot run;
+    struct trace_rig rig;
+    (void)state;
+    trace_rig_open(&rig);
+    run_image(&run, "torch", "workloads/data/side_streams.default.csv.gz");
+    double_image(&run.image);
+    for (size_t i = 0; i < snapshot_layout_count; i++) {
+        const struct snapshot_layout_options options = {.form = SNAPSHOT_PICKLE_4};
+        snapshot_layout_write(rig.path[0], &snapshot_layouts[i], &run.image, &options);
+        for (uint32_t device = 0; device < 2; device++) {
+            struct trace_source *source = open_file(rig.path[0], &device, snapshot_layouts[i].name);
+            check_agrees(source, snapshot_layouts[i].name);
+            trace_close(source);
+        }
+    }
+    run_snapshot_close(&run);
+    trace_rig_close(&rig);
+}
+
+/* ---- marks ----------------------------------------------------------------------------- */
+
+/* All lines but the header's. The caller frees them. */
+static char *print_events(struct trace_rig *rig, struct trace_source *source)
+{
+    char *text = trace_rig_print(rig, source);
+    const char *at = text;
+    while (*at == '#')
+        at = strchr(at, '\n') + 1;
+    memmove(text, at, strlen(at) + 1);
+    return text;
+}
+
+static size_t count_lines(const char *text, const char *line)
+{
+    size_t count = 0;
+    for (const char *at = text; (at = strstr(at, line)) != NULL; at += strlen(line))
+        count += at == text || at[-1] == '\n';
+    return count;
+}
+
+/* Marks of every kind come back from a snapshot where and as they were, in a trace without times too. */
+static void marks_come_back(void **state)
+{
+    static const char text[] =
+        "# allocrig-trace 1\n# recorder: torch 2.11.0\nt,0\n!,segment_alloc,2097152,2097152,0\n"
+        "m,fwd,stage=start\na,0,1024\n!,alloc,2097152\nm,fwd,stage=end\nm,step\nm,mine\n"
+        "m,other,device=1,stage=x\nf,0\nm,step,name=ProfilerStep#3\n"
+        "m,step_begins,name=step,stage=start\nt,5000\na,1,512\n!,alloc,2097152\n"
+        "!,annotate,2097152,packed\nm,last\n";
+    struct trace_rig rig;
+    struct trace_source *source;
+    struct error error;
+    (void)state;
+    trace_rig_open(&rig);
+    assert_int_equal(trace_rig_text(&rig, text, &source, &error), STATUS_OK);
+    if (format_writer_snapshot.write(source, rig.path[1], false, &error))
+        fail_msg("%s", error.text);
+    char *wanted = print_events(&rig, source);
+    trace_close(source);
+    source = open_file(rig.path[1], NULL, "marks");
+    char *got = print_events(&rig, source);
+    char *end = strstr(got, "!,final");
+    assert_non_null(end);
+    *end = '\0';
+    assert_string_equal(got, wanted);
+    free(got);
+    free(wanted);
+    trace_close(source);
+    trace_rig_close(&rig);
+}
+
+/* PyTorch's annotations tell their times alone. */
+static void annotations_stand_by_their_times(void **state)
+{
+    struct run_snapshot run;
+    struct trace_rig rig;
+    (void)state;
+    trace_rig_open(&rig);
+    run_image(&run, "torch", "gradient_tape:steps=4");
+    assert_int_equal(run.image.annotation_count, 4);
+    for (size_t i = 0; i < snapshot_layout_count; i++) {
+        const struct snapshot_layout *layout = &snapshot_layouts[i];
+        const struct snapshot_layout_options options = {.form = SNAPSHOT_PICKLE_4};
+        snapshot_layout_write(rig.path[0], layout, &run.image, &options);
+        struct trace_source *source = open_file(rig.path[0], NULL, layout->name);
+        char *text = print_events(&rig, source);
+        bool has = layout->keys & LAYOUT_ANNOTATIONS && !(layout->keys & LAYOUT_NO_HISTORY);
+        assert_int_equal(count_lines(text, "m,step\n"), has ? 4 : 0);
+        assert_int_equal(source->info.steps, has ? 4 : 0);
+        free(text);
+        trace_close(source);
+    }
+    run_snapshot_close(&run);
+    trace_rig_close(&rig);
+}
+
+/* What PyTorch writes: names with blanks, both stages, one older than the history. */
+static void annotations_become_marks(void **state)
+{
+    static const char text[] =
+        "{\"segments\": [{\"device\": 0, \"address\": 2097152, \"total_size\": 2097152, "
+        "\"stream\": 0, \"segment_type\": \"small\", \"blocks\": [{\"address\": 2097152, "
+        "\"size\": 2097152, \"state\": \"inactive\"}]}], \"device_traces\": [["
+        "{\"action\": \"segment_alloc\", \"addr\": 2097152, \"size\": 2097152, \"stream\": 0, "
+        "\"time_us\": 100},"
+        "{\"action\": \"alloc\", \"addr\": 2097152, \"size\": 512, \"stream\": 0, "
+        "\"time_us\": 110},"
+        "{\"action\": \"free_requested\", \"addr\": 2097152, \"size\": 512, \"stream\": 0, "
+        "\"time_us\": 120},"
+        "{\"action\": \"free_completed\", \"addr\": 2097152, \"size\": 512, \"stream\": 0, "
+        "\"time_us\": 121}]], \"external_annotations\": ["
+        "{\"name\": \"old\", \"stage\": \"START\", \"device\": 0, \"time_us\": 90},"
+        "{\"name\": \"## fwd, a=1 ##\", \"stage\": \"START\", \"device\": 0, \"time_us\": 110},"
+        "{\"name\": \"ProfilerStep#2\", \"stage\": \"START\", \"device\": 0, \"time_us\": 111},"
+        "{\"name\": \"## fwd, a=1 ##\", \"stage\": \"END\", \"device\": 0, \"time_us\": 120},"
+        "{\"name\": \"ProfilerStep#2\", \"stage\": \"END\", \"device\": 0, \"time_us\": 130},"
+        "\"nothing\"]}";
+    static const char wanted[] =
+        "t,0\nm,old,stage=start\n!,segment_alloc,2097152,2097152,0\nt,10000\n"
+        "m,##_fwd__a_1_##,stage=start\na,0,512\n!,alloc,2097152\nt,11000\n"
+        "m,ProfilerStep#2,stage=start\nt,20000\nf,0\nm,##_fwd__a_1_##,stage=end\n"
+        "t,30000\nm,step,name=ProfilerStep#2\n!,final";
+    struct trace_rig rig;
+    (void)state;
+    trace_rig_open(&rig);
+    trace_rig_write(rig.path[0], text, sizeof text - 1);
+    struct trace_source *source = open_file(rig.path[0], NULL, "annotations");
+    char *got = print_events(&rig, source);
+    got[strstr(got, "!,final") - got + 7] = '\0';
+    assert_string_equal(got, wanted);
+    assert_int_equal(source->report->left_out, 1);
+    assert_int_equal(source->report->guess_count, 1);
+    assert_string_equal(source->report->guesses[0],
+                        "1 annotations are older than the history: marks at its beginning");
+    free(got);
+    trace_close(source);
+    trace_rig_close(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_layout_of_segments_is_met),
+        cmocka_unit_test(every_layout_of_growing_segments_is_met),
+        cmocka_unit_test(private_pools_are_met),
+        cmocka_unit_test(each_of_two_devices_is_met),
+        cmocka_unit_test(marks_come_back),
+        cmocka_unit_test(annotations_stand_by_their_times),
+        cmocka_unit_test(annotations_become_marks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
