@@ -92,12 +92,13 @@ MICRO_SRC := $(filter-out bench/micro/instructions.c bench/micro/harness.c,$(wil
 SUP_SRC   := $(wildcard tests/support/*.c)
 TEST_SRC  := $(wildcard tests/unit/test_*.c tests/property/test_*.c tests/golden/test_*.c)
 GPU_SRC   := $(wildcard tests/gpu/test_*.c)
+CELLS_SRC := $(wildcard tests/gpu/cells*.c)
 FUZZ_SRC  := $(wildcard tests/fuzz/fuzz_*.c)
 
 obj       = $(addprefix $(B)/,$(addsuffix .o,$(basename $(1))))
 LIB       := $(B)/liballocrig.a
 TESTS     := $(patsubst tests/%.c,$(B)/tests/%,$(TEST_SRC))
-GPU_TESTS := $(if $(filter 1,$(HAVE_CUDA)),$(patsubst tests/%.c,$(B)/tests/%,$(GPU_SRC)))
+GPU_TESTS := $(if $(filter 1,$(HAVE_CUDA)),$(patsubst tests/%.c,$(B)/tests/%,$(GPU_SRC)) $(B)/tests/gpu/cells)
 FUZZERS   := $(patsubst tests/%.c,$(B)/tests/%,$(FUZZ_SRC))
 RECORDER     := $(if $(filter 1,$(HAVE_CUPTI)),$(B)/liballocrig_record.so)
 RECORDER_SRC := $(wildcard workloads/record/injection/*.c)
@@ -263,6 +264,9 @@ endif
 
 # What runs on a card: no cmocka, which a GPU box may lack.
 gpu-tests: $(GPU_TESTS)
+
+$(B)/tests/gpu/cells: $(call obj,$(CELLS_SRC)) $(LIB)
+	$(Q)$(CC) $(ALL_CFLAGS) -rdynamic -o $@ $^ $(LIBS)
 
 $(B)/tests/gpu/%: $(B)/tests/gpu/%.o $(LIB)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)

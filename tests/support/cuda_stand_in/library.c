@@ -28,6 +28,7 @@ struct stand_in *stand_in(void)
         the_library.card_bytes = setting("STAND_IN_BYTES", UINT64_C(85017493504));
         the_library.others_bytes = setting("STAND_IN_OTHERS", 0);
         the_library.used_bytes = the_library.others_bytes;
+        the_library.leaks = setting("STAND_IN_LEAKS", 0) != 0;
         the_library.real_time = setting("STAND_IN_TIME", 0) != 0;
     }
     return &the_library;

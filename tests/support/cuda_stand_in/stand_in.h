@@ -9,6 +9,7 @@
  *   STAND_IN_WITHOUT     a list of functions that the driver lacks, with spaces between
  *   STAND_IN_FAIL        NAME:N[:CODE]: the N-th call of that function fails (2, out of memory)
  *   STAND_IN_TIME        1: timed kernels take their time; else all work is done at once
+ *   STAND_IN_LEAKS       1: cuMemFree gives no bytes back to the card
  *   STAND_IN_REPORT      a file, with the process's number behind its name, for what the process
  *                        holds, what was left when a context was given back, and for calls
  *
@@ -93,7 +94,7 @@ struct stand_in_kept {
 
 struct stand_in {
     uint64_t card_bytes, others_bytes, used_bytes;
-    bool real_time;
+    bool real_time, leaks;
     unsigned references; /* of the primary context */
     uint64_t latest_ns;  /* the latest tail of all streams */
     CUresult sticky;
