@@ -128,7 +128,7 @@ $(B)/flags: FORCE
 
 $(B)/build_info.c: FORCE
 	@mkdir -p $(B); commit=$$(git rev-parse HEAD 2>/dev/null || echo unknown); \
-	dirty=$$([ -z "$$(git status --porcelain --untracked-files=no 2>/dev/null)" ] && echo false || echo true); \
+	dirty=$$([ -z "$$(git status --porcelain --untracked-files=no -- . ':!results/history.jsonl' 2>/dev/null)" ] && echo false || echo true); \
 	printf '%s\n' '#include "bench/suite/build_info.h"' \
 	    'const struct build_info *build_info(void)' '{' \
 	    '    static const struct build_info info = {' \
@@ -389,6 +389,12 @@ regress:
 	@bench/regress/regress.sh regress $(B)
 	@[ -z '$(BASE)' ] || BASE='$(BASE)' bench/regress/regress.sh times $(B)
 
+## history: measure what `make regress` does, add it to results/history.jsonl under this commit, and draw where figures
+##     changed: exit status 1 where one is worse of late (LAST=10 commits; TIMES=N: times too, N repetitions)
+history:
+	@+$(SUB) all $(B)/bench/micro/instructions
+	@HAVE_GNUPLOT=$(HAVE_GNUPLOT) bench/regress/regress.sh history $(B)
+
 ## baseline: rewrite results/baselines from this tree
 baseline:
 	@+$(SUB) all $(B)/bench/micro/instructions
@@ -437,7 +443,7 @@ help:
 	@sed -n 's/^## \(    .*\)/\t\1/p; s/^## \([a-z-]*\): /\1\t/p' Makefile | awk -F '\t' '{sub(/^ */, "", $$2); printf "  %-13s %s\n", $$1, $$2}'
 
 FORCE:
-.PHONY: all program plugin tests fuzzers gpu-tests test test-gpu check lint san tsan fuzz format bench figures paper whatif claims phases micro instructions regress baseline harness deps install clean help FORCE
+.PHONY: all program plugin tests fuzzers gpu-tests test test-gpu check lint san tsan fuzz format bench figures paper whatif claims phases micro instructions regress history baseline harness deps install clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -2,7 +2,7 @@
 # Draws every figure for which there are data, as SVG, PNG and PDF (8.5 cm wide). Usage:
 #   plots/render.sh DATA OUT [FORM]..     FORM: svg, png, pdf, svg-column, png-column
 # DATA holds series-WORKLOAD.csv, slowdown.csv and others (plots/README.md
-# describes their columns); a file that is not there, or has no row, draws nothing and says so.
+# describes their columns); FIGURES is a pattern of names, where not all are wanted; a file that is not there, or has no row, draws nothing and says so.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 data=$1
@@ -30,6 +30,8 @@ failed=0
 # draw SCRIPT CSV NAME [COLUMN]: one figure in both forms; none where the column is empty
 draw() {
     local script=$1 csv=$2 name=$3 column=${4:-1} form file
+    # shellcheck disable=SC2053 # a pattern
+    [[ $name == ${FIGURES:-*} ]] || return
     [ -e "$csv" ] || { echo "figures: no $(basename "$csv"), so no figure $name"; return; }
     [ "$(wc -l <"$csv")" -gt 1 ] || { echo "figures: $(basename "$csv") has no rows, so no figure $name"; return; }
     if ! awk -F, -v c="$column" 'NR > 1 && $c != "" { found = 1 } END { exit !found }' "$csv"; then
@@ -65,4 +67,5 @@ draw pareto "$work/pareto.csv" pareto 4
 for csv in "$work"/frontier-*.csv; do
     [ ! -e "$csv" ] || draw frontier "$csv" "$(basename "$csv" .csv)"
 done
+[ ! -e "$work/history.csv" ] || draw history "$work/history.csv" history 9
 exit $failed

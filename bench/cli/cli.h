@@ -27,7 +27,7 @@ cli_run cmd_bound, cmd_calibrate, cmd_capacity, cmd_convert, cmd_explain, cmd_fi
 cli_run cmd_advise;
 cli_run cmd_record;
 cli_run cmd_tenants;
-cli_run cmd_compare, cmd_sweep;
+cli_run cmd_compare, cmd_history, cmd_sweep;
 
 /* What a command returns to leave the program with a status of its own: that of a program it ran.
  * The error's sentence says why. */

@@ -1,8 +1,9 @@
 #!/bin/bash
-# The gate. Usage: bench/regress/regress.sh regress|baseline|times BUILD_FOLDER
+# The gate. Usage: bench/regress/regress.sh regress|baseline|times|history BUILD_FOLDER
 # regress: the suite and the counts of instructions against results/baselines; baseline: writes
 # those; times: the commit BASE is built in .build/base, and PAIRS times of it and of this tree are
-# measured in turn. DEVICE: of the suite (default sim). NOINSTRUCTIONS=1: without the counts.
+# measured in turn; history: the suite, the counts and, with TIMES=N, times of N repetitions are added to
+# results/history.jsonl, which is judged and drawn (LAST: commits that count). DEVICE: of the suite (default sim). NOINSTRUCTIONS=1: without the counts.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 build=$2
@@ -62,6 +63,29 @@ times() {
     compare $at/old $at/new
 }
 
+# Draws also where something is worse.
+history() {
+    local file=results/history.jsonl data=.build/regress/history status
+    local -a more=(--last "${LAST:-10}" --csv "$data/history.csv" --json .build/regress/history.json --markdown .build/regress/history.md)
+    mkdir -p "$data"
+    [ ! -e "$waivers" ] || more+=(--waivers "$waivers" --today "$(date -u +%F)")
+    [ -z "${GITHUB_ACTIONS:-}" ] || more+=(--annotations)
+    if [ "${TIMES:-0}" != 0 ]; then
+        "$build/allocrig" run "$suite" "${options[@]}" --time --jobs 1 --reps "$TIMES" --json "$now/times.json" >/dev/null || return $?
+    fi
+    "$build/allocrig" history "$file" --append "$now" \
+        --time "$(TZ=UTC git show -s --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd HEAD)" "${more[@]}"
+    status=$?
+    [ $status -le 1 ] || return $status
+    if [ "${HAVE_GNUPLOT:-1}" = 1 ]; then
+        FIGURES=history plots/render.sh "$data" results/latest/figures || return 2
+        echo 'the figure: results/latest/figures/history.svg, .png and .pdf; all changes: .build/regress/history.json'
+    else
+        echo 'skipped: the figure, since gnuplot is not installed ("make deps")'
+    fi
+    return $status
+}
+
 mkdir -p .build/regress
 case $1 in
 regress)
@@ -79,5 +103,6 @@ baseline)
         cp "$file" "$baseline/" && echo "wrote $baseline/${file##*/}"
     done ;;
 times) times ;;
-*) echo "usage: bench/regress/regress.sh regress|baseline|times BUILD_FOLDER" >&2; exit 2 ;;
+history) measure && history ;;
+*) echo "usage: bench/regress/regress.sh regress|baseline|times|history BUILD_FOLDER" >&2; exit 2 ;;
 esac

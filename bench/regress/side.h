@@ -62,4 +62,16 @@ void side_close(struct side *self);
 /* True where both are the same cell of two sides. */
 bool side_same_cell(const struct side_cell *a, const struct side_cell *b);
 
+/* The repetition that got least far. */
+const struct side_run *side_least_far(const struct side_cell *cell);
+
+/* True also where both are null. */
+bool side_same_value(const struct metric_value *a, const struct metric_value *b);
+
+/* Has the metric one value in all repetitions? */
+bool side_repeats(const struct side_cell *cell, enum metric metric);
+
+/* Is it timed by what it is: of that class, or on a card a time, a rate or a slowdown. */
+bool side_is_timed(const struct side_cell *cell, enum metric metric);
+
 #endif

@@ -65,21 +65,6 @@ static struct verdict_row row_of(const struct side_cell *cell, const char *figur
 
 /* ---- the outcome ---------------------------------------------------------------------------- */
 
-/* The repetition that got least far. */
-static const struct side_run *least_far(const struct side_cell *cell)
-{
-    const struct side_run *least = &cell->runs[0];
-    for (size_t i = 1; i < cell->run_count; i++) {
-        const struct side_run *run = &cell->runs[i];
-        if (least->passed
-                ? !run->passed
-                : !run->passed && least->played &&
-                      (!run->played || run->first_failed_event < least->first_failed_event))
-            least = run;
-    }
-    return least;
-}
-
 static void outcome_text(const struct side_run *run, char text[40])
 {
     if (run->passed)
@@ -105,8 +90,8 @@ static int compare_far(const struct side_run *old, const struct side_run *new_)
 /* Sets `*go_on` where both got equally far. */
 static enum status judge_outcome(struct work *work, const struct pair *pair, bool *go_on)
 {
-    const struct side_run *old = least_far(pair->old);
-    const struct side_run *new_ = least_far(pair->new_);
+    const struct side_run *old = side_least_far(pair->old);
+    const struct side_run *new_ = side_least_far(pair->new_);
     int order = compare_far(old, new_);
     struct verdict_row row =
         row_of(pair->new_, "outcome", order > 0 ? VERDICT_BETTER : VERDICT_WORSE);
@@ -159,13 +144,6 @@ static int compare_values(const struct metric_value *a, const struct metric_valu
     return (left > right) - (left < right);
 }
 
-static bool equal_values(const struct metric_value *a, const struct metric_value *b)
-{
-    if (a->kind == METRIC_NULL || b->kind == METRIC_NULL)
-        return a->kind == b->kind;
-    return compare_values(a, b) == 0;
-}
-
 /* How much worse, as a fraction of the old value. */
 static double fraction_worse(double old, double new_)
 {
@@ -177,7 +155,7 @@ static enum status judge_exactly(struct work *work, const struct pair *pair, enu
     const struct metric_info *info = metric_info(metric);
     const struct metric_value *old = &pair->old->runs[0].metrics.at[metric];
     const struct metric_value *new_ = &pair->new_->runs[0].metrics.at[metric];
-    if (equal_values(old, new_)) {
+    if (side_same_value(old, new_)) {
         work->out->figures[VERDICT_SAME]++;
         return STATUS_OK;
     }
@@ -200,24 +178,10 @@ static enum status judge_exactly(struct work *work, const struct pair *pair, enu
 
 /* ---- timed ---------------------------------------------------------------------------------- */
 
-/* Has the metric one value in all repetitions? */
-static bool repeats(const struct side_cell *cell, enum metric metric)
-{
-    for (size_t i = 1; i < cell->run_count; i++)
-        if (!equal_values(&cell->runs[0].metrics.at[metric], &cell->runs[i].metrics.at[metric]))
-            return false;
-    return true;
-}
-
 static bool is_timed(const struct pair *pair, enum metric metric)
 {
-    const struct metric_info *info = metric_info(metric);
-    if (info->class == METRIC_TIMED)
-        return true;
-    if (pair->new_->on_card && (strcmp(info->unit, "ns") == 0 || strcmp(info->unit, "1/s") == 0 ||
-                                metric == METRIC_slowdown || metric == METRIC_steady_slowdown))
-        return true;
-    return !repeats(pair->old, metric) || !repeats(pair->new_, metric);
+    return side_is_timed(pair->new_, metric) || !side_repeats(pair->old, metric) ||
+           !side_repeats(pair->new_, metric);
 }
 
 /* The values that are there; returns how many, SIZE_MAX for one that no factor can be of. */

@@ -1,0 +1,271 @@
+/* `history`: adds results to a history, finds its changes, exit 1 on a regression. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/cli/cli.h"
+#include "bench/regress/history_page.h"
+#include "bench/report/output_file.h"
+#include "bench/report/sentence.h"
+
+enum option_key {
+    KEY_APPEND = CLI_KEYS,
+    KEY_COMMIT,
+    KEY_TIME,
+    KEY_LAST,
+    KEY_POLICY,
+    KEY_WORKLOAD,
+    KEY_METRIC,
+    KEY_EFFECT,
+    KEY_ALPHA,
+    KEY_WAIVERS,
+    KEY_TODAY,
+    KEY_ALL,
+    KEY_MARKDOWN,
+    KEY_JSON,
+    KEY_CSV,
+    KEY_PANELS,
+    KEY_ANNOTATIONS
+};
+
+static const struct cli_option options[] = {
+    {KEY_APPEND, "append", "RESULTS",
+     "first add a line: a file of `run --json` or a folder of them"},
+    {KEY_COMMIT, "commit", "NAME", "of these; default: the commit that the program was built of"},
+    {KEY_TIME, "time", "TIME", "of the commit, 2027-01-31T12:00:00Z; default: when measured"},
+    {KEY_LAST, "last", "N", "changes of the newest N commits count; default 10, 0: all"},
+    {KEY_POLICY, "policy", "PATTERN", "look only at these (* ? [..])"},
+    {KEY_WORKLOAD, "workload", "PATTERN", "the same"},
+    {KEY_METRIC, "metric", "PATTERN", "the same; `outcome` and `instructions` are figures too"},
+    {KEY_EFFECT, "effect", "PERCENT", "the least change of a time that counts; default 5"},
+    {KEY_ALPHA, "alpha", "P", "chance of any false alarm of times; default 0.001"},
+    {KEY_WAIVERS, "waivers", "FILE", "regressions that are accepted, each until a date"},
+    {KEY_TODAY, "today", "YYYY-MM-DD", "for the waivers; default: the newest commit's"},
+    {KEY_ALL, "all", NULL, "a row for every figure that changed"},
+    {KEY_MARKDOWN, "markdown", "FILE", "the table, for a page"},
+    {KEY_JSON, "json", "FILE", "all changes, for programs"},
+    {KEY_CSV, "csv", "FILE", "data of the figure (plots/README.md)"},
+    {KEY_PANELS, "panels", "N", "series in it; default 6"},
+    {KEY_ANNOTATIONS, "annotations", NULL, "a line for each regression, as GitHub shows them"},
+    {0},
+};
+
+static const struct cli_page page = {
+    .arguments = "FILE [options]",
+    .text = "Finds where the results of a project changed: FILE has one line a commit. Exact\n"
+            "figures change where they differ, instructions where they drift by 1 %, times\n"
+            "where rank tests say so. Ends with status 1 where a change for the worse is among\n"
+            "the newest commits, still stands and has no waiver.",
+    .options = options,
+};
+
+struct arguments {
+    const char *file, *append, *waivers, *today, *markdown, *json, *csv;
+    struct history_stamp stamp;
+    struct history_rules rules;
+    size_t panels;
+    bool all, annotations;
+};
+
+static enum status number_of(const char *key, const char *value, double most, double *number,
+                             struct error *error)
+{
+    char *end = NULL;
+    *number = strtod(value, &end);
+    if (end == value || *end || !(*number > 0 && *number <= most))
+        return error_set(error, STATUS_INVALID,
+                         "--%s is \"%.40s\"; it is a number above 0, at most %g", key, value, most);
+    return STATUS_OK;
+}
+
+static enum status whole_of(const char *key, const char *value, unsigned long most, size_t *whole,
+                            struct error *error)
+{
+    char *end = NULL;
+    unsigned long number = strtoul(value, &end, 10);
+    if (value[0] < '0' || value[0] > '9' || *end || number > most)
+        return error_set(error, STATUS_INVALID,
+                         "--%s is \"%.40s\"; it is a whole number, at most %lu", key, value, most);
+    *whole = number;
+    return STATUS_OK;
+}
+
+/* Where the text of an option goes; NULL: it is none of these. */
+static const char **text_of(struct arguments *self, int key)
+{
+    switch (key) {
+    case KEY_APPEND:
+        return &self->append;
+    case KEY_COMMIT:
+        return &self->stamp.commit;
+    case KEY_TIME:
+        return &self->stamp.time;
+    case KEY_POLICY:
+        return &self->rules.policy;
+    case KEY_WORKLOAD:
+        return &self->rules.workload;
+    case KEY_METRIC:
+        return &self->rules.figure;
+    case KEY_WAIVERS:
+        return &self->waivers;
+    case KEY_TODAY:
+        return &self->today;
+    case KEY_MARKDOWN:
+        return &self->markdown;
+    case KEY_JSON:
+        return &self->json;
+    case KEY_CSV:
+        return &self->csv;
+    case CLI_ARGUMENT:
+        return &self->file;
+    default:
+        return NULL;
+    }
+}
+
+static enum status take(void *argument, int key, const char *value, struct error *error)
+{
+    struct arguments *self = argument;
+    const char **text = text_of(self, key);
+    enum status status = STATUS_OK;
+    if (key == CLI_ARGUMENT && self->file)
+        return error_set(error, STATUS_INVALID, "\"%s\" is one file too many", value);
+    if (text)
+        *text = value;
+    if (key == KEY_ALL)
+        self->all = true;
+    else if (key == KEY_ANNOTATIONS)
+        self->annotations = true;
+    else if (key == KEY_LAST)
+        status = whole_of("last", value, 1000000, &self->rules.last, error);
+    else if (key == KEY_PANELS)
+        status = whole_of("panels", value, 24, &self->panels, error);
+    else if (key == KEY_ALPHA)
+        status = number_of("alpha", value, 0.5, &self->rules.alpha, error);
+    else if (key == KEY_EFFECT)
+        status = number_of("effect", value, 1000, &self->rules.effect, error);
+    if (key == KEY_EFFECT)
+        self->rules.effect /= 100;
+    if (key == KEY_TODAY && !waivers_is_date(value))
+        return error_set(error, STATUS_INVALID,
+                         "--today is \"%.40s\"; write a date such as 2027-01-31", value);
+    return status;
+}
+
+static enum status append(const struct arguments *self, struct error *error)
+{
+    struct side results;
+    struct history_added added;
+    enum status status = side_read(&results, self->append, error);
+    if (status)
+        return status;
+    status = history_append(self->file, &results, &self->stamp, &added, error);
+    if (!status && added.cut_bytes)
+        printf("Cut off a last line that a write had not ended (%zu bytes).\n", added.cut_bytes);
+    if (!status)
+        printf("%s\n", added.added ? "Added a line for these results."
+                                   : "These results have a line already; none was added.");
+    side_close(&results);
+    return status;
+}
+
+static enum status write_files(const struct arguments *self, const struct history_view *view,
+                               struct error *error)
+{
+    struct output_set outputs = {0};
+    enum status status = STATUS_OK;
+    FILE *markdown = NULL;
+    FILE *json = NULL;
+    FILE *csv = NULL;
+    if (self->markdown && !(markdown = output_set_open(&outputs, self->markdown, error)))
+        status = STATUS_IO;
+    if (!status && self->json && !(json = output_set_open(&outputs, self->json, error)))
+        status = STATUS_IO;
+    if (!status && self->csv && !(csv = output_set_open(&outputs, self->csv, error)))
+        status = STATUS_IO;
+    if (!status && markdown)
+        status = history_page(view, markdown, TABLE_MARKDOWN, error);
+    if (!status && json)
+        history_json(view, json);
+    if (!status && csv)
+        status = history_figure(view, self->panels, csv, error);
+    if (!status)
+        return output_set_commit(&outputs, error);
+    output_set_abandon(&outputs);
+    return status;
+}
+
+static enum status tell(const struct arguments *self, const struct history_view *view,
+                        struct error *error)
+{
+    const struct history_judged *judged = view->judged;
+    enum status status = write_files(self, view, error);
+    if (!status)
+        status = history_page(view, stdout, TABLE_TEXT, error);
+    if (!status && self->annotations)
+        history_annotations(view, stdout);
+    if (status || !judged->counted)
+        return status;
+    const struct history_change *change = judged->changes;
+    while (!history_counts(change))
+        change++;
+    const struct history_series *series = &judged->series[change->series];
+    char before[40];
+    char after[40];
+    return error_set(
+        error, STATUS_NEGATIVE,
+        "history: %zu figure%s worse, first %s of %s with policy %s: %s before, %s since %.12s",
+        judged->counted, judged->counted == 1 ? " is" : "s are", series->figure,
+        series->workload_name, series->policy, history_value_text(series, change->before, before),
+        history_value_text(series, change->after, after),
+        view->history->lines[change->line].commit);
+}
+
+static enum status judge(const struct arguments *self, const struct history *history,
+                         struct error *error)
+{
+    char today[11] = "0000-00-00";
+    struct waivers waivers = {0};
+    struct history_judged judged;
+    enum status status = STATUS_OK;
+    if (self->today)
+        snprintf(today, sizeof today, "%.10s", self->today);
+    else if (history->count)
+        snprintf(today, sizeof today, "%.10s", history->lines[history->count - 1].time);
+    if (self->waivers)
+        status = waivers_read(&waivers, self->waivers, today, error);
+    if (!status)
+        status =
+            history_judge(&judged, history, &self->rules, self->waivers ? &waivers : NULL, error);
+    if (!status) {
+        const struct history_view view = {history, &judged, &self->rules, self->all};
+        status = tell(self, &view, error);
+        history_judged_close(&judged);
+    }
+    waivers_close(&waivers);
+    return status;
+}
+
+enum status cmd_history(int argc, char **argv, struct error *error)
+{
+    struct arguments self = {.rules = {.effect = 0.05, .alpha = 0.001, .last = 10}, .panels = 6};
+    struct history history;
+    bool help = false;
+    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    if (status || help)
+        return status;
+    if (!self.file)
+        return error_set(error, STATUS_INVALID, "history: name its file: history FILE");
+    if (!self.append && (self.stamp.commit || self.stamp.time))
+        return error_set(error, STATUS_INVALID,
+                         "history: --commit and --time are of results; add --append RESULTS");
+    if (self.append)
+        status = append(&self, error);
+    if (status)
+        return status;
+    status = history_read(&history, self.file, error);
+    if (status)
+        return status;
+    status = judge(&self, &history, error);
+    history_close(&history);
+    return status;
+}

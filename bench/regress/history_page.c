@@ -1,0 +1,282 @@
+#include "bench/regress/history_page.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "bench/report/json_writer.h"
+#include "bench/report/sentence.h"
+
+#define COMMIT_SHOWN 12 /* letters of a commit */
+
+static const struct history_series *series_of(const struct history_view *view,
+                                              const struct history_change *change)
+{
+    return &view->judged->series[change->series];
+}
+
+static bool is_waived(const struct history_change *change)
+{
+    return change->waiver && !change->waiver->expired;
+}
+
+/* The change in words: its size, how sure it is, and why it does not count. */
+static void remark(const struct history_view *view, const struct history_change *change,
+                   char text[400])
+{
+    const char *parts[6];
+    char size[48] = "";
+    char sure[32] = "";
+    char waiver[200] = "";
+    size_t count = 0;
+    if (change->change >= 0)
+        snprintf(size, sizeof size, "%.3g %% %s", 100 * change->change,
+                 change->after > change->before ? "more" : "less");
+    if (series_of(view, change)->kind == CHANGE_TIMED)
+        snprintf(sure, sizeof sure, "p %.2g", change->p);
+    if (change->waiver)
+        snprintf(waiver, sizeof waiver, "%s %s %.40s: %.100s",
+                 change->waiver->expired ? "its waiver expired on" : "waived until",
+                 change->waiver->until, change->waiver->name, change->waiver->reason);
+    parts[count++] = size;
+    parts[count++] = sure;
+    parts[count++] = change->verdict == VERDICT_AMBIGUOUS ? "two measurements of one commit" : "";
+    parts[count++] = change->verdict == VERDICT_WORSE && !change->stands ? "no longer so" : "";
+    parts[count++] = change->verdict == VERDICT_WORSE && !change->recent ? "not of late" : "";
+    parts[count++] = waiver;
+    text[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        if (parts[i][0] && text[0])
+            strncat(text, "; ", 399 - strlen(text));
+        strncat(text, parts[i], 399 - strlen(text));
+    }
+}
+
+/* Changes of one cell at one commit that share a row. */
+static bool is_alike(const struct history_view *view, const struct history_change *a,
+                     const struct history_change *b)
+{
+    const struct history_series *left = series_of(view, a);
+    const struct history_series *right = series_of(view, b);
+    return a->line == b->line && left->policy == right->policy &&
+           left->workload == right->workload && left->where == right->where &&
+           a->verdict == b->verdict && history_counts(a) == history_counts(b) &&
+           a->waiver == b->waiver;
+}
+
+static const struct history_line *line_before(const struct history_view *view,
+                                              const struct history_change *change)
+{
+    size_t before = series_of(view, change)->points[change->point - 1].line;
+    return &view->history->lines[before];
+}
+
+static void put_row(const struct history_view *view, const struct history_change *change,
+                    size_t alike, struct table *table)
+{
+    const struct history_series *series = series_of(view, change);
+    char text[400];
+    remark(view, change, text);
+    table_cell(table, "%s", is_waived(change) ? "waived" : verdict_name(change->verdict));
+    table_cell(table, "%s", series->workload_name);
+    table_cell(table, "%s", series->policy);
+    if (alike)
+        table_cell(table, "%s and %zu more", series->figure, alike);
+    else
+        table_cell(table, "%s", series->figure);
+    table_cell(table, "%s", history_value_text(series, change->before, (char[40]){0}));
+    table_cell(table, "%s", history_value_text(series, change->after, (char[40]){0}));
+    table_cell(table, "%s", text);
+}
+
+static enum status print_changes(const struct history_view *view, FILE *stream,
+                                 enum table_form form, struct error *error)
+{
+    static const struct table_column columns[] = {
+        {"verdict", "", true, 0}, {"workload", "", true, 24}, {"policy", "", true, 32},
+        {"figure", "", true, 0},  {"before", "", false, 0},   {"after", "", false, 0},
+        {"", "", true, 0},
+    };
+    const struct history_judged *judged = view->judged;
+    if (judged->change_count == 0)
+        return STATUS_OK;
+    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    if (!table)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for a table");
+    for (size_t i = 0, end; i < judged->change_count; i = end) {
+        const struct history_change *change = &judged->changes[i];
+        const struct history_line *line = &view->history->lines[change->line];
+        if (i == 0 || change->line != change[-1].line)
+            table_heading(table, "commit %.*s of %.10s, after %.*s", COMMIT_SHOWN, line->commit,
+                          line->time, COMMIT_SHOWN, line_before(view, change)->commit);
+        end = i + 1;
+        while (!view->all && end < judged->change_count &&
+               is_alike(view, change, &judged->changes[end]))
+            end++;
+        put_row(view, change, end - i - 1, table);
+    }
+    enum status status = table_print(table, stream, form, error);
+    table_close(table);
+    fputc('\n', stream);
+    return status;
+}
+
+static void print_times(const struct history_view *view, FILE *stream)
+{
+    const struct history_judged *judged = view->judged;
+    char text[320];
+    if (judged->timed && judged->delay)
+        snprintf(text, sizeof text,
+                 "%zu series of times: a clear change of at least %.3g %% is seen after %zu "
+                 "measurements.",
+                 judged->timed, 100 * view->rules->effect, judged->delay);
+    else if (judged->timed)
+        snprintf(text, sizeof text,
+                 "%zu series of times: too few measurements (at most %zu) for any change to be "
+                 "sure yet.",
+                 judged->timed, view->history->count);
+    else
+        return;
+    sentence_print(stream, text);
+    if (judged->unjudged) {
+        snprintf(text, sizeof text,
+                 "%zu of them hold a value of 0, of which there are no factors: not judged.",
+                 judged->unjudged);
+        sentence_print(stream, text);
+    }
+}
+
+static void print_counts(const struct history_view *view, FILE *stream)
+{
+    const struct history_judged *judged = view->judged;
+    size_t of[VERDICT_COUNT] = {0};
+    char text[320];
+    for (size_t i = 0; i < judged->change_count; i++)
+        of[judged->changes[i].verdict]++;
+    snprintf(text, sizeof text,
+             "%zu series over %zu commits: %zu changes for the worse, %zu for the better, %zu "
+             "between measurements of one commit.",
+             judged->count, judged->commits, of[VERDICT_WORSE], of[VERDICT_BETTER],
+             of[VERDICT_AMBIGUOUS]);
+    sentence_print(stream, text);
+    if (view->rules->last)
+        snprintf(text, sizeof text,
+                 "Of the newest %zu commits, still so, and without a waiver: %zu for the worse "
+                 "(%zu waived).",
+                 view->rules->last, judged->counted, judged->waived);
+    else
+        snprintf(text, sizeof text,
+                 "Still so, and without a waiver: %zu for the worse (%zu waived).", judged->counted,
+                 judged->waived);
+    sentence_print(stream, text);
+}
+
+enum status history_page(const struct history_view *view, FILE *stream, enum table_form form,
+                         struct error *error)
+{
+    const struct history *history = view->history;
+    enum status status = print_changes(view, stream, form, error);
+    print_counts(view, stream);
+    print_times(view, stream);
+    if (history->torn_bytes)
+        fprintf(stream, "The last line has no end and was left out (%zu bytes).\n",
+                history->torn_bytes);
+    if (history->unknown)
+        fprintf(stream, "%zu columns are of metrics that this program does not have.\n",
+                history->unknown);
+    return status;
+}
+
+static const char *kind_name(enum change_kind kind)
+{
+    static const char *const names[] = {"exact", "count", "timed"};
+    return names[kind];
+}
+
+/* A value as it can stand in JSON: of an outcome the event, null where there is none. */
+static void put_value(struct json_writer *writer, const char *key,
+                      const struct history_series *series, double value)
+{
+    char text[40];
+    if (strcmp(series->figure, "outcome") == 0)
+        json_put_text(writer, key, history_value_text(series, value, text));
+    else if (value >= 0 && value < 9e15 && value <= floor(value))
+        json_put_integer(writer, key, (uint64_t)value);
+    else
+        json_put_real(writer, key, value);
+}
+
+static void put_change(const struct history_view *view, const struct history_change *change,
+                       struct json_writer *writer)
+{
+    const struct history_series *series = series_of(view, change);
+    const struct history_line *line = &view->history->lines[change->line];
+    json_begin_object(writer, NULL);
+    json_put_text(writer, "commit", line->commit);
+    json_put_text(writer, "time", line->time);
+    json_put_text(writer, "commit_before", line_before(view, change)->commit);
+    json_put_text(writer, "policy", series->policy);
+    json_put_text(writer, "workload", series->workload);
+    json_put_text(writer, "device", series->where);
+    json_put_text(writer, "metric", series->figure);
+    json_put_text(writer, "unit", series->unit);
+    json_put_text(writer, "class", kind_name(series->kind));
+    json_put_text(writer, "verdict", verdict_name(change->verdict));
+    put_value(writer, "before", series, change->before);
+    put_value(writer, "after", series, change->after);
+    json_put_real(writer, "change", change->change >= 0 ? change->change : (double)NAN);
+    json_put_real(writer, "p", series->kind == CHANGE_TIMED ? change->p : (double)NAN);
+    json_put_bool(writer, "stands", change->stands);
+    json_put_bool(writer, "counts", history_counts(change));
+    json_put_text(writer, "waiver", is_waived(change) ? change->waiver->name : NULL);
+    json_end_object(writer);
+}
+
+void history_json(const struct history_view *view, FILE *stream)
+{
+    struct json_writer writer = {.stream = stream, .lean_from = 2};
+    json_begin_object(&writer, NULL);
+    json_put_text(&writer, "schema", "allocrig.history-changes/1");
+    json_put_integer(&writer, "lines", view->history->count);
+    json_put_integer(&writer, "commits", view->judged->commits);
+    json_put_integer(&writer, "series", view->judged->count);
+    json_put_integer(&writer, "regressions", view->judged->counted);
+    json_begin_array(&writer, "changes");
+    for (size_t i = 0; i < view->judged->change_count; i++)
+        put_change(view, &view->judged->changes[i], &writer);
+    json_end_array(&writer);
+    json_end_object(&writer);
+}
+
+/* As workflow commands want it: their own signs as percent codes. */
+static void escaped(FILE *stream, const char *text)
+{
+    for (; *text; text++) {
+        if (strchr("%\r\n,:", *text))
+            fprintf(stream, "%%%02X", (unsigned)(unsigned char)*text);
+        else
+            fputc(*text, stream);
+    }
+}
+
+void history_annotations(const struct history_view *view, FILE *stream)
+{
+    for (size_t i = 0; i < view->judged->change_count; i++) {
+        const struct history_change *change = &view->judged->changes[i];
+        const struct history_series *series = series_of(view, change);
+        char text[600];
+        char before[40];
+        char after[40];
+        if (!history_counts(change))
+            continue;
+        snprintf(text, sizeof text, "%.200s with policy %.200s: %s before, %s since commit %.*s",
+                 series->workload_name, series->policy,
+                 history_value_text(series, change->before, before),
+                 history_value_text(series, change->after, after), COMMIT_SHOWN,
+                 view->history->lines[change->line].commit);
+        fputs("::error title=", stream);
+        escaped(stream, series->figure);
+        fputs(" is worse::", stream);
+        escaped(stream, text);
+        fputc('\n', stream);
+    }
+}

@@ -1,0 +1,215 @@
+#!/bin/bash
+# `history`: lines are added whole and once, planted changes are found at their commit, unchanged noisy
+# re-runs raise no alarm, and a bad line is told by its number.
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+tmp=$TEST_TMP
+cc=${CC:-cc}
+so=$tmp/planted.so
+history=$tmp/history.jsonl
+
+# build FLAGS...: the policy, under one name, as a change to a program would have it
+build() {
+    # shellcheck disable=SC2086 # CFLAGS is a list of flags
+    $cc -std=c11 -O1 ${CFLAGS:-} -D_GNU_SOURCE -shared -fPIC -I. "$@" tests/cli/planted.c -o "$so" || exit 1
+}
+results() { # FILE [ARGUMENTS..]: of that policy
+    local file=$1
+    shift
+    "$ALLOCRIG" run -d sim:capacity=24GiB -p "$so" -w random:events=2000 -w order_flip --json "$file" "$@" >"$tmp/table" || exit 1
+}
+# add FILE N: as commit cN, N minutes past noon
+add() {
+    run history "$history" --append "$1" --commit "c$2" --time "2027-01-31T12:$(printf %02d "$2"):00Z"
+}
+said() { # NAME REGEX: a row of the table, which may stand on several lines
+    awk '/^ / { printf " %s", $0; next } { printf "\n%s", $0 } END { print "" }' "$out" | tr -s ' ' | grep -qE -e "$2"
+    verdict "$1" $?
+}
+
+build
+results "$tmp/old.json"
+add "$tmp/old.json" 1
+check the_first_line_is_no_change [ "$status" = 0 ]
+check the_first_line_is_said grep -q '^Added a line' "$out"
+before=$(sha256sum <"$history")
+add "$tmp/old.json" 1
+check the_same_line_is_not_added_twice [ "$(sha256sum <"$history")" = "$before" ]
+check the_same_line_is_said grep -q 'have a line already' "$out"
+for n in 2 3; do
+    results "$tmp/same.json"
+    add "$tmp/same.json" $n
+    check "unchanged_is_no_change_$n" [ "$status" = 0 ]
+done
+check unchanged_is_counted grep -qE '^[0-9]+ series over 3 commits: 0 changes for the worse, 0 for the better' "$out"
+nameless() { sed -n "$1 { s/12:0.:00Z/TIME/; s/\"c[12]\"/NAME/; p }" "$history"; }
+check the_same_results_are_the_same_line [ "$(nameless 1)" = "$(nameless 2)" ]
+
+# ---- an exact figure
+build -DPLANT_WASTE=3
+results "$tmp/waste.json"
+add "$tmp/waste.json" 4
+check waste_is_caught [ "$status" = 1 ]
+check waste_is_under_its_commit grep -qE '^commit c4 of 2027-01-31, after c3$' "$out"
+said waste_is_told '^WORSE random.* peak_granted_bytes .* [0-9]+ [0-9]+ [0-9.]+ % more'
+check waste_ends_with_a_sentence grep -qE 'allocrig: history: [0-9]+ figures are worse, first .* since c4' "$err"
+granted() { sed -n 's/^ *"peak_granted_bytes": \([0-9]*\),*/\1/p' "$1" | head -n 1; }
+run history "$history" --metric peak_granted_bytes --workload 'random*' --json "$tmp/changes.json" --markdown "$tmp/page.md" --annotations
+check one_figure_can_be_looked_at grep -q '^1 series over 4 commits: 1 changes for the worse' "$out"
+check values_are_those_of_the_results grep -q "\"before\": $(granted "$tmp/old.json"), \"after\": $(granted "$tmp/waste.json")," "$tmp/changes.json"
+check json_has_commit_and_verdict grep -q '"commit": "c4", .*"commit_before": "c3", .*"verdict": "WORSE", .*"stands": true, "counts": true' "$tmp/changes.json"
+check waste_is_annotated grep -q '^::error title=peak_granted_bytes is worse::random.*since commit c4' "$out"
+check waste_in_markdown grep -q '^| WORSE | random' "$tmp/page.md"
+run history "$history" --policy 'no such*'
+check another_policy_has_not_changed [ "$status" = 0 ]
+cat >"$tmp/waivers.ini" <<'INI'
+[waiver planted]
+reason = it is planted
+until = 2027-02-10
+INI
+run history "$history" --waivers "$tmp/waivers.ini"
+check waived_passes [ "$status" = 0 ]
+said waived_is_said '^waived random.* waived until 2027-02-10 planted: it is planted'
+run history "$history" --waivers "$tmp/waivers.ini" --today 2027-02-11
+check expired_fails [ "$status" = 1 ]
+for n in 5 6; do
+    add "$tmp/waste.json" $n
+done
+check it_still_stands [ "$status" = 1 ]
+run history "$history" --last 2
+check older_changes_do_not_count [ "$status" = 0 ]
+said older_changes_are_said '^WORSE random.*not of late'
+run history "$history" --last 3
+check the_newest_three_do [ "$status" = 1 ]
+add "$tmp/old.json" 7
+check what_the_waste_had_made_better_is_worse_again [ "$status" = 1 ]
+run history "$history" --metric 'peak_*'
+check repaired_passes [ "$status" = 0 ]
+said repaired_is_said '^BETTER random'
+said the_old_change_no_longer_stands '^WORSE random.*no longer so'
+
+# ---- the outcome
+build -DPLANT_END=101
+results "$tmp/later.json"
+build -DPLANT_END=100
+results "$tmp/earlier.json"
+history=$tmp/outcomes.jsonl
+add "$tmp/later.json" 1
+add "$tmp/earlier.json" 2
+check an_event_earlier_is_caught [ "$status" = 1 ]
+said an_event_earlier_is_told '^WORSE random.* outcome DNF @ [0-9]+ DNF @ [0-9]+'
+run history "$history" --all
+check figures_of_other_events_are_not_compared [ "$(grep -cE '^(WORSE|BETTER)' "$out")" = "$(grep -c 'DNF @' "$out")" ]
+add "$tmp/old.json" 3
+check finishing_is_no_alarm [ "$status" = 0 ]
+said finishing_is_told '^BETTER random.* outcome DNF @ [0-9]+ passed'
+# merged in another order the history says the same
+tac "$history" >"$tmp/turned.jsonl"
+run history "$history" && cp "$out" "$tmp/in_order"
+run history "$tmp/turned.jsonl"
+check the_order_of_lines_does_not_matter cmp -s "$out" "$tmp/in_order"
+
+# ---- times: one machine's, noisy; awk draws, with a generator of its own
+timed() { # FILE N FACTOR: results of which every time is about 1000, 3 % off, times FACTOR
+    awk -v seed="$2" -v factor="$3" 'BEGIN { s = (seed * 7919 + 17) % 2147483647
+        for (i = 0; i < 20; i++) s = (s * 16807) % 2147483647 }
+        /"(alloc|free)_ns_p(50|90)": / { noise = 0
+            for (i = 0; i < 12; i++) { s = (s * 16807) % 2147483647; noise += s / 2147483647 - 0.5 }
+            sub(/: [0-9a-z]+/, sprintf(": %.0f", 1000 * factor * (1 + 0.03 * noise))) } { print }' "$tmp/old.json" >"$1"
+}
+history=$tmp/times.jsonl
+alarms=0
+for ((n = 1; n <= 50; n++)); do
+    timed "$tmp/timed.json" "$n" 1
+    add "$tmp/timed.json" "$n"
+    [ "$status" = 0 ] || alarms=$((alarms + 1))
+done
+check fifty_unchanged_reruns_raise_no_alarm [ $alarms = 0 ]
+check changes_of_times_are_none grep -qE '0 changes for the worse, 0 for the better' "$out"
+check how_soon_is_said grep -qE '^8 series of times: a clear change of at least 5 % is seen after [5-7] measurements' "$out"
+for ((n = 51; n <= 58; n++)); do
+    timed "$tmp/timed.json" "$n" 1.2
+    add "$tmp/timed.json" "$n"
+done
+check slower_is_caught [ "$status" = 1 ]
+check slower_is_under_its_commit grep -q '^commit c51 of' "$out"
+said slower_is_told '^WORSE random.* alloc_ns_p50 and 3 more .* % more; p '
+run history "$history" --csv "$tmp/history.csv" --panels 1
+head -n 1 "$tmp/history.csv" >"$tmp/head"
+check figure_data_has_columns grep -qx 'panel,workload,policy,figure,unit,kind,place,commit,value,level,change' "$tmp/head"
+check figure_data_has_all_points [ "$(wc -l <"$tmp/history.csv")" = 59 ]
+check figure_data_marks_the_change grep -qE '^1,.*,timed,51,c51,.*,worse$' "$tmp/history.csv"
+check figure_data_marks_one [ "$(grep -c 'worse$' "$tmp/history.csv")" = 1 ]
+
+if command -v gnuplot >/dev/null; then
+    mkdir "$tmp/data"
+    cp "$tmp/history.csv" "$tmp/data"
+    said_by_render=$(FIGURES=history plots/render.sh "$tmp/data" "$tmp/figures" 2>&1)
+    check figure_is_drawn_alone [ -z "$said_by_render" ]
+    check figure_names_the_commit grep -q '>c51<' "$tmp/figures/history.svg"
+    check figure_is_a_pdf_too grep -aqE 'MediaBox \[ *0 0 24[01](\.[0-9]+)? ' "$tmp/figures/history.pdf"
+else
+    echo "skip figure: gnuplot is not installed"
+fi
+
+# ---- torn, merged, bad
+history=$tmp/torn.jsonl
+head -n 2 "$tmp/outcomes.jsonl" >"$history"
+cp "$history" "$tmp/whole.jsonl"
+sed -n 3p "$tmp/outcomes.jsonl" | head -c 1000 >>"$history"
+run history "$history" --last 1
+check torn_is_left_out grep -q '^The last line has no end and was left out (1000 bytes)' "$out"
+check torn_hides_nothing grep -q 'series over 2 commits' "$out"
+run history "$history" --append "$tmp/old.json" --commit c3 --time 2027-01-31T12:03:00Z
+check torn_is_cut_off grep -q '^Cut off a last line that a write had not ended (1000 bytes)' "$out"
+check nothing_whole_is_lost cmp -s <(head -n 2 "$history") "$tmp/whole.jsonl"
+check the_new_line_is_whole cmp -s "$history" "$tmp/outcomes.jsonl"
+head -c -1 "$tmp/outcomes.jsonl" >"$history" # an editor took the last line's end
+run history "$history" --append "$tmp/waste.json" --commit c4 --time 2027-01-31T12:04:00Z
+check a_whole_line_without_end_is_kept cmp -s <(head -n 3 "$history") "$tmp/outcomes.jsonl"
+
+bad() { # NAME REGEX: reading it and adding to it are refused, and it stays as it is
+    local sum
+    sum=$(sha256sum <"$history")
+    refuses "$1" 2 "$2" history "$history"
+    refuses "$1_adding" 2 "$2" history "$history" --append "$tmp/old.json" --commit c9
+    check "$1_stays" [ "$(sha256sum <"$history")" = "$sum" ]
+}
+{ head -n 1 "$tmp/whole.jsonl" && echo '<<<<<<< HEAD' && tail -n 1 "$tmp/whole.jsonl"; } >"$history"
+bad a_merge_mark_is_told 'torn.jsonl:2: the mark of a merge'
+{ head -n 1 "$tmp/whole.jsonl" && echo nonsense && tail -n 1 "$tmp/whole.jsonl"; } >"$history"
+bad nonsense_is_told 'torn.jsonl:2: no JSON: '
+{ head -n 1 "$tmp/whole.jsonl" && printf 'nonsense'; } >"$history"
+bad a_last_line_that_is_no_rest_is_told 'torn.jsonl:2: no JSON: '
+{ cat "$tmp/whole.jsonl" && echo '{"schema": "other/1"}'; } >"$history"
+bad another_schema_is_told 'torn.jsonl:3: no line of a history: its schema is other/1'
+sed '2s/"passed": true/"passed": 1/' "$tmp/outcomes.jsonl" >"$history"
+sed '3s/"passed": true/"passed": 1/' "$tmp/outcomes.jsonl" >"$history"
+bad a_bad_run_is_told 'torn.jsonl:3: run 1: "passed" is not true or false'
+sed '1s/12:01:00Z/12:61:00Z/' "$tmp/outcomes.jsonl" >"$history"
+bad a_bad_time_is_told 'torn.jsonl:1: "time" is not YYYY'
+sed '1s/"exact": \[[^]]*\], "timed": \[\]}\]/"exact": [1], "timed": []}]/' "$tmp/outcomes.jsonl" >"$history"
+bad missing_values_are_told 'torn.jsonl:1: run [0-9]: "exact" is not a list with a value for each'
+
+# ---- several at once
+history=$tmp/many.jsonl
+for ((n = 1; n <= 12; n++)); do
+    "$ALLOCRIG" history "$history" --append "$tmp/old.json" --commit "c$n" --time "2027-01-31T12:00:00Z" >"$tmp/out.$n" 2>&1 &
+done
+wait
+check several_at_once_are_all_added [ "$(wc -l <"$history")" = 12 ]
+run history "$history"
+check several_at_once_are_whole grep -q 'over 12 commits: 0 changes' "$out"
+
+# ---- usage
+sed 's/"dirty": false/"dirty": true/' "$tmp/old.json" >"$tmp/dirty.json"
+refuses a_changed_tree_is_no_commit 2 'a tree with changes' history "$history" --append "$tmp/dirty.json"
+refuses no_time 2 'is no time; write' history "$history" --append "$tmp/old.json" --commit x --time yesterday
+refuses no_results 2 'cannot be read' history "$history" --append "$tmp/none.json"
+refuses no_file 2 'none.jsonl: cannot be read' history "$tmp/none.jsonl"
+refuses a_name_is_needed 2 'name its file' history
+refuses one_file 2 'one file too many' history a b
+refuses commit_of_what 2 'add --append' history "$history" --commit x
+refuses last_is_a_number 2 'it is a whole number' history "$history" --last some
+finish
