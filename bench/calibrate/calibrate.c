@@ -15,8 +15,9 @@
 /* Sizes that are measured, each part from its least on. 20 MiB stands for sizes that are no power
  * of two. */
 static const uint64_t sizes[] = {
-    256,      4 * KIB,   64 * KIB,  512 * KIB, MIB, 2 * MIB, 4 * MIB, 8 * MIB, 20 * MIB, 32 * MIB,
-    64 * MIB, 128 * MIB, 256 * MIB, 512 * MIB, GIB, 2 * GIB, 4 * GIB, 8 * GIB, 64 * GIB, 512 * GIB,
+    256,     4 * KIB,  64 * KIB, 512 * KIB, MIB,       2 * MIB,   4 * MIB,
+    8 * MIB, 20 * MIB, 32 * MIB, 64 * MIB,  128 * MIB, 256 * MIB, 512 * MIB,
+    GIB,     2 * GIB,  4 * GIB,  8 * GIB,   20 * GIB,  64 * GIB,  512 * GIB,
 };
 
 #define SIZE_COUNT (sizeof sizes / sizeof sizes[0])
@@ -32,9 +33,10 @@ struct part {
 /* In this order: later ones use points of earlier ones, and give freed memory the time that the
  * first found. A part of no size has one of 1 byte. */
 static const struct part parts[] = {
+    {"calls after a rest", parts_rested, 1, 1, true, false, false, false},
     {"cleaning", parts_cleaning, 1, 1, true, false, false, false},
-    {"driver allocations, churned", parts_churned, 256, 8 * GIB, true, true, false, false},
-    {"driver allocations, held", parts_held, 256, 8 * GIB, true, true, false, false},
+    {"driver allocations, churned", parts_churned, 256, 20 * GIB, true, true, false, false},
+    {"driver allocations, held", parts_held, 256, 20 * GIB, true, true, false, false},
     {"driver allocations, sharing a page", parts_shared, 256, MIB, true, true, false, false},
     {"address ranges", parts_ranges, 2 * MIB, 512 * GIB, true, true, true, false},
     {"physical memory and mappings", parts_mapped, 2 * MIB, 8 * GIB, true, true, true, false},
@@ -103,6 +105,8 @@ static void settle(struct sim_profile *out)
             idle->count = busy->count = 0;
         else if (!idle->count)
             *idle = *busy;
+        if (curve_is_free(&out->rest_costs[kind]))
+            out->rest_costs[kind].count = 0;
     }
 }
 
@@ -156,7 +160,7 @@ enum status calibrate(struct device *device, const struct calibrate_options *opt
         return error_set(error, STATUS_INVALID,
                          "the device %s has no pages and no end: there is nothing to measure",
                          device->props.profile);
-    if (!meter_open(&meter, device, options->cold))
+    if (!meter_open(&meter, device, out, options->cold))
         return error_set(error, STATUS_HOST_MEMORY, "no memory for calibrating");
     if (meter.free_bytes < FREE_LEAST) {
         meter_close(&meter);

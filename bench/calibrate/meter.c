@@ -55,16 +55,19 @@ static void on_call(void *argument, enum device_call call, uint64_t bytes, uint6
     self->waited_ns = waited_ns;
 }
 
-bool meter_open(struct meter *self, struct device *device, bool cold)
+bool meter_open(struct meter *self, struct device *device, const struct sim_profile *profile,
+                bool cold)
 {
     uint64_t total_bytes;
     *self = (struct meter){
         .device = device,
         .backing = device->backing,
+        .profile = profile,
+        .cold = cold,
         .listener = device->listener,
         .status = STATUS_OK,
     };
-    if (cold && !dirt_open(&self->dirt, device))
+    if (!dirt_open(&self->dirt, device))
         return false;
     device->listener = (struct device_listener){.call = on_call, .argument = self};
     backing_memory(self->backing, &self->free_bytes, &total_bytes);
@@ -80,14 +83,14 @@ void meter_close(struct meter *self)
     dirt_close(self->dirt);
 }
 
-static uint64_t now(const struct meter *self)
+uint64_t meter_now(const struct meter *self)
 {
     return self->device->ops->now(self->device);
 }
 
 void meter_point(struct meter *self)
 {
-    self->point_until_ns = now(self) + POINT_NS;
+    self->point_until_ns = meter_now(self) + POINT_NS;
     if (self->point_until_ns > self->until_ns)
         self->point_until_ns = self->until_ns;
     self->longest_ns = 0;
@@ -96,7 +99,7 @@ void meter_point(struct meter *self)
 bool meter_goes_on(const struct meter *self, const struct meter_samples *samples)
 {
     return self->status == STATUS_OK && samples->count < SAMPLES_ENOUGH &&
-           (samples->count < SAMPLES_LEAST + 2 || now(self) < self->point_until_ns);
+           (samples->count < SAMPLES_LEAST + 2 || meter_now(self) < self->point_until_ns);
 }
 
 uint32_t meter_room(const struct meter *self, uint64_t bytes, uint32_t most)
@@ -108,8 +111,8 @@ uint32_t meter_room(const struct meter *self, uint64_t bytes, uint32_t most)
 void meter_pause(struct meter *self, uint64_t ns)
 {
     /* A real device counts what the host did since the last pause as part of this one. */
-    for (uint64_t until_ns = now(self) + ns; now(self) < until_ns;)
-        self->device->ops->advance(self->device, until_ns - now(self));
+    for (uint64_t until_ns = meter_now(self) + ns; meter_now(self) < until_ns;)
+        self->device->ops->advance(self->device, until_ns - meter_now(self));
 }
 
 void meter_rest(struct meter *self, uint64_t bytes)
@@ -121,13 +124,14 @@ void meter_rest(struct meter *self, uint64_t bytes)
 void meter_sync(struct meter *self)
 {
     self->device->ops->sync(self->device, UINT32_MAX);
-    self->busy_until_ns = now(self);
+    self->busy_until_ns = meter_now(self);
 }
 
 void meter_work(struct meter *self, uint64_t ns)
 {
     self->device->ops->kernel(self->device, METER_BUSY_STREAM, ns);
-    uint64_t from_ns = now(self) > self->busy_until_ns ? now(self) : self->busy_until_ns;
+    uint64_t from_ns =
+        meter_now(self) > self->busy_until_ns ? meter_now(self) : self->busy_until_ns;
     self->busy_until_ns = from_ns + ns;
 }
 
@@ -139,15 +143,36 @@ static void prepare(struct meter *self, bool waits)
         ahead_ns = AHEAD_MOST;
     if (waits)
         ahead_ns = AHEAD_WAITING;
-    dirt_spread(self->dirt);
-    while (self->busy && self->busy_until_ns < now(self) + ahead_ns)
+    if (self->cold)
+        dirt_spread(self->dirt);
+    while (self->busy && self->busy_until_ns < meter_now(self) + ahead_ns)
         meter_work(self, KERNEL_NS);
-    self->ns = self->waited_ns = 0;
+    self->ns = self->waited_ns = self->rest_ns = self->rested_ns = 0;
+    self->begun_ns = meter_now(self);
+    self->begun_bytes = self->device->counters.physical_bytes;
+}
+
+/* How long its kind has rested, and what that added. Small allocations and frees that leave the
+ * pages as they are stand apart. */
+static void rested(struct meter *self, enum sim_cost kind)
+{
+    bool shares = self->device->counters.physical_bytes == self->begun_bytes;
+    if (shares && kind == SIM_COST_alloc)
+        kind = SIM_COST_alloc_shared;
+    if (shares && kind == SIM_COST_free)
+        kind = SIM_COST_free_shared;
+    uint64_t *ended_ns = &self->ended_ns[kind];
+    self->kind = kind;
+    self->rest_ns = *ended_ns ? self->begun_ns + self->waited_ns - (*ended_ns - 1) : UINT64_MAX;
+    self->rested_ns = sim_profile_rest(self->profile, kind, self->rest_ns);
+    if (self->rested_ns > self->ns)
+        self->rested_ns = self->ns;
+    *ended_ns = meter_now(self) + 1;
 }
 
 /* After it. Only calls that make memory may be refused. */
-static bool take(struct meter *self, const char *call, bool makes, enum status status,
-                 struct meter_samples *into)
+static bool take(struct meter *self, const char *call, bool makes, enum sim_cost kind,
+                 enum status status, struct meter_samples *into)
 {
     if (status != STATUS_OK) {
         if (status != STATUS_REFUSED || !makes) {
@@ -156,10 +181,11 @@ static bool take(struct meter *self, const char *call, bool makes, enum status s
         }
         return false;
     }
-    if (self->waited_ns && self->busy_until_ns > now(self))
-        self->busy_until_ns = now(self);
+    rested(self, kind);
+    if (self->waited_ns && self->busy_until_ns > meter_now(self))
+        self->busy_until_ns = meter_now(self);
     if (into) {
-        meter_samples_add(into, self->ns);
+        meter_samples_add(into, self->ns - self->rested_ns);
         if (self->ns > self->longest_ns)
             self->longest_ns = self->ns;
     }
@@ -172,7 +198,7 @@ enum does { MAKES, WAITS, NEITHER };
     if (self->status != STATUS_OK)                                                                 \
         return false;                                                                              \
     prepare(self, (does) == WAITS);                                                                \
-    return take(self, #name, (does) == MAKES, __VA_ARGS__, into)
+    return take(self, #name, (does) == MAKES, SIM_COST_##name, __VA_ARGS__, into)
 
 bool meter_alloc(struct meter *self, uint64_t bytes, uint64_t *address, struct meter_samples *into)
 {
@@ -238,4 +264,23 @@ bool meter_pool_free(struct meter *self, uint64_t address, uint32_t stream,
 bool meter_pool_trim(struct meter *self, struct meter_samples *into)
 {
     METERED(pool_trim, NEITHER, self->backing->ops->pool_trim(self->backing, 0));
+}
+
+bool meter_fence(struct meter *self, uint32_t stream, enum sim_cost kind,
+                 struct backing_ticket *ticket, struct meter_samples *into)
+{
+    if (self->status != STATUS_OK)
+        return false;
+    prepare(self, true);
+    *ticket = backing_fence(self->backing, stream);
+    return take(self, "fence", false, kind, STATUS_OK, into);
+}
+
+bool meter_done(struct meter *self, struct backing_ticket ticket, struct meter_samples *into)
+{
+    if (self->status != STATUS_OK)
+        return false;
+    prepare(self, true);
+    (void)backing_done(self->backing, ticket);
+    return take(self, "done", false, SIM_COST_event_poll, STATUS_OK, into);
 }

@@ -1,6 +1,7 @@
 /* One measured call at a time.
  *
- * 1. A call's time is what the device tells its listener: its own, without waiting for work.
+ * 1. A call's time is what the device tells its listener: its own, without waiting for work. A sample
+ *    is less what the rest since the last call of the kind added, as far as the profile knows that.
  * 2. For a busy card, short kernels are queued on a stream that nothing else uses, as in training,
  *    until there is enough ahead for the call; and topped up before every call.
  * 3. A figure is the mean of its samples, each counted as four medians at most: so many calls of
@@ -17,6 +18,7 @@
 
 #include "bench/calibrate/dirt.h"
 #include "sim/device.h"
+#include "sim/sim_device/profile.h"
 
 #define METER_STREAM       0u /* of the calls that have one */
 #define METER_BUSY_STREAM  1u /* where the card is kept busy */
@@ -40,9 +42,15 @@ struct meter {
     struct backing *backing;
     struct device_listener listener; /* that was there before */
     uint64_t ns, waited_ns;          /* of the last counted call */
-    uint64_t free_bytes;             /* of the device when it was opened */
-    uint64_t cleaned_per_us;         /* bytes that the device cleans; 0: at once, or not known */
-    struct dirt *dirt;               /* NULL: the host's caches stay warm */
+    uint64_t rest_ns, rested_ns;     /* before it, UINT64_MAX: it is the first; what that added */
+    enum sim_cost kind;              /* it, as rests are kept by */
+    const struct sim_profile *profile;
+    uint64_t ended_ns[SIM_COST_COUNT]; /* of the last of a kind, + 1; 0: there was none */
+    uint64_t begun_ns, begun_bytes;    /* of the call that is made: when, and physical bytes then */
+    uint64_t free_bytes;               /* of the device when it was opened */
+    uint64_t cleaned_per_us;           /* bytes that the device cleans; 0: at once, or not known */
+    struct dirt *dirt;                 /* NULL: the device knows no host */
+    bool cold;                         /* the host's caches are at each call */
     bool busy;
     uint64_t busy_until_ns;
     uint64_t longest_ns;               /* of the calls of this point */
@@ -51,9 +59,14 @@ struct meter {
     const char *call;                  /* and of which call */
 };
 
-/* `cold`: see calibrate.h. False: the host has no memory. */
-bool meter_open(struct meter *self, struct device *device, bool cold);
+/* `profile` is read for what rests add, and may be filled meanwhile; `cold`: see calibrate.h. False:
+ * the host has no memory. */
+bool meter_open(struct meter *self, struct device *device, const struct sim_profile *profile,
+                bool cold);
 void meter_close(struct meter *self);
+
+/* The device's clock. */
+uint64_t meter_now(const struct meter *self);
 
 /* A point begins: its time is counted from here. */
 void meter_point(struct meter *self);
@@ -90,11 +103,16 @@ bool meter_pool_alloc(struct meter *self, uint64_t bytes, uint32_t stream, uint6
 bool meter_pool_free(struct meter *self, uint64_t address, uint32_t stream,
                      struct meter_samples *into);
 bool meter_pool_trim(struct meter *self, struct meter_samples *into);
+/* `kind` is event, or event_known where the stream's work is known to be done. */
+bool meter_fence(struct meter *self, uint32_t stream, enum sim_cost kind,
+                 struct backing_ticket *ticket, struct meter_samples *into);
+/* A poll; whether the work is done does not matter. */
+bool meter_done(struct meter *self, struct backing_ticket ticket, struct meter_samples *into);
 
-/* Of the last call, with what it waited. */
+/* Of the last call, with what it waited and without what its rest added. */
 static inline uint64_t meter_whole_ns(const struct meter *self)
 {
-    return self->ns + self->waited_ns;
+    return self->ns - self->rested_ns + self->waited_ns;
 }
 
 #endif

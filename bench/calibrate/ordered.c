@@ -3,7 +3,8 @@
  *
  * 1. An event is recorded behind a kernel that the host does not know to be done, and polled once:
  *    what is known already is not asked of the driver again. On an idle card both come when the
- *    work is over.
+ *    work is over. One behind work that is known to be done is not recorded at all: what is left is
+ *    the looking up and the reading of the clock.
  * 2. A launch is timed by the device's clock, less what reading it takes.
  * 3. The pool keeps everything. Warm: the same size over and over on one stream. Growth: after a
  *    trim, what an allocation takes beyond a warm one. Pending: the pool holds enough, another
@@ -23,22 +24,27 @@ static uint64_t now(const struct meter *meter)
 
 void parts_events(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 {
-    struct meter_samples recorded = {0}, polled = {0};
+    struct meter_samples recorded = {0}, polled = {0}, known = {0};
+    struct backing_ticket ticket;
     meter_point(meter);
     while (meter_goes_on(meter, &polled)) {
         meter_work(meter, meter->busy ? PENDING_NS : LAUNCH_NS);
         if (!meter->busy)
             meter_pause(meter, 10 * LAUNCH_NS);
-        struct backing_ticket ticket = backing_fence(meter->backing, METER_BUSY_STREAM);
-        meter_samples_add(&recorded, meter->ns);
+        if (!meter_fence(meter, METER_BUSY_STREAM, SIM_COST_event, &ticket, &recorded))
+            return;
         if (!meter->busy)
             meter_pause(meter, 10 * LAUNCH_NS);
-        (void)backing_done(meter->backing, ticket);
-        meter_samples_add(&polled, meter->ns);
+        if (!meter_done(meter, ticket, &polled))
+            return;
         meter_sync(meter);
+        if (!meter_fence(meter, METER_BUSY_STREAM, SIM_COST_event_known, &ticket, &known))
+            return;
     }
     parts_point(meter, out, SIM_COST_event, bytes, &recorded);
     parts_point(meter, out, SIM_COST_event_poll, bytes, &polled);
+    if (!meter->busy)
+        parts_point(meter, out, SIM_COST_event_known, bytes, &known);
 }
 
 void parts_launches(struct meter *meter, struct sim_profile *out, uint64_t bytes)
@@ -64,8 +70,7 @@ void parts_launches(struct meter *meter, struct sim_profile *out, uint64_t bytes
                  launch_ns > clock_ns ? launch_ns - clock_ns : 0);
 }
 
-/* Opens the pool, which then keeps what it gets. False: there is none. */
-static bool pool_open(struct meter *meter)
+bool parts_pool_open(struct meter *meter)
 {
     static const struct backing_pool keeping = {.release_threshold_bytes = UINT64_MAX,
                                                 .follow_events = true,
@@ -92,7 +97,7 @@ void parts_pool_warm(struct meter *meter, struct sim_profile *out, uint64_t byte
     struct meter_samples made = {0}, freed = {0};
     uint64_t address;
     meter_point(meter);
-    if (!pool_open(meter) || !meter_room(meter, bytes, 1) ||
+    if (!parts_pool_open(meter) || !meter_room(meter, bytes, 1) ||
         !meter_pool_alloc(meter, bytes, METER_STREAM, &address, NULL) ||
         !meter_pool_free(meter, address, METER_STREAM, NULL))
         return;
@@ -120,7 +125,7 @@ void parts_pool_growth(struct meter *meter, struct sim_profile *out, uint64_t by
     struct meter_samples made = {0}, trimmed = {0};
     uint64_t address;
     meter_point(meter);
-    if (!pool_open(meter) || !meter_room(meter, bytes, 1))
+    if (!parts_pool_open(meter) || !meter_room(meter, bytes, 1))
         return;
     while (meter_goes_on(meter, &made)) {
         if (!meter_pool_alloc(meter, bytes, METER_STREAM, &address, &made) ||
@@ -140,7 +145,7 @@ void parts_pool_pending(struct meter *meter, struct sim_profile *out, uint64_t b
     uint64_t address;
     uint64_t pending;
     meter_point(meter);
-    if (!pool_open(meter) || !meter_room(meter, POOL_SPARE, 1) ||
+    if (!parts_pool_open(meter) || !meter_room(meter, POOL_SPARE, 1) ||
         !meter_pool_alloc(meter, POOL_SPARE, METER_STREAM, &address, NULL) ||
         !meter_pool_free(meter, address, METER_STREAM, NULL))
         return;

@@ -13,6 +13,13 @@ void parts_point(const struct meter *meter, struct sim_profile *out, enum sim_co
 void parts_figure(const struct meter *meter, struct sim_profile *out, enum sim_cost cost,
                   uint64_t bytes, uint64_t ns);
 
+/* Opens the pool, which then keeps what it gets. False: there is none. ordered.c */
+bool parts_pool_open(struct meter *meter);
+
+/* rested.c: what a rest adds, of all kinds. First of all: samples of others are less what their rest
+ * added. */
+void parts_rested(struct meter *meter, struct sim_profile *out, uint64_t bytes);
+
 /* plain.c: driver allocations. */
 void parts_churned(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 void parts_held(struct meter *meter, struct sim_profile *out, uint64_t bytes);

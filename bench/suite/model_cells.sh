@@ -5,9 +5,10 @@
 #
 # `card` runs one after the other, so that none disturbs another; what is there is left alone, so a
 # folder that was interrupted goes on. `sim` needs no card and runs on all processors. PROFILE is
-# the simulated card (default h100, or a file that `allocrig calibrate` wrote).
+# the simulated card (default h100, or a file that `allocrig calibrate` wrote). `plan` and
+# `stalloc`, which need a file of their own for each workload, are left out.
 set -u
-[ $# -ge 1 ] || { sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 1 ] || { sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2; }
 folder=$1 where=both policies_like=. workloads_like=. profile=h100
 shift
 case ${1:-} in card | sim | both) where=$1; shift ;; esac
@@ -25,7 +26,7 @@ export CAPACITY=${CAPACITY:-40GiB} # the same on both: policies go by it
 
 cells() {
     local policy workload
-    { "$ALLOCRIG" list policies | awk 'NR > 1 && NF == 0 { exit } NR > 1 && /^[^ ]/ { print $1 }' | grep -vx null
+    { "$ALLOCRIG" list policies | awk 'NR > 1 && NF == 0 { exit } NR > 1 && /^[^ ]/ { print $1 }' | grep -vxE 'null|plan|stalloc'
         echo torch:expandable_segments=true; } | grep -E "$policies_like" | while read -r policy; do
         for workload in embedding gradient_tape; do echo "$policy $workload ordered"; done
         for workload in gpt2_train dlrm_embedding tape_small side_streams; do
@@ -38,9 +39,9 @@ cells() {
 one() {
     local place=$1 policy=$2 workload=$3 frees=$4 at device
     at=$folder/$(tr -c 'a-zA-Z0-9.\n' _ <<<"$(basename "$workload") $policy")
-    mkdir -p "$at"
     [ ! -e "$at/$place.csv" ] || return 0
     if [ "$place" = card ]; then
+        mkdir -p "$at"
         device=cuda:capacity=$CAPACITY,record_addresses=$at/addresses
         rm -f "$at"/addresses*
     else

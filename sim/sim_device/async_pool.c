@@ -501,7 +501,7 @@ enum status sim_pool_alloc(struct backing *backing, uint64_t bytes, uint32_t str
     if (met.got_bytes)
         ns += sim_cost_now(device, SIM_COST_pool_grow, met.got_bytes);
     sim_await_work(device, SIM_COST_pool_alloc);
-    sim_call(device, DEVICE_CALL_pool_alloc, bytes, ns);
+    sim_call(device, DEVICE_CALL_pool_alloc, SIM_COST_pool_alloc, bytes, ns);
     *address = piece_at(self, piece)->address;
     block->range.start = *address;
     block->range.end = *address + rounded;
@@ -567,7 +567,7 @@ enum status sim_pool_trim(struct backing *backing, uint64_t keep_bytes)
         uint64_t back_bytes = (before_pages - self->held_pages) * PAGE_BYTES;
         ns = back_bytes ? sim_cost_now(device, SIM_COST_pool_trim, back_bytes) : 0;
     }
-    sim_call(device, DEVICE_CALL_pool_trim, 0, ns);
+    sim_call(device, DEVICE_CALL_pool_trim, SIM_COST_pool_trim, 0, ns);
     return STATUS_OK;
 }
 

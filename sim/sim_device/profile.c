@@ -95,6 +95,44 @@ uint64_t sim_profile_cost(struct sim_profile *self, enum sim_cost cost, uint64_t
     return ns + (percent - 100) * (base_ns < ns ? base_ns : ns) / 100;
 }
 
+enum sim_cost sim_cost_rested(enum sim_cost cost)
+{
+    switch (cost) {
+    case SIM_COST_alloc_held:
+        return SIM_COST_alloc;
+    case SIM_COST_free_held:
+        return SIM_COST_free;
+    case SIM_COST_map_again:
+        return SIM_COST_map;
+    case SIM_COST_access_more:
+        return SIM_COST_access;
+    case SIM_COST_unmap_more:
+        return SIM_COST_unmap;
+    case SIM_COST_pool_grow:
+    case SIM_COST_pool_pending:
+        return SIM_COST_pool_alloc;
+    default:
+        return cost;
+    }
+}
+
+uint64_t sim_profile_rest(const struct sim_profile *self, enum sim_cost cost, uint64_t rest_ns)
+{
+    const struct sim_curve *curve = &self->rest_costs[sim_cost_rested(cost)];
+    if (curve->count == 0 || rest_ns <= curve->bytes[0])
+        return 0;
+    uint32_t last = curve->count - 1;
+    if (rest_ns >= curve->bytes[last])
+        return curve->ns[last];
+    uint32_t at = 0;
+    while (curve->bytes[at + 1] <= rest_ns)
+        at++;
+    double share = (rng_log2((double)rest_ns) - curve->log_bytes[at]) /
+                   (curve->log_bytes[at + 1] - curve->log_bytes[at]);
+    double from_ns = (double)curve->ns[at], to_ns = (double)curve->ns[at + 1];
+    return (uint64_t)(from_ns + share * (to_ns - from_ns) + 0.5);
+}
+
 uint64_t sim_profile_least(const struct sim_profile *self, enum sim_cost cost)
 {
     const struct sim_curve *curve = &self->costs[cost_known(self, cost)];

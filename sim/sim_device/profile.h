@@ -2,7 +2,11 @@
  *
  * A profile is text (sim/README.md describes the format), built in or in a file. A call's cost
  * is known at some sizes; between two of them it lies on a straight line in log(bytes) and
- * log(time), beyond the last the last line goes on, below the first it stays. */
+ * log(time), beyond the last the last line goes on, below the first it stays.
+ *
+ * These are costs of a call that comes just after another of its kind. The longer the last one is
+ * ago, the more of the driver has left the host's caches: the profile says what that adds, which
+ * does not depend on the size. */
 #ifndef SIM_SIM_DEVICE_PROFILE_H
 #define SIM_SIM_DEVICE_PROFILE_H
 
@@ -35,6 +39,7 @@
     X(unmap_more, unmap, "each further mapping unmapped in the same call")                         \
     X(event, event, "event recorded")                                                              \
     X(event_poll, event, "event polled or waited for")                                             \
+    X(event_known, event_known, "event behind work that the host knows to be done: none is made")  \
     X(launch, launch, "kernel launched: host time, no call of the allocator")                      \
     X(pool_alloc, pool_alloc, "stream-ordered allocation from what the pool has")                  \
     X(pool_grow, pool_grow, "memory for the pool, by the bytes that it gets")                      \
@@ -77,6 +82,7 @@ struct sim_profile {
     uint64_t busy_percent[SIM_COST_COUNT]; /* cost on a busy card; 0 is taken as 100 */
     struct sim_curve costs[SIM_COST_COUNT];
     struct sim_curve busy_costs[SIM_COST_COUNT]; /* on a busy card; in place of the percentage */
+    struct sim_curve rest_costs[SIM_COST_COUNT]; /* added after a rest; `bytes` is the rest in ns */
 };
 
 #define SIM_PROFILE_ROOM(field) sizeof(((struct sim_profile *)0)->field)
@@ -105,6 +111,14 @@ const char *sim_curve_add(struct sim_curve *self, uint64_t bytes, uint64_t ns);
  * a percentage, what that adds is taken of the cost at one page: it was measured there, and is
  * time per call, not per byte. */
 uint64_t sim_profile_cost(struct sim_profile *self, enum sim_cost cost, uint64_t bytes, bool busy);
+/* The kind whose calls keep this one's part of the driver in the host's caches, and which rests are
+ * kept by: alloc for alloc_held, access for access_more. Small allocations and frees stand apart. */
+enum sim_cost sim_cost_rested(enum sim_cost cost);
+/* Nanoseconds that are added to a call of the kind when the last one ended `rest_ns` ago; on a
+ * straight line in log(rest), nothing up to the first point, no more beyond the last. UINT64_MAX:
+ * there was none. */
+uint64_t sim_profile_rest(const struct sim_profile *self, enum sim_cost cost, uint64_t rest_ns);
+
 /* Nanoseconds of the cheapest call of the kind: of one that is refused. */
 uint64_t sim_profile_least(const struct sim_profile *self, enum sim_cost cost);
 

@@ -125,6 +125,7 @@ static const char *read_pair(struct sim_profile *out, const char *key, char *res
         return read_waits(out, rest);
     struct sim_curve *curves = strcmp(key, "cost") == 0        ? out->costs
                                : strcmp(key, "busy_cost") == 0 ? out->busy_costs
+                               : strcmp(key, "rest_cost") == 0 ? out->rest_costs
                                                                : NULL;
     uint64_t *per_kind = strcmp(key, "busy_percent") == 0          ? out->busy_percent
                          : strcmp(key, "cleaning_wait_bytes") == 0 ? out->cleaning_wait_bytes
@@ -138,7 +139,12 @@ static const char *read_pair(struct sim_profile *out, const char *key, char *res
     if (curves) {
         uint64_t bytes, ns;
         if (!read_number(&rest, &bytes) || !read_number(&rest, &ns) || rest)
-            return "a cost is KIND BYTES NANOSECONDS";
+            return curves == out->rest_costs ? "a cost of a rest is KIND NANOSECONDS NANOSECONDS"
+                                             : "a cost is KIND BYTES NANOSECONDS";
+        if (curves == out->rest_costs &&
+            sim_cost_rested((enum sim_cost)kind) != (enum sim_cost)kind)
+            return "rests are of alloc, alloc_shared, free, free_shared and of whole calls, not of "
+                   "their forms";
         return sim_curve_add(&curves[kind], bytes, ns);
     }
     if (!read_number(&rest, &per_kind[kind]) || rest)
@@ -301,5 +307,6 @@ void sim_profile_write(const struct sim_profile *self, FILE *file)
     for (int kind = 0; kind < SIM_COST_COUNT; kind++) {
         write_curve("cost", kind, &self->costs[kind], file);
         write_curve("busy_cost", kind, &self->busy_costs[kind], file);
+        write_curve("rest_cost", kind, &self->rest_costs[kind], file);
     }
 }

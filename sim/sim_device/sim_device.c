@@ -73,9 +73,13 @@ static void count(struct sim_device *self, enum device_call call, uint64_t bytes
     self->waited_ns = 0;
 }
 
-void sim_call(struct sim_device *self, enum device_call call, uint64_t bytes, uint64_t ns)
+void sim_call(struct sim_device *self, enum device_call call, enum sim_cost cost, uint64_t bytes,
+              uint64_t ns)
 {
-    count(self, call, bytes, ns, false);
+    uint64_t *ended_ns = &self->ended_ns[sim_cost_rested(cost)];
+    uint64_t rest_ns = *ended_ns ? self->clock.now_ns - (*ended_ns - 1) : UINT64_MAX;
+    count(self, call, bytes, ns + sim_profile_rest(&self->profile, cost, rest_ns), false);
+    *ended_ns = self->clock.now_ns + 1;
 }
 
 enum status sim_refuse(struct sim_device *self, enum device_call call, enum sim_cost cost)
@@ -95,7 +99,7 @@ void sim_charge(struct sim_device *self, enum device_call call, enum sim_cost wa
 {
     uint64_t ns = sim_cost_now(self, cost, cost_bytes);
     sim_await_work(self, waits);
-    sim_call(self, call, bytes, ns);
+    sim_call(self, call, cost, bytes, ns);
 }
 
 void sim_await_cleaning(struct sim_device *self, uint64_t unit_bytes, enum sim_cost cost)
@@ -241,23 +245,24 @@ static const char *sim_problem(struct device *device)
     return sim_of(device)->problem;
 }
 
-/* What the host knows already is not asked of the driver: it is counted, and costs nothing. */
-static void event_call(struct sim_device *self, enum sim_cost cost, bool asked)
-{
-    sim_call(self, DEVICE_CALL_event, 0, asked ? sim_cost_now(self, cost, 1) : 0);
-}
-
+/* What the host knows already is not asked of the driver: it is counted. */
 static struct backing_ticket sim_fence(struct backing *backing, uint32_t stream)
 {
     struct sim_device *self = sim_of_backing(backing);
-    event_call(self, SIM_COST_event, sim_clock_fence_is_new(&self->clock, stream));
+    enum sim_cost cost =
+        sim_clock_fence_is_new(&self->clock, stream) ? SIM_COST_event : SIM_COST_event_known;
+    sim_call(self, DEVICE_CALL_event, cost, 0, sim_cost_now(self, cost, 1));
     return sim_clock_fence(&self->clock, stream);
 }
 
 static bool sim_done(struct backing *backing, struct backing_ticket ticket)
 {
     struct sim_device *self = sim_of_backing(backing);
-    event_call(self, SIM_COST_event_poll, sim_clock_is_open(&self->clock, ticket));
+    if (sim_clock_is_open(&self->clock, ticket))
+        sim_call(self, DEVICE_CALL_event, SIM_COST_event_poll, 0,
+                 sim_cost_now(self, SIM_COST_event_poll, 1));
+    else
+        count(self, DEVICE_CALL_event, 0, 0, false);
     return sim_clock_done(&self->clock, ticket);
 }
 
@@ -269,7 +274,7 @@ static void sim_wait(struct backing *backing, struct backing_ticket ticket)
         sim_clock_is_open(&self->clock, ticket) ? sim_cost_now(self, SIM_COST_event_poll, 1) : 0;
     self->clock.now_ns += asked_ns;
     self->waited_ns += asked_ns + sim_clock_wait(&self->clock, ticket);
-    event_call(self, SIM_COST_event_poll, false);
+    count(self, DEVICE_CALL_event, 0, 0, false);
     sim_pool_settle(self);
 }
 

@@ -29,6 +29,8 @@ struct sim_device {
     uint64_t cached_bytes; /* freed last and not taken since: what the driver caches; 0: none */
     uint64_t last_made;    /* ordinal of the segment made last + 1; 0: it is gone */
     uint64_t waited_ns;    /* by the call that is being made */
+    uint64_t
+        ended_ns[SIM_COST_COUNT]; /* of the last call, by what rests are kept by, + 1; 0: none */
     uint64_t launch_ns, launch_busy_ns; /* host time of a kernel's launch */
     uint64_t launched_ns;               /* that launches took and no gap made up for */
     uint64_t owed_ns;                   /* of kernels since the last launch that was charged */
@@ -49,9 +51,11 @@ enum status sim_misuse(struct sim_device *self, const char *format, ...)
  * that makes memory. Else HOST_MEMORY, or INVALID with a sentence. */
 enum status sim_check_books(struct sim_device *self);
 
-/* Counts a call and lets the host spend its cost. `bytes` is what it is about. */
-void sim_call(struct sim_device *self, enum device_call call, uint64_t bytes, uint64_t ns);
-/* Its cost at that size and now. */
+/* Counts a call of the kind `cost` and lets the host spend `ns`, and what the rest since the last of
+ * the kind adds. `bytes` is what it is about. */
+void sim_call(struct sim_device *self, enum device_call call, enum sim_cost cost, uint64_t bytes,
+              uint64_t ns);
+/* Its cost at that size and now, just after another of its kind. */
 uint64_t sim_cost_now(struct sim_device *self, enum sim_cost cost, uint64_t bytes);
 /* The host waits for all work where the profile says that such a call does. Its cost is that of
  * a busy card then, if the card was: ask for it first. */

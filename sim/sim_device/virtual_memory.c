@@ -216,7 +216,7 @@ enum status sim_access(struct backing *backing, uint64_t address, uint64_t bytes
         at = mapping->range.end;
     }
     sim_await_work(self, SIM_COST_access);
-    sim_call(self, DEVICE_CALL_access, bytes, cost_ns);
+    sim_call(self, DEVICE_CALL_access, SIM_COST_access, bytes, cost_ns);
     return STATUS_OK;
 }
 
@@ -267,7 +267,7 @@ enum status sim_unmap(struct backing *backing, uint64_t address, uint64_t bytes)
     if (status != STATUS_OK)
         return status;
     sim_await_work(self, SIM_COST_unmap);
-    sim_call(self, DEVICE_CALL_unmap, bytes, cost_ns);
+    sim_call(self, DEVICE_CALL_unmap, SIM_COST_unmap, bytes, cost_ns);
     for (uint64_t at = address; at < address + bytes;) {
         struct book_mapping *mapping = book_mapping_find(&self->book, at);
         at = mapping->range.end;

@@ -117,6 +117,52 @@ static void a_card_gives_back_its_profile(void **state)
     }
 }
 
+/* What rests add is found again, and taken out of the costs. Between the points that are measured
+ * and those of the card the two curves differ a little. */
+static void rests_are_measured_and_taken_out(void **state)
+{
+    (void)state;
+    static const enum sim_cost kinds[] = {SIM_COST_alloc,      SIM_COST_free, SIM_COST_alloc_shared,
+                                          SIM_COST_reserve,    SIM_COST_map,  SIM_COST_access,
+                                          SIM_COST_pool_alloc, SIM_COST_event};
+    struct sim_profile card, measured;
+    char path[32], spec[64];
+    card_with("cost: event 1 900\ncost: event_known 1 35\nrest_cost: alloc 10000 0\n"
+              "rest_cost: alloc 30000000 90000\nrest_cost: free 10000 0\n"
+              "rest_cost: free 700000000 50000\nrest_cost: alloc_shared 20000 0\n"
+              "rest_cost: alloc_shared 900000 1500\nrest_cost: reserve 20000 0\n"
+              "rest_cost: reserve 1000000000 20000\nrest_cost: map 20000 0\n"
+              "rest_cost: map 80000000 8000\nrest_cost: access 20000 0\n"
+              "rest_cost: access 80000000 70000\nrest_cost: pool_alloc 30000 0\n"
+              "rest_cost: pool_alloc 3000000 900\nrest_cost: event 50000 0\n"
+              "rest_cost: event 2000000 900\n",
+              path);
+    load(path, &card);
+    snprintf(spec, sizeof spec, "sim:profile=%s", path);
+    measure(spec, &measured);
+    unlink(path);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        const struct sim_curve *curve = &measured.rest_costs[kinds[i]];
+        assert_in_range(curve->count, 4, 6);
+        for (uint32_t at = 1; at < curve->count; at++) {
+            uint64_t ns = sim_profile_rest(&card, kinds[i], curve->bytes[at]);
+            assert_true(llabs((long long)(ns - curve->ns[at])) <= (long long)ns / 100 + 2);
+        }
+    }
+    assert_int_equal(measured.rest_costs[SIM_COST_create].count, 0);
+    assert_int_equal(measured.costs[SIM_COST_event_known].ns[0], 35);
+    for (int kind = 0; kind < SIM_COST_COUNT; kind++)
+        for (uint32_t i = 0; i < measured.costs[kind].count; i++) {
+            const struct sim_curve *curve = &measured.costs[kind];
+            uint64_t ns = sim_profile_cost(&card, (enum sim_cost)kind, curve->bytes[i], false);
+            if (llabs((long long)(ns - curve->ns[i])) > (long long)ns / 5 + 2)
+                print_error("kind %d: %lu bytes: %lu, not %lu\n", kind,
+                            (unsigned long)curve->bytes[i], (unsigned long)curve->ns[i],
+                            (unsigned long)ns);
+            assert_true(llabs((long long)(ns - curve->ns[i])) <= (long long)ns / 5 + 2);
+        }
+}
+
 /* Measuring what was measured changes nothing any more, and two measurements are the same. */
 static void a_second_time_is_the_same(void **state)
 {
@@ -255,6 +301,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_card_gives_back_its_profile),
+        cmocka_unit_test(rests_are_measured_and_taken_out),
         cmocka_unit_test(a_second_time_is_the_same),
         cmocka_unit_test(a_small_card_leaves_large_sizes_out),
         cmocka_unit_test(what_has_no_pages_is_refused),

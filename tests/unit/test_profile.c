@@ -1,5 +1,5 @@
-/* Profiles as data: busy curves, kinds that stand in for others, which calls wait, launches; and
- * the text that a profile is written as reads as the same profile. */
+/* Profiles as data: busy curves, kinds that stand in for others, what rests add, which calls wait,
+ * launches; and the text that a profile is written as reads as the same profile. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -133,6 +133,51 @@ static void what_is_known_is_not_asked(void **state)
     device_close(device);
 }
 
+/* A block made after a rest, and given back; what the making took. */
+static uint64_t alloc_ns_after(struct device *device, uint64_t rest_ns, uint64_t bytes)
+{
+    uint64_t before_ns = 0, address;
+    device->ops->advance(device, rest_ns);
+    (void)passed(device, &before_ns);
+    address = sim_test_alloc(device, bytes);
+    uint64_t ns = passed(device, &before_ns);
+    sim_test_free(device, address);
+    return ns;
+}
+
+static void a_rest_adds_to_the_next_call(void **state)
+{
+    (void)state;
+    struct device *device = open_card(
+        HEAD "cost: alloc 64 100\ncost: alloc_held 64 100\ncost: alloc_shared 16 10\n"
+             "rest_cost: alloc 1000 0\nrest_cost: alloc 4000 60\nrest_cost: alloc 64000 100\n"
+             "cost: event 1 5\nrest_cost: event 100 7\nrest_cost: event 200 7\n"
+             "cost: event_known 1 3\n");
+    assert_int_equal(alloc_ns_after(device, 0, PAGE), 200); /* the first of all */
+    assert_int_equal(alloc_ns_after(device, 0, PAGE), 100);
+    assert_int_equal(alloc_ns_after(device, 1000, PAGE), 100);
+    assert_int_equal(alloc_ns_after(device, 2000, PAGE), 130); /* half way in log(rest) */
+    assert_int_equal(alloc_ns_after(device, 4000, 4 * PAGE), 160);
+    assert_int_equal(alloc_ns_after(device, 16000, PAGE), 180);
+    assert_int_equal(alloc_ns_after(device, 1000000, PAGE), 200);
+    /* Small ones in a page that is there are a kind of their own. */
+    uint64_t small = sim_test_alloc(device, 16);
+    assert_int_equal(alloc_ns_after(device, 1000000, 16), 10);
+    assert_int_equal(alloc_ns_after(device, 1000000, PAGE), 200);
+    sim_test_free(device, small);
+    /* What is not asked of the driver has no rest and ends none. */
+    const uint64_t *ns = device->counters.call_ns;
+    (void)backing_fence(device->backing, 0);
+    assert_int_equal(ns[DEVICE_CALL_event], 3);
+    device->ops->kernel(device, 0, 1000);
+    (void)backing_fence(device->backing, 0);
+    assert_int_equal(ns[DEVICE_CALL_event], 3 + 5 + 7);
+    device->ops->kernel(device, 0, 1000);
+    (void)backing_fence(device->backing, 0);
+    assert_int_equal(ns[DEVICE_CALL_event], 3 + 5 + 7 + 5);
+    device_close(device);
+}
+
 /* What each of some calls waits for under a kernel of 1 ms. */
 static void calls_under_work(struct device *device, uint64_t waited_ns[3])
 {
@@ -223,7 +268,8 @@ static void a_written_profile_is_the_same(void **state)
     (void)state;
     static const char *const texts[] = {
         HEAD "context_bytes: 500\nwaits: none\ncard: a: b\nhypervisor: one\ndriver: 1.2\n"
-             "source: x\ncost: map 64 5\nbusy_cost: map 64 9\nbusy_cost: map 128 0\n",
+             "source: x\ncost: map 64 5\nbusy_cost: map 64 9\nbusy_cost: map 128 0\n"
+             "rest_cost: map 10000 0\nrest_cost: map 300000 7000\n",
         HEAD "waits: create free\nbusy_percent: free 150\ncleaning_wait_bytes: create 7\n",
         NULL,
     };
@@ -257,6 +303,9 @@ static void wrong_lines_are_refused(void **state)
         {HEAD "busy_cost: free 1 1\n", "a kind that has busy_cost lines needs cost lines too"},
         {HEAD "cost: free 1 1\nbusy_cost: free 2 1\nbusy_cost: free 2 2\n", "line 9: the sizes of"},
         {HEAD "busy_cost: free 2\n", "line 7: a cost is KIND BYTES NANOSECONDS"},
+        {HEAD "rest_cost: map_again 10 2\n", "line 7: rests are of alloc, alloc_shared, free"},
+        {HEAD "rest_cost: map 10 2\nrest_cost: map 10 3\n", "line 8: the sizes of a kind must"},
+        {HEAD "rest_cost: map 10\n", "line 7: a cost of a rest is KIND NANOSECONDS NANOSECONDS"},
         {HEAD "context_bytes: many\n", "line 7: it needs one whole number"},
         {HEAD "driver: \n", "line 7: a line is"},
     };
@@ -279,6 +328,7 @@ int main(void)
         cmocka_unit_test(a_busy_card_has_its_own_curve),
         cmocka_unit_test(what_is_not_given_is_stood_in_for),
         cmocka_unit_test(what_is_known_is_not_asked),
+        cmocka_unit_test(a_rest_adds_to_the_next_call),
         cmocka_unit_test(the_profile_says_what_waits),
         cmocka_unit_test(launches_take_the_hosts_time),
         cmocka_unit_test(a_written_profile_is_the_same),
