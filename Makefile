@@ -320,7 +320,7 @@ format:
 # ---- benchmarks ---------------------------------------------------------------------------------
 
 ## bench: install what is missing, build, run a suite, draw the figures: card.ini where a card is,
-##     else default.ini on the simulated one (QUICK=1: a small simulated suite; SUITE=FILE)
+##     else default.ini on the simulated one (QUICK=1: a small simulated suite; SUITE=FILE); goes on where it was ended
 bench:
 	@.ci/deps bench || true
 	@+$(SUB) all
@@ -332,7 +332,9 @@ bench:
 	    *) suite=workloads/suites/default.ini; \
 	        echo "bench: on the simulated device, since no card can be used: $${why#Not available: }" ;; \
 	    esac; fi; \
-	echo "./allocrig run $$suite"; ./allocrig run $$suite
+	journal=$(B)/bench-$$(cksum <./allocrig | cut -d ' ' -f 1)-$$(cksum <$$suite | cut -d ' ' -f 1).journal; \
+	[ ! -e "$$journal" ] || echo "bench: goes on where it was ended ($$journal)"; \
+	echo "./allocrig run $$suite --journal $$journal"; ./allocrig run $$suite --journal $$journal
 	@+$(SUB) figures
 	@echo "files written:"; find $(RESULTS) -type f -newer $(B)/bench-began | sort | sed 's/^/  /'
 

@@ -26,6 +26,7 @@ enum option_key {
     KEY_TIMEOUT,
     KEY_ON_FAIL,
     KEY_REQUIRE_PASS,
+    KEY_JOURNAL,
 };
 
 static const struct cli_option options[] = {
@@ -66,6 +67,8 @@ static const struct cli_option options[] = {
     {KEY_DRAWS, "draws", "N", "repeat with N seeds of addresses=random and of generators"},
     {KEY_JOBS, "jobs", "N", "workers; default: one for each processor; 1 on a card"},
     {KEY_ISOLATE, "isolate", NULL, "each run in a process of its own, as on a card"},
+    {KEY_JOURNAL, "journal", "FILE",
+     "what is done so far: the same command goes on where it was ended"},
     {KEY_TIMEOUT, "timeout", "SECONDS", "of a run in a process of its own; default 600"},
     {KEY_TIME, "time", NULL, "measure host time of each call, in its own pass"},
     {KEY_VERIFY, "verify", NULL, "fill and check the memory itself, on a real card"},
@@ -107,8 +110,9 @@ static enum status find_suite(void *argument, int key, const char *value, struct
 static enum status set_file(struct run_arguments *self, int key, const char *path,
                             struct error *error)
 {
-    const char **place =
-        key == KEY_HDR_OF ? &self->files.hdr_of : &self->files.path[key - KEY_FILE];
+    const char **place = key == KEY_HDR_OF    ? &self->files.hdr_of
+                         : key == KEY_JOURNAL ? &self->files.journal
+                                              : &self->files.path[key - KEY_FILE];
     if (*place)
         return error_set(error, STATUS_INVALID, "--%s is given twice", cli_option_name(&page, key));
     *place = path;
@@ -143,6 +147,7 @@ static enum status set_option(void *argument, int key, const char *value, struct
         begin_list(&suite->devices, &self->devices_given);
         return text_list_add(&suite->devices, value, error);
     case KEY_HDR_OF:
+    case KEY_JOURNAL:
         return set_file(self, key, value, error);
     case KEY_CHROME_MOST:
         self->files.chrome_most = &self->chrome_most;
@@ -186,10 +191,11 @@ static bool same_path(const char *left, const char *right)
 
 static enum status check_files(const struct run_arguments *self, struct error *error)
 {
-    enum { COUNT = SUITE_FILE_COUNT + 1 };
+    enum { COUNT = SUITE_FILE_COUNT + 2 };
     const char *paths[COUNT];
     memcpy(paths, self->files.path, sizeof self->files.path);
-    paths[SUITE_FILE_COUNT] = self->suite.output;
+    paths[SUITE_FILE_COUNT] = self->files.journal;
+    paths[SUITE_FILE_COUNT + 1] = self->suite.output;
     for (size_t i = 0; i < COUNT; i++) {
         if (!paths[i])
             continue;

@@ -61,8 +61,10 @@ static uint64_t add_policy(uint64_t hash, const char *text)
 static uint64_t key_of(const struct plan *plan)
 {
     const struct suite *suite = plan->suite;
-    const uint64_t how[] = {suite->frees,           suite->host,     suite->measure, suite->seed,
-                            suite->stop_on_failure, plan->cell_count};
+    /* The last one: whether cells have the series that a folder of results holds. */
+    const uint64_t how[] = {
+        suite->frees, suite->host,   suite->measure, suite->seed,      suite->stop_on_failure,
+        suite->time,  suite->verify, suite->isolate, plan->cell_count, suite->output != NULL};
     uint64_t hash = add_file(UINT64_C(0xcbf29ce484222325), "/proc/self/exe");
     hash = add_bytes(hash, how, sizeof how);
     for (size_t i = 0; i < plan->policy_count; i++)
@@ -138,7 +140,7 @@ static enum status read_journal(struct journal *self, const struct plan *plan,
     struct head head;
     struct stat about;
     if (flock(self->file, LOCK_EX | LOCK_NB) != 0)
-        return error_set(error, STATUS_INVALID, "%s: another sweep is writing to it", self->path);
+        return error_set(error, STATUS_INVALID, "%s: another process is writing to it", self->path);
     if (fstat(self->file, &about) != 0)
         return error_set(error, STATUS_IO, "%s: cannot be read: %s", self->path, strerror(errno));
     if (about.st_size < (off_t)sizeof head) { /* new, or killed within its head */
@@ -148,10 +150,11 @@ static enum status read_journal(struct journal *self, const struct plan *plan,
     }
     if (!read_all(self->file, &head, sizeof head) || head.magic != wanted.magic ||
         head.key != wanted.key)
-        return error_set(error, STATUS_INVALID,
-                         "%s: is the journal of another sweep or of another build of this program; "
-                         "remove it to begin anew, or name another with --journal",
-                         self->path);
+        return error_set(
+            error, STATUS_INVALID,
+            "%s: is the journal of another sweep or suite, or of another build of this program; "
+            "remove it to begin anew, or name another with --journal",
+            self->path);
     off_t end = (off_t)sizeof head;
     while (take(self, plan, records, done))
         end = lseek(self->file, 0, SEEK_CUR);

@@ -1,7 +1,7 @@
-/* What an interrupted sweep has done already: a file that only grows, one record for each case.
+/* What an interrupted sweep or suite has done already: a file that only grows, one record for each case.
  *
  * 1. Its head holds a key: a hash of this very program, of shared objects and of all cases. Another
- *    key is another sweep, and is refused.
+ *    key is of other runs, and is refused.
  * 2. A record holds the number of its case, the case's result and a check sum. Reading ends at the
  *    first one that is not whole, which is cut off: a process that is killed while it writes leaves
  *    at most one such.

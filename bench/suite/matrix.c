@@ -6,7 +6,8 @@
  * 3. Repetitions go round: all cells once, all cells again. So a machine that warms up or slows
  *    down does it to all alike, and it does not look like a difference between policies.
  * 4. After a failure nobody takes another cell; of several failures the one of the first cell is
- *    reported, which does not depend on the workers: every cell before it was taken before. */
+ *    reported, which does not depend on the workers: every cell before it was taken before.
+ * 5. With a journal a record enters it as its cell ends, and what it holds already is not run. */
 #include "bench/suite/matrix.h"
 
 #include <pthread.h>
@@ -28,6 +29,8 @@ struct matrix {
     enum status status;
     struct error error;
     struct progress progress;
+    const bool *done;        /* of the cells; NULL: none is */
+    struct journal *journal; /* NULL: not wanted */
 };
 
 /* Puts the cells of one kind in order, by repetition first. */
@@ -41,7 +44,8 @@ static void put_in_order(struct matrix *self, size_t count, bool alone)
             repetitions = self->cells[i].repetition + 1;
     for (unsigned repetition = 0; repetition < repetitions; repetition++)
         for (size_t i = 0; i < count; i++)
-            if (self->cells[i].repetition == repetition && self->cells[i].alone == alone)
+            if (self->cells[i].repetition == repetition && self->cells[i].alone == alone &&
+                !(self->done && self->done[i]))
                 self->order[self->count++] = i;
 }
 
@@ -54,11 +58,13 @@ static size_t take_cell(struct matrix *self)
     return place;
 }
 
-static void finish_cell(struct matrix *self, size_t place, enum status status,
-                        const struct error *error)
+static void finish_cell(struct matrix *self, size_t place, enum status status, struct error *error)
 {
-    const struct plan_cell *cell = &self->cells[self->order[place]];
+    const size_t index = self->order[place];
+    const struct plan_cell *cell = &self->cells[index];
     pthread_mutex_lock(&self->lock);
+    if (!status && self->journal)
+        status = journal_add(self->journal, self->plan, index, &self->records[index], error);
     if (status && place < self->failed) {
         self->failed = place;
         self->status = status;
@@ -160,25 +166,42 @@ static enum status run_alone(struct matrix *self, unsigned jobs, struct error *e
     return status;
 }
 
+static enum status run_all(struct matrix *self, size_t count, unsigned jobs, struct error *error)
+{
+    size_t left = 0;
+    self->failed = SIZE_MAX;
+    self->order = calloc(count ? count : 1, sizeof *self->order);
+    if (!self->order)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the order of runs");
+    for (size_t i = 0; i < count; i++)
+        left += !(self->done && self->done[i]);
+    pthread_mutex_init(&self->lock, NULL);
+    progress_begin(&self->progress, left);
+    put_in_order(self, count, false);
+    enum status status = run_together(self, jobs, error);
+    if (!status && !self->status) {
+        put_in_order(self, count, true);
+        status = run_alone(self, jobs == 1 ? 1 : plan_jobs_alone(self->plan), error);
+    }
+    progress_end(&self->progress);
+    pthread_mutex_destroy(&self->lock);
+    free(self->order);
+    if (self->status && error)
+        *error = self->error;
+    return self->status ? self->status : status;
+}
+
 enum status matrix_run(const struct plan *plan, const struct plan_cell *cells, size_t count,
                        unsigned jobs, struct run_record *records, struct error *error)
 {
-    struct matrix self = {.plan = plan, .cells = cells, .records = records, .failed = SIZE_MAX};
-    self.order = calloc(count ? count : 1, sizeof *self.order);
-    if (!self.order)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the order of runs");
-    pthread_mutex_init(&self.lock, NULL);
-    progress_begin(&self.progress, count);
-    put_in_order(&self, count, false);
-    enum status status = run_together(&self, jobs, error);
-    if (!status && !self.status) {
-        put_in_order(&self, count, true);
-        status = run_alone(&self, jobs == 1 ? 1 : plan_jobs_alone(plan), error);
-    }
-    progress_end(&self.progress);
-    pthread_mutex_destroy(&self.lock);
-    free(self.order);
-    if (self.status && error)
-        *error = self.error;
-    return self.status ? self.status : status;
+    struct matrix self = {.plan = plan, .cells = cells, .records = records};
+    return run_all(&self, count, jobs, error);
+}
+
+enum status matrix_run_on(const struct plan *plan, unsigned jobs, struct run_record *records,
+                          const bool *done, struct journal *journal, struct error *error)
+{
+    struct matrix self = {
+        .plan = plan, .cells = plan->cells, .records = records, .done = done, .journal = journal};
+    return run_all(&self, plan->cell_count, jobs, error);
 }

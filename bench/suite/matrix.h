@@ -3,6 +3,7 @@
 #ifndef BENCH_SUITE_MATRIX_H
 #define BENCH_SUITE_MATRIX_H
 
+#include "bench/suite/journal.h"
 #include "bench/suite/plan.h"
 
 /* Fills records[i] for cells[i]. Stops at the first cell that is bad input or finds a fault,
@@ -10,5 +11,11 @@
 enum status matrix_run(const struct plan *plan, const struct plan_cell *cells, size_t count,
                        unsigned jobs, struct run_record *records,
                        struct error *error) STATUS_CHECKED;
+
+/* The same for all cells of the plan, without those that are `done`: their records are there. Each
+ * other one enters the journal as it ends; IO where it cannot. */
+enum status matrix_run_on(const struct plan *plan, unsigned jobs, struct run_record *records,
+                          const bool *done, struct journal *journal,
+                          struct error *error) STATUS_CHECKED;
 
 #endif

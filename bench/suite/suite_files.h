@@ -37,6 +37,7 @@ struct suite_files {
     const char *hdr_of;          /* the histogram of `hdr`; NULL: alloc_ns */
     const uint64_t *chrome_most; /* values and driver calls of `chrome`; NULL: SUITE_CHROME_MOST;
                                     at 0 all of them */
+    const char *journal;         /* what is done so far; NULL: not wanted */
 };
 
 const char *suite_file_name(enum suite_file file);

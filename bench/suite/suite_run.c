@@ -35,6 +35,8 @@ struct suite_work {
     FILE *streams[SUITE_FILE_COUNT]; /* NULL: not wanted */
     struct run_files run_files;
     struct result_folder folder;
+    struct journal journal;
+    bool has_journal;
 };
 
 /* Whether a file is wanted that holds events of runs. */
@@ -184,6 +186,29 @@ static enum status time_cells(struct suite_work *self, struct error *error)
     return status;
 }
 
+/* The plan's cells: those that the journal does not hold, where there is one. */
+static enum status run_cells(struct suite_work *self, unsigned jobs, struct error *error)
+{
+    const char *path = self->files->journal;
+    if (!path)
+        return matrix_run(&self->plan, self->plan.cells, self->plan.cell_count, jobs, self->records,
+                          error);
+    if (holds_events(self->files))
+        return error_set(error, STATUS_INVALID,
+                         "--journal keeps the figures of runs and not their events; leave out "
+                         "--journal, or the file of events");
+    bool *done = calloc(self->plan.cell_count + 1, sizeof *done);
+    if (!done)
+        return no_memory(error);
+    enum status status =
+        journal_open(&self->journal, path, &self->plan, self->records, done, error);
+    self->has_journal = !status;
+    if (!status)
+        status = matrix_run_on(&self->plan, jobs, self->records, done, &self->journal, error);
+    free(done);
+    return status;
+}
+
 static enum status run_all(struct suite_work *self, struct error *error)
 {
     unsigned jobs = plan_jobs(&self->plan);
@@ -193,8 +218,7 @@ static enum status run_all(struct suite_work *self, struct error *error)
         return no_memory(error);
     enum status status = attach(self, error);
     if (!status)
-        status = matrix_run(&self->plan, self->plan.cells, self->plan.cell_count, jobs,
-                            self->records, error);
+        status = run_cells(self, jobs, error);
     if (!status && holds_events(self->files) && self->plan.cell_count == 1)
         forget_cut_off_rows(self);
     if (!status && self->suite->ratio_count)
@@ -460,6 +484,8 @@ enum status suite_run(const struct suite *suite, const struct suite_files *files
         status = write_files(&self, error);
     if (!status)
         status = commit(&self, stream, quiet, error);
+    if (self.has_journal)
+        journal_close(&self.journal, status == STATUS_OK);
     if (!status)
         status = judge(&self, error);
     close_work(&self);

@@ -1,0 +1,69 @@
+#!/bin/bash
+# `run --journal`: a suite on a card (a stand-in for the driver) that is killed goes on where it was: what was done is
+# not run again, and the results hold all of it.
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+tmp=$TEST_TMP
+journal=$tmp/journal
+bad=$tmp/bad.so
+stand_in=$PWD/.build/${TEST_VARIANT:-release}/tests/cuda_stand_in
+device=cuda:capacity=4GiB
+if [ ! -e "$stand_in/libcuda.so.1" ] || "$ALLOCRIG" list devices cuda | grep -q 'without nvcc'; then
+    device=sim
+else
+    export LD_LIBRARY_PATH=$stand_in STAND_IN_REPORT=$tmp/report
+fi
+if ! "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O1 -shared -fPIC -I. -o "$bad" tests/cli/misbehaving.c; then
+    echo "skip journal: no C compiler"
+    exit 0
+fi
+processes() { find "$tmp" -name 'report.*' | wc -l; }
+size() { stat -c %s "$journal" 2>/dev/null || echo 0; }
+
+# The last of five runs hangs; the four before it are in the journal when the suite is killed.
+suite=(run -d "$device" --isolate -p growth -p torch -p direct -p best-fit -p "$bad:harm=2" -w linear_ramp --reps 1
+    --journal "$journal" --output "$tmp/o")
+"$ALLOCRIG" "${suite[@]}" --jobs 1 --timeout 60 >"$out" 2>"$err" </dev/null &
+process=$!
+began=0 now=1
+for _ in $(seq 100); do # until it grows no more
+    sleep 0.2
+    now=$(size)
+    [ "$now" = 0 ] || [ "$now" != "$began" ] || break
+    began=$now
+done
+kill -9 $process
+{ wait $process; } 2>/dev/null
+check killed_in_the_middle [ "$(size)" -ge 1000 ]
+check a_killed_suite_leaves_no_results [ ! -e "$tmp/o" ]
+cp "$journal" "$tmp/kept"
+truncate -s +5 "$journal" # and in the middle of a record
+rm -f "$tmp"/report.*
+run "${suite[@]}" --jobs 1 --timeout 1
+check goes_on [ "$status" = 0 ]
+check all_are_in_the_results [ "$(wc -l <"$tmp/o/results.csv")" = 6 ]
+check what_hung_is_told [ "$(grep -c 'timed out' "$tmp/o/results.csv")" = 1 ]
+check the_others_finished [ "$(grep -cE '^(growth|torch|direct|best-fit),.*,true,' "$tmp/o/results.csv")" = 4 ]
+check series_are_there [ "$(find "$tmp/o/data" -type f | wc -l)" -ge 4 ]
+check the_journal_is_removed [ ! -e "$journal" ]
+resumed=$(processes)
+
+# Without a kill the same figures.
+cp -r "$tmp/o" "$tmp/first"
+rm -f "$tmp"/report.*
+figures() { cut -d, -f1-3,15-32 "$1"; }
+run run -d "$device" --isolate -p growth -p torch -p direct -p best-fit -w linear_ramp --reps 1 --output "$tmp/plain"
+check the_same_figures cmp <(figures "$tmp/first/results.csv" | grep -vE '^(policy|misbehaving),') <(figures "$tmp/plain/results.csv" | tail -n +2)
+
+if [ "$device" != sim ]; then
+    # Processes that have used the driver: those that look at the card, and four runs here, there the one that hangs.
+    check done_runs_are_not_run_again [ "$resumed" = $(($(processes) - 3)) ]
+fi
+
+cp "$tmp/kept" "$journal"
+refuses another_suite 2 'is the journal of another sweep or suite' "${suite[@]}" --seed 3
+refuses events_are_not_kept 2 'keeps the figures of runs and not their events' run -d sim -p torch -w order_flip \
+    --journal "$tmp/j2" --placements "$tmp/p.csv"
+refuses two_outputs 2 'is named for two outputs' run -d sim -p torch -w order_flip --journal "$tmp/x" --csv "$tmp/x"
+finish
