@@ -194,6 +194,18 @@ static size_t longest_timed(const struct history_judged *out)
     return most;
 }
 
+/* Cells whose outcome was given last in another line than the newest. */
+static size_t count_ended(const struct judge *self)
+{
+    size_t ended = 0;
+    for (size_t i = 0; i < self->out->count; i++) {
+        const struct history_series *series = &self->out->series[i];
+        ended += strcmp(series->figure, "outcome") == 0 &&
+                 series->points[series->count - 1].line + 1 < self->history->count;
+    }
+    return ended;
+}
+
 bool history_counts(const struct history_change *change)
 {
     return change->verdict == VERDICT_WORSE && change->stands && change->recent &&
@@ -216,8 +228,10 @@ enum status history_judge(struct history_judged *self, const struct history *his
         qsort(self->changes, self->change_count, sizeof *self->changes, newest_first);
     if (!status && self->timed)
         self->delay = change_points_delay(longest_timed(self), rules->alpha / (double)self->timed);
-    if (!status)
+    if (!status) {
+        self->ended = count_ended(&judge);
         look_for_waivers(&judge, waivers);
+    }
     if (status)
         history_judged_close(self);
     return status;

@@ -126,12 +126,12 @@ static void print_times(const struct history_view *view, FILE *stream)
     char text[320];
     if (judged->timed && judged->delay)
         snprintf(text, sizeof text,
-                 "%zu series of times: a clear change of at least %.3g %% is seen after %zu "
+                 "Series of times: %zu; a clear change of at least %.3g %% is seen after %zu "
                  "measurements.",
                  judged->timed, 100 * view->rules->effect, judged->delay);
     else if (judged->timed)
         snprintf(text, sizeof text,
-                 "%zu series of times: too few measurements (at most %zu) for any change to be "
+                 "Series of times: %zu; too few measurements (at most %zu) for any change to be "
                  "sure yet.",
                  judged->timed, view->history->count);
     else
@@ -153,7 +153,7 @@ static void print_counts(const struct history_view *view, FILE *stream)
     for (size_t i = 0; i < judged->change_count; i++)
         of[judged->changes[i].verdict]++;
     snprintf(text, sizeof text,
-             "%zu series over %zu commits: %zu changes for the worse, %zu for the better, %zu "
+             "Series: %zu, over commits: %zu. Changes: %zu for the worse, %zu for the better, %zu "
              "between measurements of one commit.",
              judged->count, judged->commits, of[VERDICT_WORSE], of[VERDICT_BETTER],
              of[VERDICT_AMBIGUOUS]);
@@ -181,8 +181,11 @@ enum status history_page(const struct history_view *view, FILE *stream, enum tab
         fprintf(stream, "The last line has no end and was left out (%zu bytes).\n",
                 history->torn_bytes);
     if (history->unknown)
-        fprintf(stream, "%zu columns are of metrics that this program does not have.\n",
+        fprintf(stream, "Columns of metrics that this program does not have: %zu.\n",
                 history->unknown);
+    if (view->judged->ended)
+        fprintf(stream, "Runs of earlier lines that the newest one does not have: %zu.\n",
+                view->judged->ended);
     return status;
 }
 

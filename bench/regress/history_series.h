@@ -68,6 +68,7 @@ struct history_judged {
     size_t timed;           /* series of times */
     size_t unjudged;        /* of them with a value that is not above 0 */
     size_t delay;           /* after so many commits a clear change of a time is seen; 0: too few */
+    size_t ended;           /* cells that the newest line does not have */
     size_t counted, waived; /* regressions; WORSE and recent with a waiver */
 };
 

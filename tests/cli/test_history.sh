@@ -42,7 +42,7 @@ for n in 2 3; do
     add "$tmp/same.json" $n
     check "unchanged_is_no_change_$n" [ "$status" = 0 ]
 done
-check unchanged_is_counted grep -qE '^[0-9]+ series over 3 commits: 0 changes for the worse, 0 for the better' "$out"
+check unchanged_is_counted grep -qE '^Series: [0-9]+, over commits: 3\. Changes: 0 for the worse, 0 for the better' "$out"
 nameless() { sed -n "$1 { s/12:0.:00Z/TIME/; s/\"c[12]\"/NAME/; p }" "$history"; }
 check the_same_results_are_the_same_line [ "$(nameless 1)" = "$(nameless 2)" ]
 
@@ -56,7 +56,7 @@ said waste_is_told '^WORSE random.* peak_granted_bytes .* [0-9]+ [0-9]+ [0-9.]+ 
 check waste_ends_with_a_sentence grep -qE 'allocrig: history: [0-9]+ figures are worse, first .* since c4' "$err"
 granted() { sed -n 's/^ *"peak_granted_bytes": \([0-9]*\),*/\1/p' "$1" | head -n 1; }
 run history "$history" --metric peak_granted_bytes --workload 'random*' --json "$tmp/changes.json" --markdown "$tmp/page.md" --annotations
-check one_figure_can_be_looked_at grep -q '^1 series over 4 commits: 1 changes for the worse' "$out"
+check one_figure_can_be_looked_at grep -q '^Series: 1, over commits: 4. Changes: 1 for the worse' "$out"
 check values_are_those_of_the_results grep -q "\"before\": $(granted "$tmp/old.json"), \"after\": $(granted "$tmp/waste.json")," "$tmp/changes.json"
 check json_has_commit_and_verdict grep -q '"commit": "c4", .*"commit_before": "c3", .*"verdict": "WORSE", .*"stands": true, "counts": true' "$tmp/changes.json"
 check waste_is_annotated grep -q '^::error title=peak_granted_bytes is worse::random.*since commit c4' "$out"
@@ -104,6 +104,10 @@ check figures_of_other_events_are_not_compared [ "$(grep -cE '^(WORSE|BETTER)' "
 add "$tmp/old.json" 3
 check finishing_is_no_alarm [ "$status" = 0 ]
 said finishing_is_told '^BETTER random.* outcome DNF @ [0-9]+ passed'
+"$ALLOCRIG" run -d sim:capacity=24GiB -p "$so" -w order_flip --json "$tmp/one.json" >"$tmp/table"
+cp "$history" "$tmp/fewer.jsonl"
+run history "$tmp/fewer.jsonl" --append "$tmp/one.json" --commit c4 --time 2027-01-31T12:04:00Z
+check a_run_that_is_gone_is_said grep -q '^Runs of earlier lines that the newest one does not have: 1\.' "$out"
 # merged in another order the history says the same
 tac "$history" >"$tmp/turned.jsonl"
 run history "$history" && cp "$out" "$tmp/in_order"
@@ -126,8 +130,8 @@ for ((n = 1; n <= 50; n++)); do
     [ "$status" = 0 ] || alarms=$((alarms + 1))
 done
 check fifty_unchanged_reruns_raise_no_alarm [ $alarms = 0 ]
-check changes_of_times_are_none grep -qE '0 changes for the worse, 0 for the better' "$out"
-check how_soon_is_said grep -qE '^8 series of times: a clear change of at least 5 % is seen after [5-7] measurements' "$out"
+check changes_of_times_are_none grep -qE 'Changes: 0 for the worse, 0 for the better' "$out"
+check how_soon_is_said grep -qE '^Series of times: 8; a clear change of at least 5 % is seen after [5-7] measurements' "$out"
 for ((n = 51; n <= 58; n++)); do
     timed "$tmp/timed.json" "$n" 1.2
     add "$tmp/timed.json" "$n"
@@ -160,7 +164,7 @@ cp "$history" "$tmp/whole.jsonl"
 sed -n 3p "$tmp/outcomes.jsonl" | head -c 1000 >>"$history"
 run history "$history" --last 1
 check torn_is_left_out grep -q '^The last line has no end and was left out (1000 bytes)' "$out"
-check torn_hides_nothing grep -q 'series over 2 commits' "$out"
+check torn_hides_nothing grep -q 'over commits: 2\.' "$out"
 run history "$history" --append "$tmp/old.json" --commit c3 --time 2027-01-31T12:03:00Z
 check torn_is_cut_off grep -q '^Cut off a last line that a write had not ended (1000 bytes)' "$out"
 check nothing_whole_is_lost cmp -s <(head -n 2 "$history") "$tmp/whole.jsonl"
@@ -200,7 +204,7 @@ done
 wait
 check several_at_once_are_all_added [ "$(wc -l <"$history")" = 12 ]
 run history "$history"
-check several_at_once_are_whole grep -q 'over 12 commits: 0 changes' "$out"
+check several_at_once_are_whole grep -q 'over commits: 12\. Changes: 0 for' "$out"
 
 # ---- usage
 sed 's/"dirty": false/"dirty": true/' "$tmp/old.json" >"$tmp/dirty.json"
