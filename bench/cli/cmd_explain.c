@@ -6,13 +6,14 @@
 #include <sys/stat.h>
 
 #include "bench/cli/cli.h"
-#include "bench/report/explain_page.h"
+#include "bench/report/explain_json.h"
 #include "bench/report/message_page.h"
+#include "bench/report/output_file.h"
 #include "bench/suite/plan.h"
 #include "sim/session.h"
 #include "workloads/workload.h"
 
-enum option_key { KEY_MESSAGE = CLI_KEYS, KEY_FREES, KEY_HOST, KEY_SEED, KEY_JOBS };
+enum option_key { KEY_MESSAGE = CLI_KEYS, KEY_FREES, KEY_HOST, KEY_SEED, KEY_JOBS, KEY_JSON };
 
 static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
@@ -22,6 +23,7 @@ static const struct cli_option options[] = {
     {KEY_HOST, "host", "MODE", "none (default), recorded or open: do host times pass"},
     {KEY_SEED, "seed", "N", "of policies that draw"},
     {KEY_JOBS, "jobs", "N", "workers for the re-runs; default: one for each processor"},
+    {KEY_JSON, "json", "FILE", "the same as JSON; - is standard output"},
     {KEY_MESSAGE, "message", "TEXT", "a message, a file that holds one, or - for standard input"},
     {0},
 };
@@ -38,7 +40,7 @@ static const struct cli_page page = {
 };
 
 struct explain_arguments {
-    const char *message;
+    const char *message, *json;
     struct suite suite;
 };
 
@@ -53,9 +55,27 @@ static enum status take(void *argument, int key, const char *value, struct error
     case KEY_MESSAGE:
         self->message = value;
         return STATUS_OK;
+    case KEY_JSON:
+        self->json = value;
+        return STATUS_OK;
     default:
         return suite_set(&self->suite, cli_option_name(&page, key), value, error);
     }
+}
+
+/* Where it is said: on standard output, in a file as JSON, or both. */
+struct explain_output {
+    bool page;
+    struct output_file file; /* not in use where no JSON is wanted */
+    struct json_writer json; /* without a stream: nothing was said yet */
+};
+
+static enum status open_output(struct explain_output *self,
+                               const struct explain_arguments *arguments, struct error *error)
+{
+    *self = (struct explain_output){0};
+    self->page = !arguments->json || strcmp(arguments->json, "-") != 0;
+    return arguments->json ? output_open(&self->file, arguments->json, error) : STATUS_OK;
 }
 
 /* All of a file, up to what message_read looks at. */
@@ -99,7 +119,8 @@ static bool is_file(const char *text)
     return strcmp(text, "-") == 0 || (strlen(text) < 4096 && stat(text, &stat_of) == 0);
 }
 
-static enum status explain_message(const char *argument, struct error *error)
+static enum status explain_message(const char *argument, struct explain_output *output,
+                                   struct error *error)
 {
     struct message message;
     char *text = NULL;
@@ -113,13 +134,16 @@ static enum status explain_message(const char *argument, struct error *error)
     free(text);
     if (status)
         return error_prefix(error, status, "explain");
-    message_page_print(stdout, &message);
+    if (output->page)
+        message_page_print(stdout, &message);
+    if (output->file.stream)
+        explain_json_message(output->file.stream, &message);
     return STATUS_OK;
 }
 
 static enum status explain_cell(const struct plan *plan, const struct plan_cell *cell,
                                 struct trace_source *source, const struct spec *device,
-                                struct error *error)
+                                struct explain_output *output, struct error *error)
 {
     struct trace_source *trace, *owned;
     struct explain_result result;
@@ -140,7 +164,12 @@ static enum status explain_cell(const struct plan *plan, const struct plan_cell 
     if (!status) {
         const struct explain_page shown = {source->info.name, plan->policies[cell->policy].text,
                                            cell->frees, &result};
-        status = explain_page_print(stdout, &shown, error);
+        if (output->page)
+            status = explain_page_print(stdout, &shown, error);
+        if (output->file.stream && !output->json.stream)
+            explain_json_begin(&output->json, output->file.stream);
+        if (output->file.stream)
+            explain_json_run(&output->json, &shown);
         explain_result_close(&result);
     }
     trace_close(owned);
@@ -148,14 +177,15 @@ static enum status explain_cell(const struct plan *plan, const struct plan_cell 
 }
 
 /* One page for each way to free that the trace wants. */
-static enum status explain_trace(const struct plan *plan, struct error *error)
+static enum status explain_trace(const struct plan *plan, struct explain_output *output,
+                                 struct error *error)
 {
     enum status status = STATUS_OK;
     for (size_t i = 0; i < plan->cell_count && !status; i++) {
         const struct plan_cell *cell = &plan->cells[i];
         struct trace_source *source;
         struct spec device;
-        if (i)
+        if (i && output->page)
             puts("");
         status = workload_open(plan->workloads[cell->workload].text, &source, error);
         if (status)
@@ -166,15 +196,18 @@ static enum status explain_trace(const struct plan *plan, struct error *error)
                 status = error_set(error, STATUS_INVALID,
                                    "explain works on a simulated device; write -d sim:capacity=..");
             else
-                status = explain_cell(plan, cell, source, &device, error);
+                status = explain_cell(plan, cell, source, &device, output, error);
             spec_close(&device);
         }
         trace_close(source);
     }
+    if (output->json.stream)
+        explain_json_end(&output->json);
     return status;
 }
 
-static enum status plan_and_explain(const struct explain_arguments *self, struct error *error)
+static enum status plan_and_explain(const struct explain_arguments *self,
+                                    struct explain_output *output, struct error *error)
 {
     struct plan plan;
     if (self->suite.workloads.count != 1 || self->suite.policies.count != 1)
@@ -184,9 +217,26 @@ static enum status plan_and_explain(const struct explain_arguments *self, struct
     enum status status = plan_make(&plan, &self->suite, error);
     if (status)
         return status;
-    status = explain_trace(&plan, error);
+    status = explain_trace(&plan, output, error);
     plan_close(&plan);
     return status ? error_prefix(error, status, "explain") : STATUS_OK;
+}
+
+static enum status explain(const struct explain_arguments *self, struct error *error)
+{
+    struct explain_output output;
+    if (self->message && (self->suite.workloads.count || self->suite.policies.count))
+        return error_set(error, STATUS_INVALID,
+                         "explain: a message needs no trace and no policy; give one of both");
+    enum status status = open_output(&output, self, error);
+    if (status)
+        return status;
+    status = self->message ? explain_message(self->message, &output, error)
+                           : plan_and_explain(self, &output, error);
+    if (!status && output.file.stream)
+        status = output_commit(&output.file, error);
+    output_abandon(&output.file);
+    return status;
 }
 
 enum status cmd_explain(int argc, char **argv, struct error *error)
@@ -195,15 +245,8 @@ enum status cmd_explain(int argc, char **argv, struct error *error)
     bool help = false;
     suite_init(&self.suite);
     enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
-    if (!status && !help) {
-        if (self.message && (self.suite.workloads.count || self.suite.policies.count))
-            status = error_set(error, STATUS_INVALID,
-                               "explain: a message needs no trace and no policy; give one of both");
-        else if (self.message)
-            status = explain_message(self.message, error);
-        else
-            status = plan_and_explain(&self, error);
-    }
+    if (!status && !help)
+        status = explain(&self, error);
     suite_close(&self.suite);
     return status;
 }

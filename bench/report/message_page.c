@@ -230,8 +230,7 @@ static void print_reason(FILE *stream, const struct message *message)
     sentence_print(stream, line);
 }
 
-/* What to try, by cause and framework. */
-static const char *advice(const struct message *message)
+const char *message_page_advice(const struct message *message)
 {
     static const char *const fragmentation[] = {
         "Try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; then max_split_size_mb. A recorded "
@@ -281,5 +280,5 @@ void message_page_print(FILE *stream, const struct message *message)
     fputc('\n', stream);
     print_missing(stream, message);
     print_remarks(stream, message);
-    sentence_print(stream, advice(message));
+    sentence_print(stream, message_page_advice(message));
 }

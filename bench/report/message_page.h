@@ -8,4 +8,7 @@
 
 void message_page_print(FILE *stream, const struct message *message);
 
+/* What to try, by cause and framework: sentences. */
+const char *message_page_advice(const struct message *message);
+
 #endif

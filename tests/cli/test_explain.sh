@@ -38,6 +38,37 @@ check the_same_with_any_jobs cmp "$tmp/1" "$tmp/2"
 run explain workloads/data/streams_prefetch.default.csv.gz -p torch -d sim:capacity=1GiB
 check one_page_for_each_way_to_free [ "$(grep -c '^capacity: ' "$out")" = 2 ]
 
+# ---- the same as JSON
+json() { # NAME EXPRESSION: true of the object that was written
+    if command -v jq >/dev/null; then
+        check "$1" quietly jq -e "$2" "$tmp/explain.json"
+    else
+        echo "skip $1: jq is not installed"
+    fi
+}
+run explain "$lora" -p torch -d sim:capacity=4100MiB --json "$tmp/explain.json"
+check page_and_json_both cmp -s "$out" "$tmp/1"
+json json_is_one_object '.schema == "allocrig.explain/1" and (.runs | length) == 1'
+json json_has_the_request ".runs[0].request.event == $event and .runs[0].request.bytes == 713728000"
+json json_has_the_cause '.runs[0].cause == "fragmentation" and .runs[0].passed == false'
+json json_has_the_rungs '.runs[0] | .request.bytes as $b | .ladder.same_bytes >= $b and .servable.trim_bytes < $b'
+json json_has_what_pins '[.runs[0].pins[] | select(.in_stretch)] | length == 1 and .[0].bytes == 713728000'
+json json_has_what_helps '[.runs[0].helps[] | select(.own and .setting == "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True")] | length == 1'
+run explain "$lora" -p torch -d sim:capacity=4100MiB --json -
+check json_alone_on_standard_output cmp -s "$out" "$tmp/explain.json"
+run explain workloads/data/streams_prefetch.default.csv.gz -p torch -d sim:capacity=1GiB --json "$tmp/explain.json"
+json json_has_each_way_to_free '[.runs[].frees] == ["at-once", "recorded"]'
+run explain "$lora" -p torch:expandable_segments=true -d sim:capacity=4100MiB --json "$tmp/explain.json"
+json json_of_what_passes '.runs == [{workload: "lora_recompute", policy: "torch:expandable_segments=true", frees: "ordered", passed: true}]'
+run explain --message "$message" --json "$tmp/explain.json"
+check message_page_and_json quietly test -s "$out"
+json json_of_a_message '.message | .cause == "fragmentation" and .framework == "PyTorch" and .figures.asked.bytes == 165675008 and .figures.asked.rounded_by_bytes > 0'
+json json_of_what_is_missing '.message.missing | index("others") != null'
+json json_has_the_advice '.message.advice | startswith("Try PYTORCH_CUDA_ALLOC_CONF")'
+refuses json_of_nothing 2 'holds no out-of-memory message' explain --message 'all is well' --json "$tmp/none.json"
+check json_of_nothing_is_not_there test ! -e "$tmp/none.json"
+refuses json_goes_nowhere 2 'no/x.json: cannot be written' explain --message "$message" --json no/x.json
+
 refuses no_message 2 'holds no out-of-memory message' explain --message 'all is well'
 refuses folder 2 "$tmp: cannot be read: Is a directory" explain --message "$tmp"
 refuses no_figures 2 'not how much was asked for' explain --message 'CUDA error: out of memory'
