@@ -385,11 +385,12 @@ instructions:
 	@bench/micro/run.sh $(B) instructions
 
 ## regress: a fixed suite and counts of instructions against results/baselines: exact figures exactly, exit
-##     status 1 where one is worse (BASE=COMMIT: times too, of both builds in turn, PAIRS=9; DEVICE=cuda)
+##     status 1 where one is worse (BASE=COMMIT: that commit and this tree measured in turn, times too, PAIRS=9;
+##     DEVICE=cuda; POLICIES='./mine.so ...'; BASELINE=FOLDER)
 regress:
 	@+$(SUB) all $(B)/bench/micro/instructions
-	@bench/regress/regress.sh regress $(B)
-	@[ -z '$(BASE)' ] || BASE='$(BASE)' bench/regress/regress.sh times $(B)
+	@bench/regress/regress.sh regress $(B); status=$$?; [ $$status -le 1 ] || exit $$status; \
+	[ -z '$(BASE)' ] || { bench/regress/regress.sh times $(B) || status=$$?; }; exit $$status
 
 ## history: measure what `make regress` does, add it to results/history.jsonl under this commit, and draw where figures
 ##     changed: exit status 1 where one is worse of late (LAST=10 commits; TIMES=N: times too, N repetitions)
@@ -414,8 +415,9 @@ $(B)/bench/micro/micro: $(call obj,$(MICRO_SRC)) $(LIB)
 $(B)/bench/micro/harness: $(call obj,bench/micro/harness.c) $(LIB)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 
+# As the program itself: policies in shared objects are counted too.
 $(B)/bench/micro/instructions: $(call obj,bench/micro/instructions.c bench/micro/rig.c) $(LIB)
-	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(ALL_CFLAGS) -rdynamic -o $@ $(filter %.o,$^) -Wl,--whole-archive $(LIB) -Wl,--no-whole-archive $(LIBS)
 
 # ---- the rest -----------------------------------------------------------------------------------
 

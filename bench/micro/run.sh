@@ -1,7 +1,8 @@
 #!/bin/bash
-# Runs the micro-benchmarks that `make` built. Usage: bench/micro/run.sh BUILD_FOLDER micro|instructions
+# Runs the micro-benchmarks that `make` built. Usage: bench/micro/run.sh BUILD_FOLDER micro|instructions|counts
 # RESULTS is the folder to write to (results/latest); QUICK=1 counts only what a bar is set for, on one
-# recording.
+# recording. counts: of all policies, on one recording, for the gate. POLICIES: specs instead, such as
+# './mine.so torch:max_split_size_mb=64'.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 build=$1
@@ -71,8 +72,9 @@ judge() {
 
 # One count for `allocrig compare`: SPEC TRACE KIND MEASURE COUNT
 count_row() {
-    [ "$5" = - ] || printf '%s    {"policy": "%s", "trace": "%s", "kind": "%s", "measure": "%s", "instructions": %s}' \
-        "$([ ! -s "$work/rows" ] || printf ',\n')" "$1" "$2" "$3" "$4" "$5" >>"$work/rows"
+    [ "$5" != - ] || return 0
+    [ ! -s "$work/rows" ] || printf ',\n' >>"$work/rows"
+    printf '    {"policy": "%s", "trace": "%s", "kind": "%s", "measure": "%s", "instructions": %s}' "$@" >>"$work/rows"
 }
 
 write_counts() {
@@ -132,6 +134,20 @@ holes() {
     done <"$work/policies"
 }
 
+# What is counted, a name for the table and a spec in each line.
+choose_policies() {
+    local spec
+    "$build/bench/micro/instructions" policies >"$work/policies" || exit 1
+    if [ -n "${POLICIES:-}" ]; then
+        for spec in $POLICIES; do echo "${spec%%:*} $spec"; done >"$work/policies"
+    elif [ "$what" = counts ]; then
+        echo 'expandable torch:limit=64GiB,expandable_segments=true' >>"$work/policies"
+    elif [ "$quick" != 0 ]; then
+        grep -E '^(null|growth|greedy|torch|cupy|rmm-pool|tlsf|slab|buddy|vmm) ' "$work/policies" >"$work/policies.new"
+        mv "$work/policies.new" "$work/policies"
+    fi
+}
+
 instructions() {
     command -v valgrind >/dev/null || { echo 'skipped: instructions, since valgrind is not installed ("make deps")'; exit 0; }
     work=${TEST_TMP:-$build}/instructions
@@ -139,19 +155,22 @@ instructions() {
     mkdir -p "$work"
     missed=0
     : >"$work/rows"
-    "$build/bench/micro/instructions" policies >"$work/all_policies" || exit 1
-    grep -E "$([ "$quick" = 0 ] && echo . || echo '^(null|growth|greedy|torch|cupy|rmm-pool|tlsf|slab|buddy|vmm) ')" "$work/all_policies" >"$work/policies"
+    choose_policies
     echo "instructions per operation: one alloc or one free, the engine included; warm; $(${CC:-gcc} --version | head -n 1)" | tee "$table"
     replays
     write_counts
-    holes
+    [ "$what" = counts ] || holes
     echo "PyTorch's own allocator takes about 1,650 an operation, with locks and a map of pointers that a replay does not need." | tee -a "$table"
     if [ $missed -gt 0 ]; then echo "$missed bars missed" | tee -a "$table"; else echo "all bars met" | tee -a "$table"; fi
     echo "written: $table, $results/instructions.json"
     [ $missed = 0 ]
 }
 
-case ${2:-} in
-micro | instructions) "$2" ;;
-*) echo "usage: bench/micro/run.sh BUILD_FOLDER micro|instructions" >&2; exit 2 ;;
+what=${2:-}
+case $what in
+micro | instructions) "$what" ;;
+counts)
+    quick=1
+    instructions ;;
+*) echo "usage: bench/micro/run.sh BUILD_FOLDER micro|instructions|counts" >&2; exit 2 ;;
 esac

@@ -1,108 +1,158 @@
 #!/bin/bash
 # The gate. Usage: bench/regress/regress.sh regress|baseline|times|history BUILD_FOLDER
-# regress: the suite and the counts of instructions against results/baselines; baseline: writes
-# those; times: the commit BASE is built in .build/base, and PAIRS times of it and of this tree are
-# measured in turn; history: the suite, the counts and, with TIMES=N, times of N repetitions are added to
-# results/history.jsonl, which is judged and drawn (LAST: commits that count). DEVICE: of the suite (default sim). NOINSTRUCTIONS=1: without the counts.
+# regress: the suite and the counts of instructions against a baseline; baseline: writes that; times:
+# a second program and this tree's, measured in turn; history: what regress measures and, with TIMES=N,
+# times of N repetitions are added to results/history.jsonl, which is judged and drawn (LAST: commits
+# that count). Variables, all optional but one:
+#   DEVICE        of the suite (sim). On a card there are no counts, and times are of `times` alone
+#   POLICIES      specs instead of all policies, such as './mine.so torch:max_split_size_mb=64'
+#   BASELINE      the folder of the baseline (results/baselines, on a card results/baselines/DEVICE)
+#   BASE          for `times`: a commit, which is built in .build/base
+#   BASE_PROGRAM  for `times`: an allocrig that is built already, instead of a commit
+#   PAIRS         of `times` (9, the fewest for times; 0: exact figures and counts only)
+#   NOINSTRUCTIONS=1  without the counts
+#   REGRESS_WORK  the folder for what is made on the way (.build/regress)
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 build=$2
 device=${DEVICE:-sim}
 suite=workloads/suites/regress.ini
-now=.build/regress/now
+work=${REGRESS_WORK:-.build/regress}
 waivers=results/baselines/waivers.ini
 baseline=results/baselines
 [ "$device" = sim ] || baseline=results/baselines/${device%%:*}
+baseline=${BASELINE:-$baseline}
+read -ra chosen <<<"${POLICIES:-}"
 options=()
 [ "$device" = sim ] && options=(-d sim:profile=h100) || options=(-d "$device")
+for spec in "${chosen[@]}"; do options+=(-p "$spec"); done
 
-# exact figures, and counts where valgrind is there and asked for
-measure() {
-    rm -rf "$now"
-    mkdir -p "$now"
-    # On sim nothing of this machine's settings belongs into a baseline.
+# A card is opened in a process for each run. On sim nothing of this machine's settings belongs into
+# a baseline.
+runs() {
     local -a clean=()
     [ "$device" != sim ] || clean=(env -i "PATH=$PATH")
-    "${clean[@]}" "$build/allocrig" run "$suite" "${options[@]}" --json "$now/results.json" >"$now/table.txt" || return $?
-    [ "$device" = sim ] && [ "${NOINSTRUCTIONS:-0}" = 0 ] || return 0
-    command -v valgrind >/dev/null || { echo 'without counts of instructions, since valgrind is not installed ("make deps")'; return 0; }
-    RESULTS=$now QUICK=1 bench/micro/run.sh "$build" instructions >"$now/log" ||
-        { [ -s "$now/instructions.json" ] && echo "a bar is missed: see $now/log"; }
+    "${clean[@]}" "$@"
 }
 
-# compare OLD NEW
+# counts FOLDER BUILD: instructions, where valgrind is there and they are asked for
+counts() {
+    [ "$device" = sim ] && [ "${NOINSTRUCTIONS:-0}" = 0 ] || return 0
+    command -v valgrind >/dev/null || { echo 'without counts of instructions, since valgrind is not installed ("make deps")'; return 0; }
+    RESULTS=$1 TEST_TMP=$1 bench/micro/run.sh "$2" counts >"$1/log" ||
+        { [ -s "$1/instructions.json" ] && echo "a bar is missed: see $1/log"; }
+}
+
+# measure FOLDER: exact figures and counts of this tree
+measure() {
+    rm -rf "$1"
+    mkdir -p "$1"
+    runs "$build/allocrig" run "$suite" "${options[@]}" --json "$1/results.json" >"$1/table.txt" || return $?
+    counts "$1" "$build"
+}
+
+# compare NAME OLD NEW: the table, and NAME.md and NAME.xml
 compare() {
-    local -a more=(--markdown .build/regress/regress.md --junit .build/regress/regress.xml)
+    local -a more=(--markdown "$work/$1.md" --junit "$work/$1.xml")
     [ ! -e "$waivers" ] || more+=(--waivers "$waivers" --today "$(date -u +%F)")
     [ -z "${GITHUB_ACTIONS:-}" ] || more+=(--annotations)
-    "$build/allocrig" compare "$1" "$2" "${more[@]}"
+    "$build/allocrig" compare "$2" "$3" "${more[@]}"
+}
+
+# Builds the commit BASE in .build/base.
+build_base() {
+    local base=.build/base commit=${BASE:?} id
+    id=$(git rev-parse -q --verify "$commit^{commit}") || { echo "regress: BASE=$commit is no commit" >&2; exit 2; }
+    if [ -e $base/.git ]; then
+        git -C $base checkout -q --detach --force "$id" || exit 2
+    else
+        git worktree prune
+        rm -rf $base
+        git worktree add -q --detach $base "$id" || exit 2
+    fi
+    echo "building $(git -C $base log -1 --format='%h %s')"
+    make -s -j"$(nproc)" -C $base .build/release/allocrig .build/release/bench/micro/instructions >"$work/base.log" 2>&1 ||
+        { echo "regress: BASE=$commit does not build: see $work/base.log" >&2; exit 2; }
+}
+
+# once FOLDER PROGRAM NUMBER: a repetition of one side
+once() {
+    local -a timed=(--time)
+    [ "$pairs" != 0 ] || timed=()
+    runs "$2" run "$suite" "${options[@]}" "${timed[@]}" --jobs 1 --reps 1 --json "$1/$(printf %03d "$3").json" >"$work/table.txt" || exit $?
 }
 
 times() {
-    local pairs=${PAIRS:-9} commit=${BASE:?} base=.build/base at=.build/regress/times i first second
-    git rev-parse -q --verify "$commit^{commit}" >/dev/null || { echo "BASE=$commit is no commit" >&2; exit 2; }
-    if [ -d $base ]; then
-        git -C $base checkout -q --detach "$(git rev-parse "$commit^{commit}")" || exit 2
-    else
-        git worktree prune
-        git worktree add -q --detach $base "$commit" || exit 2
+    local pairs=${PAIRS:-9} program=${BASE_PROGRAM:-} at=$work/times i side name spec
+    local -A programs
+    [[ $pairs =~ ^[0-9]+$ ]] || { echo "regress: PAIRS=$pairs is no number" >&2; exit 2; }
+    [ -n "$program" ] || { build_base && program=.build/base/.build/release/allocrig; }
+    programs=([old]=$program [new]=$build/allocrig)
+    rm -rf "$at"
+    mkdir -p "$at/old" "$at/new"
+    if [ ${#chosen[@]} = 0 ]; then
+        # Those that both programs have, without those that plan for longer than the runs take.
+        while read -r name spec; do
+            "$program" list policies "$name" >/dev/null 2>&1 && options+=(-p "$spec")
+        done < <([ "$pairs" = 0 ] || timed_policies)
     fi
-    make -s -C $base program >.build/regress/base.log 2>&1 || { echo "BASE=$commit does not build: .build/regress/base.log" >&2; exit 2; }
-    rm -rf $at
-    mkdir -p $at/old $at/new
     # In turn, and each first every other time: a machine that warms up does it to both alike.
-    for ((i = 1; i <= pairs; i++)); do
-        first=old second=new
-        [ $((i % 2)) = 1 ] || { first=new; second=old; }
-        for side in "$first" "$second"; do
-            local program=$build/allocrig
-            [ "$side" = new ] || program=$base/.build/release/allocrig
-            "$program" run "$suite" "${options[@]}" --time --jobs 1 --reps 1 --json "$at/$side/$(printf %03d "$i").json" >/dev/null || exit $?
-        done
+    for ((i = 1; i <= (pairs ? pairs : 1); i++)); do
+        for side in $( ((i % 2)) && echo old new || echo new old); do once "$at/$side" "${programs[$side]}" "$i"; done
+        [ ! -t 2 ] || printf '\r%d of %d pairs' "$i" "$pairs" >&2
     done
-    compare $at/old $at/new
+    [ ! -t 2 ] || printf '\r\033[K' >&2
+    if [ -x "$(dirname "$program")/bench/micro/instructions" ]; then
+        counts "$at/old" "$(dirname "$program")" && counts "$at/new" "$build"
+    fi
+    compare times "$at/old" "$at/new"
 }
 
 # Draws also where something is worse.
 history() {
-    local file=results/history.jsonl data=.build/regress/history status
-    local -a more=(--last "${LAST:-10}" --csv "$data/history.csv" --json .build/regress/history.json --markdown .build/regress/history.md)
+    local file=results/history.jsonl data=$work/history status
+    local -a more=(--last "${LAST:-10}" --csv "$data/history.csv" --json "$work/history.json" --markdown "$work/history.md")
     mkdir -p "$data"
     [ ! -e "$waivers" ] || more+=(--waivers "$waivers" --today "$(date -u +%F)")
     [ -z "${GITHUB_ACTIONS:-}" ] || more+=(--annotations)
     if [ "${TIMES:-0}" != 0 ]; then
-        "$build/allocrig" run "$suite" "${options[@]}" --time --jobs 1 --reps "$TIMES" --json "$now/times.json" >/dev/null || return $?
+        "$build/allocrig" run "$suite" "${options[@]}" --time --jobs 1 --reps "$TIMES" --json "$work/now/times.json" >/dev/null || return $?
     fi
-    "$build/allocrig" history "$file" --append "$now" \
+    "$build/allocrig" history "$file" --append "$work/now" \
         --time "$(TZ=UTC git show -s --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd HEAD)" "${more[@]}"
     status=$?
     [ $status -le 1 ] || return $status
     if [ "${HAVE_GNUPLOT:-1}" = 1 ]; then
         FIGURES=history plots/render.sh "$data" results/latest/figures || return 2
-        echo 'the figure: results/latest/figures/history.svg, .png and .pdf; all changes: .build/regress/history.json'
+        echo 'the figure: results/latest/figures/history.svg, .png and .pdf; all changes: '"$work/history.json"
     else
         echo 'skipped: the figure, since gnuplot is not installed ("make deps")'
     fi
     return $status
 }
 
-mkdir -p .build/regress
+# The suite's policies without those that see the whole trace first: a name and a spec in each line.
+timed_policies() {
+    "$build/bench/micro/instructions" policies | awk '{ print $1, $1 }'
+    echo torch torch:expandable_segments=true
+}
+
+mkdir -p "$work"
 case $1 in
 regress)
     [ -d "$baseline" ] || { echo "regress: no baseline in $baseline: make baseline writes it" >&2; exit 2; }
-    measure || exit $?
-    old=.build/regress/old
-    rm -rf $old
-    mkdir -p $old
-    cp "$baseline"/*.json $old/ || exit 2
-    compare $old "$now" ;;
+    measure "$work/now" || exit $?
+    rm -rf "$work/old"
+    mkdir -p "$work/old"
+    cp "$baseline"/*.json "$work/old/" || exit 2
+    compare regress "$work/old" "$work/now" ;;
 baseline)
-    measure || exit $?
+    measure "$work/now" || exit $?
     mkdir -p "$baseline"
-    for file in "$now"/*.json; do
+    for file in "$work/now"/*.json; do
         cp "$file" "$baseline/" && echo "wrote $baseline/${file##*/}"
     done ;;
 times) times ;;
-history) measure && history ;;
+history) measure "$work/now" && history ;;
 *) echo "usage: bench/regress/regress.sh regress|baseline|times|history BUILD_FOLDER" >&2; exit 2 ;;
 esac
