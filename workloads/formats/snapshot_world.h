@@ -12,7 +12,7 @@
 struct snapshot_area {
     uint64_t address, bytes;
     unsigned stream, pool; /* the tree's numbers */
-    bool expandable, small;
+    bool expandable, small, pool_told;
 };
 
 struct snapshot_place {
@@ -43,7 +43,9 @@ struct snapshot_world {
     struct snapshot_place *places; /* at the start, by address */
     size_t place_count, place_room;
     struct id_map at;       /* while going back: place by address */
+    bool tells_pools;       /* the final segments do, or it was found out */
     uint64_t unknown_pools; /* segments given back of a pool that is not told */
+    uint64_t private_pools; /* segments taken for those of private pools */
     uint64_t unknown_sizes; /* blocks whose request is not told */
     uint64_t contradictions;
     uint64_t unmatched_frees;

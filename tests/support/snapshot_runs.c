@@ -1,0 +1,71 @@
+#include "tests/support/snapshot_runs.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "sim/fidelity.h"
+#include "tests/support/experiment_rig.h"
+
+static enum status at_the_end(void *argument, const struct policy *policy, struct error *error)
+{
+    FILE *nowhere = fopen("/dev/null", "wb");
+    assert_non_null(nowhere);
+    enum status status = run_snapshot_write(argument, policy, nowhere, error);
+    fclose(nowhere);
+    return status;
+}
+
+void snapshot_run(struct run_snapshot *out, const char *policy, const char *workload)
+{
+    struct experiment_rig rig;
+    struct witness *witness = witness_create();
+    assert_non_null(witness);
+    run_snapshot_open(out, "run");
+    witness_listen(witness, run_snapshot_hear, out);
+    experiment_rig_open(&rig, policy, "sim", workload);
+    rig.experiment.witness = witness;
+    rig.experiment.finished = at_the_end;
+    rig.experiment.finished_argument = out;
+    experiment_rig_run(&rig);
+    experiment_rig_close(&rig);
+    witness_destroy(witness);
+    assert_true(out->image.entry_count && out->image.block_count);
+}
+
+struct trace_source *snapshot_open(const char *path, const uint32_t *device, const char *what)
+{
+    struct trace_source *source;
+    struct error error = {""};
+    if (device ? trace_open_device(path, *device, &source, &error)
+               : trace_open(path, &source, &error))
+        fail_msg("%s: %s", what, error.text);
+    assert_string_equal(source->info.format, "snapshot");
+    return source;
+}
+
+void snapshot_check_agrees(struct trace_source *source, const char *what)
+{
+    struct spec policy;
+    struct fidelity_result result;
+    struct error error = {""};
+    char text[1024];
+    if (fidelity_default_spec(&source->info, text, sizeof text, &error) ||
+        spec_parse(text, &policy, &error))
+        fail_msg("%s: %s", what, error.text);
+    const struct fidelity config = {.policy = &policy, .source = source, .seed = 1};
+    if (fidelity_run(&config, &result, &error))
+        fail_msg("%s: %s", what, error.text);
+    if (result.difference.found)
+        fail_msg("%s: event %" PRIu64 ": the policy %s, the recording %s", what,
+                 result.difference.event, result.difference.policy, result.difference.recording);
+    assert_true(result.agrees && result.rows && result.end_blocks);
+    assert_int_equal(result.rows, result.rows_met);
+    assert_int_equal(result.end_blocks, result.end_blocks_met);
+    fidelity_result_close(&result);
+    spec_close(&policy);
+}

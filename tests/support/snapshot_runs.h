@@ -1,0 +1,18 @@
+/* Snapshots of runs, and files of them held against the policy: what tests of snapshots share. */
+#ifndef TESTS_SUPPORT_SNAPSHOT_RUNS_H
+#define TESTS_SUPPORT_SNAPSHOT_RUNS_H
+
+#include "bench/report/run_snapshot.h"
+#include "workloads/trace/trace.h"
+
+/* Runs a policy over a workload, as workload_open reads it; the image is settled. The caller closes it
+ * with run_snapshot_close. */
+void snapshot_run(struct run_snapshot *out, const char *policy, const char *workload);
+
+/* Opens a snapshot; one device alone, where `device` is not NULL. `what` stands before complaints. */
+struct trace_source *snapshot_open(const char *path, const uint32_t *device, const char *what);
+
+/* Holds it against the policy of its settings: every address and the end must agree. */
+void snapshot_check_agrees(struct trace_source *source, const char *what);
+
+#endif

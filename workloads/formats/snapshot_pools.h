@@ -1,0 +1,13 @@
+/* Which pool a segment is of, where the snapshot does not say: PyTorch 2.0 and before tell it of none,
+ * later ones not of those that were given back. */
+#ifndef WORKLOADS_FORMATS_SNAPSHOT_POOLS_H
+#define WORKLOADS_FORMATS_SNAPSHOT_POOLS_H
+
+#include "workloads/formats/snapshot_world.h"
+
+/* Once, after the rewind. `conf`: the settings of the allocator. Where it cannot tell, or need not, all
+ * stay as they are. HOST_MEMORY; INVALID for too many pools. */
+enum status snapshot_pools_tell(struct snapshot_world *world, struct snapshot_tree *tree,
+                                const char *conf, struct error *error) STATUS_CHECKED;
+
+#endif
