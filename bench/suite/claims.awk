@@ -1,5 +1,5 @@
 # Reads the table of claims (workloads/suites/claims/claims.ini); bench/suite/claims.sh calls it.
-#   -v mode=experiments   name, command, split_step and tape, with | between, for -v device=sim or cuda, of what
+#   -v mode=experiments   name, command, split_step, tape and phase, with | between, for -v device=sim or cuda, of what
 #                         can be measured there
 #   -v mode=judge         the page in Markdown, from the numbers in the second file (experiment,field,value);
 #                         -v tsv=FILE: verdicts and what figures need; -v swap=ROW (all: each): with experiment and control exchanged.
@@ -14,7 +14,7 @@ function fail(text) {
 function trim(text) { gsub(/^[ \t]+|[ \t]+$/, "", text); return text }
 function get(row, key) { return (row SUBSEP key) in of ? of[row, key] : "" }
 BEGIN {
-    known["experiment"] = " command capacity split_step tape device on_card "
+    known["experiment"] = " command capacity split_step tape phase device on_card "
     known["document"] = " title "
     known["claim"] = " says document against experiment control measure holds expected device note "
 }
@@ -66,7 +66,7 @@ function list_experiments(    i, name) {
         name = experiments[i]
         if (get("experiment " name, "command") == "") fail("[experiment " name "] has no command")
         if (obstacle(name) == "")
-            print name "|" command(name) "|" get("experiment " name, "split_step") "|" get("experiment " name, "tape")
+            print name "|" command(name) "|" get("experiment " name, "split_step") "|" get("experiment " name, "tape") "|" get("experiment " name, "phase")
     }
 }
 # The value of one operand, FIELD of a or b, where `names` are the experiments. Sets `missing`.
@@ -162,7 +162,7 @@ function judge(name,    row, yes, no, value, told_a, told_b, verdict, expected, 
 END {
     if (failed) exit failed
     if (mode == "experiments") { list_experiments(); if (failed) exit failed; exit 0 }
-    OFS = "\t"
+    OFS = "\t"; OFMT = "%.12g" # "5e+09" is no number to gnuplot
     if (tsv != "") print "row", "verdict", "expected", "value", "control_value", "bound", "experiment", "control", "measured", "control_measured", "measure", "says" >tsv
     for (c = 1; c <= claim_count && !failed; c++) judge(claims[c])
     if (failed) exit failed

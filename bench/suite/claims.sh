@@ -58,8 +58,22 @@ tape() {
             printf "%s,activations_asked_bytes,%.0f\n%s,activations_at_loss_bytes,%.0f\n", name, asked, name, held; exit }
         /^m,step/ { step++ }'
 }
+# phase NAME LABEL: reserved bytes at the first and the last mark of that label, and their slope over the last three
+# quarters of the marks, by least squares, for each mark
+phase() {
+    grep -v '^#' "$work/trace.txt" | awk -F, -v name="$1" -v label="$2" '
+        FNR == NR { if ($1 == "m" && $2 == label) event[++marks] = NR - 1; next }
+        FNR > 1 { while (at < marks && event[at + 1] < $1 + 0) held[++at] = reserved; reserved = $6 }
+        END {
+            if (!marks) exit
+            while (at < marks) held[++at] = reserved
+            printf "%s,phase_first_bytes,%.0f\n%s,phase_last_bytes,%.0f\n", name, held[1], name, held[marks]
+            for (i = int(marks / 4) + 1; i <= marks; i++) { n++; sx += i; sy += held[i]; sxx += i * i; sxy += i * held[i] }
+            if (n > 1) printf "%s,phase_slope_bytes,%.6f\n", name, (n * sxy - sx * sy) / (n * sxx - sx * sx)
+        }' - "$work/series.csv"
+}
 run_experiment() {
-    local name=$1 step=$2 with_tape=$3
+    local name=$1 step=$2 with_tape=$3 label=$4
     ask "$name" --reps 1 --jobs 1 --series "$work/series.csv" --calls "$work/calls.csv" --csv "$work/result.csv"
     awk -f plots/clean.awk "$work/result.csv" | awk -F, -v name="$name" '
         NR == 1 { for (i = 1; i <= NF; i++) title[i] = $i }
@@ -73,9 +87,10 @@ run_experiment() {
         NR > 1 && $6 + 0 == 0 && ($2 ~ /alloc|create/) { if (!n++) first = $3; if ($3 + 0 > most) most = $3 + 0 }
         END { printf "%s,first_piece_bytes,%.0f\n%s,largest_piece_bytes,%.0f\n%s,pieces,%d\n%s,given_back_pieces,%d\n", name, first, name, most, name, n, name, back }' \
         "$work/calls.csv"
-    [ -z "$step$with_tape" ] || events "$name"
+    [ -z "$step$with_tape$label" ] || events "$name"
     [ -z "$step" ] || split "$name" "$step"
     [ -z "$with_tape" ] || tape "$name"
+    [ -z "$label" ] || phase "$name" "$label"
     awk -F, -v OFS=, 'NR > 1 { print "pool", $1, $4, $6, $7 }' "$work/series.csv" >"$work/thin.csv"
     {
         echo process,at,live_bytes,reserved_bytes,physical_bytes
@@ -116,17 +131,17 @@ capacity_experiment() {
     number "$1" need_bytes "$need"
     # What it held there.
     command="run ${command#capacity }:capacity=$need"
-    run_experiment "$1" '' ''
+    run_experiment "$1" '' '' ''
 }
 measure() {
-    local list name step tape
+    local list name step tape phase
     rm -rf "$folder/data" && mkdir -p "$folder/data"
     list=$(awk -v mode=experiments -v device="$device" -f bench/suite/claims.awk "$table") || exit 2
-    while IFS='|' read -r name command step tape; do
+    while IFS='|' read -r name command step tape phase; do
         case $command in
         tenants\ *) tenants_experiment "$name" ;;
         capacity\ *) capacity_experiment "$name" ;;
-        *) run_experiment "$name" "$step" "$tape" ;;
+        *) run_experiment "$name" "$step" "$tape" "$phase" ;;
         esac
     done <<<"$list" >"$folder/numbers.part" || exit 2
     mv "$folder/numbers.part" "$folder/numbers.csv"

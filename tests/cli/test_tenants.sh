@@ -156,6 +156,10 @@ check an_exception_is_an_outcome grep -q '^a: RuntimeError: ' "$out"
 refuses one_outcome 2 'barriered processes have one outcome' tenants "$suites/two_greedy.ini" --draws 4
 refuses a_suite 2 'name a suite' tenants
 
+# ---- many of them; at its full size it takes a minute and more -----
+
+check many_give_the_same_bytes quietly env ALLOCRIG="$ALLOCRIG" bench/suite/many_tenants.sh 8 2 20000
+
 # ---- tensorflow#14231: what is tried where another process holds a part of the card, each 0.9 of the last -----
 
 for rung in 2617515264 2355763712 2120187392 1908168704 1717351936 1545616640; do
