@@ -33,7 +33,7 @@ shown(unit, most) = unit eq 'bytes' ? (most >= 4 * GIB ? 'GiB' : most >= 4 * MIB
     : unit eq 'ns' ? (most >= 4e9 ? 's' : most >= 4e6 ? 'ms' : most >= 4e3 ? 'µs' : 'ns') : unit
 size(name) = name eq 'GiB' ? GIB : name eq 'MiB' ? MIB : name eq 'KiB' ? 1024.0 : name eq 's' ? 1e9 : name eq 'ms' ? 1e6 : name eq 'µs' ? 1e3 : 1.0
 nice(step) = (ten = 10.0 ** floor(log10(step)), step <= 2 * ten ? 2 * ten : step <= 5 * ten ? 5 * ten : 10 * ten)
-letters(text) = NARROW && strlen(text) > 46 ? ',7' : ',9'
+letters(text) = NARROW && strlen(text) > 57 ? ',7' : NARROW && strlen(text) > 46 ? ',9' : ',10'
 
 set xtics scale 0.5
 do for [w = 1:W] {
@@ -56,7 +56,7 @@ do for [w = 1:W] {
     last = system(sprintf("awk -F, '$1 == \"%s\" { n = $7 } END { print n }' '%s'", p, IN)) + 0
     set xrange [first - 0.5:last + 0.5]
     unset xtics
-    set xtics scale 0.5 nomirror textcolor rgb '#222222' font ',8' (word(at, 2) first)
+    set xtics scale 0.5 nomirror textcolor rgb '#222222' font ',9' (word(at, 2) first)
     do for [i = 2:words(at) / 2] { set xtics add (word(at, 2 * i) word(at, 2 * i - 1) + 0) }
     timed = field(p, 6) eq 'timed'
     plot for [how in 'worse better unclear'] changed(p, how) using 1:(low - pad):(0):(most - low + 2 * pad) with vectors nohead lw 1 dt 2 lc rgb '#BBBBBB' notitle, \
@@ -65,7 +65,7 @@ do for [w = 1:W] {
          changed(p, 'worse') using 1:($2 / u) with points pt 11 ps (NARROW ? 1.3 : 1.6) lc rgb WORSE notitle, \
          changed(p, 'better') using 1:($2 / u) with points pt 9 ps (NARROW ? 1.3 : 1.6) lc rgb BETTER notitle, \
          changed(p, 'unclear') using 1:($2 / u) with points pt 4 ps (NARROW ? 1.1 : 1.4) lc rgb OTHER notitle, \
-         for [how in 'worse better'] changed(p, how) using 1:($2 / u):3 with labels offset 0,(how eq 'worse' ? 0.9 : -0.9) font ',8' textcolor rgb '#222222' notitle
+         for [how in 'worse better'] changed(p, how) using 1:($2 / u):3 with labels offset 0,(how eq 'worse' ? 0.9 : -0.9) font ',9' textcolor rgb '#222222' notitle
     unset label 1000
 }
 load 'plots/key.gp'

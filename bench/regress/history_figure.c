@@ -55,7 +55,19 @@ static void wish_by_changes(const struct history_judged *judged, struct wish *wi
     }
 }
 
-/* Puts the indices of what is to be shown into `chosen`; returns how many. */
+/* Is one of these cells, or on the first pass one of these figures, chosen already? */
+static bool is_chosen(const struct history_judged *judged, const struct history_series *series,
+                      const size_t *chosen, size_t count, bool first_pass)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct history_series *other = &judged->series[chosen[i]];
+        if (same_cell(series, other) || (first_pass && strcmp(series->figure, other->figure) == 0))
+            return true;
+    }
+    return false;
+}
+
+/* Puts the indices of what is to be shown into `chosen`, different figures first; returns how many. */
 static size_t choose(const struct history_judged *judged, struct wish *wishes, size_t most,
                      size_t *chosen)
 {
@@ -68,13 +80,13 @@ static size_t choose(const struct history_judged *judged, struct wish *wishes, s
             if (strcmp(judged->series[i].figure, "peak_physical_bytes") == 0)
                 wishes[i].size = 0;
     qsort(wishes, judged->count, sizeof *wishes, most_first);
-    for (size_t i = 0; i < judged->count && count < most; i++) {
-        const struct history_series *series = &judged->series[wishes[i].series];
-        bool shown = wishes[i].size < 0 || !can_be_drawn(series);
-        for (size_t j = 0; j < count && !shown; j++)
-            shown = same_cell(series, &judged->series[chosen[j]]);
-        if (!shown)
-            chosen[count++] = wishes[i].series;
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < judged->count && count < most; i++) {
+            const struct history_series *series = &judged->series[wishes[i].series];
+            if (wishes[i].size >= 0 && can_be_drawn(series) &&
+                !is_chosen(judged, series, chosen, count, pass == 0))
+                chosen[count++] = wishes[i].series;
+        }
     }
     return count;
 }

@@ -177,9 +177,14 @@ static void look_for_waivers(struct judge *self, struct waivers *waivers)
     for (size_t i = 0; i < self->out->change_count; i++) {
         struct history_change *change = &self->out->changes[i];
         const struct history_series *series = &self->out->series[change->series];
+        const struct waiver_case of = {series->figure,
+                                       series->policy,
+                                       series->workload,
+                                       series->workload_name,
+                                       self->history->lines[change->line].commit,
+                                       change->change};
         if (waivers && change->verdict == VERDICT_WORSE && change->recent && change->stands)
-            change->waiver = waivers_find(waivers, series->figure, series->policy, series->workload,
-                                          series->workload_name, change->change);
+            change->waiver = waivers_find(waivers, &of);
         self->out->counted += history_counts(change);
         self->out->waived += change->waiver && !change->waiver->expired;
     }

@@ -113,7 +113,7 @@ history() {
     local file=results/history.jsonl data=$work/history status
     local -a more=(--last "${LAST:-10}" --csv "$data/history.csv" --json "$work/history.json" --markdown "$work/history.md")
     mkdir -p "$data"
-    [ ! -e "$waivers" ] || more+=(--waivers "$waivers" --today "$(date -u +%F)")
+    [ ! -e results/history-waivers.ini ] || more+=(--waivers results/history-waivers.ini --today "$(date -u +%F)")
     [ -z "${GITHUB_ACTIONS:-}" ] || more+=(--annotations)
     if [ "${TIMES:-0}" != 0 ]; then
         "$build/allocrig" run "$suite" "${options[@]}" --time --jobs 1 --reps "$TIMES" --json "$work/now/times.json" >/dev/null || return $?

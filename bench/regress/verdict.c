@@ -444,8 +444,9 @@ static void look_for_waivers(struct work *work, struct waivers *waivers)
         struct verdict_row *row = &work->out->rows[i];
         if (row->verdict != VERDICT_WORSE || !waivers)
             continue;
-        row->waiver = waivers_find(waivers, row->figure, row->policy, row->workload,
-                                   row->workload_name, row->change);
+        const struct waiver_case of = {row->figure,        row->policy,        row->workload,
+                                       row->workload_name, work->new_->commit, row->change};
+        row->waiver = waivers_find(waivers, &of);
         work->out->waived += row->waiver && !row->waiver->expired;
     }
 }

@@ -65,7 +65,7 @@ static enum status set_most(struct waiver *waiver, const char *value, struct err
 static enum status set_key(struct waiver *waiver, const char *key, const char *value,
                            struct error *error)
 {
-    static const char *const keys[] = {"metric", "policy", "workload",
+    static const char *const keys[] = {"metric", "policy", "workload", "commit",
                                        "reason", "until",  "at-most"};
     if (strcmp(key, "metric") == 0)
         return set_text(&waiver->metric, key, value, error);
@@ -73,6 +73,8 @@ static enum status set_key(struct waiver *waiver, const char *key, const char *v
         return set_text(&waiver->policy, key, value, error);
     if (strcmp(key, "workload") == 0)
         return set_text(&waiver->workload, key, value, error);
+    if (strcmp(key, "commit") == 0)
+        return set_text(&waiver->commit, key, value, error);
     if (strcmp(key, "reason") == 0)
         return set_text(&waiver->reason, key, value, error);
     if (strcmp(key, "at-most") == 0)
@@ -126,6 +128,7 @@ void waivers_close(struct waivers *self)
         free(self->items[i].metric);
         free(self->items[i].policy);
         free(self->items[i].workload);
+        free(self->items[i].commit);
         free(self->items[i].reason);
     }
     free(self->items);
@@ -137,19 +140,22 @@ static bool matches(const char *pattern, const char *text)
     return !pattern || fnmatch(pattern, text, 0) == 0;
 }
 
-const struct waiver *waivers_find(struct waivers *self, const char *metric, const char *policy,
-                                  const char *workload, const char *workload_name, double change)
+static bool covers(const struct waiver *self, const struct waiver_case *of)
+{
+    if (!matches(self->metric, of->metric) || !matches(self->policy, of->policy) ||
+        (!matches(self->workload, of->workload) && !matches(self->workload, of->workload_name)) ||
+        (self->commit && (!of->commit || !matches(self->commit, of->commit))))
+        return false;
+    /* A change without a size, such as a run that no longer finishes, is over every limit. */
+    return self->at_most < 0 || (of->change >= 0 && of->change <= self->at_most);
+}
+
+const struct waiver *waivers_find(struct waivers *self, const struct waiver_case *of)
 {
     struct waiver *found = NULL;
     for (size_t i = 0; i < self->count; i++) {
         struct waiver *waiver = &self->items[i];
-        if (!matches(waiver->metric, metric) || !matches(waiver->policy, policy) ||
-            (!matches(waiver->workload, workload) && !matches(waiver->workload, workload_name)))
-            continue;
-        /* A change without a size, such as a run that no longer finishes, is over every limit. */
-        if (waiver->at_most >= 0 && (change < 0 || change > waiver->at_most))
-            continue;
-        if (!found || (found->expired && !waiver->expired))
+        if (covers(waiver, of) && (!found || (found->expired && !waiver->expired)))
             found = waiver;
     }
     if (found)

@@ -4,6 +4,7 @@
  *   metric = PATTERN      (default *: every figure)
  *   policy = PATTERN      (a spec; default *)
  *   workload = PATTERN    (a name or spec; default *)
+ *   commit = PATTERN      (at which it became worse; of a comparison the new side's; default *)
  *   at-most = 5%          (no worse than that; without it: however much)
  *   reason = TEXT         (required)
  *   until = 2027-01-31    (required; the last day on which it counts)
@@ -18,7 +19,7 @@
 #include "allocators/base/status.h"
 
 struct waiver {
-    char *name, *metric, *policy, *workload, *reason;
+    char *name, *metric, *policy, *workload, *commit, *reason;
     char until[11];
     double at_most; /* as a fraction; below 0: however much */
     bool expired;
@@ -36,10 +37,16 @@ enum status waivers_read(struct waivers *self, const char *path, const char *tod
                          struct error *error) STATUS_CHECKED;
 void waivers_close(struct waivers *self);
 
-/* The first that covers a change for the worse by that fraction (below 0: it has no size), and
- * marks it as used: one that has not expired where there is any, else one that has. NULL: none. */
-const struct waiver *waivers_find(struct waivers *self, const char *metric, const char *policy,
-                                  const char *workload, const char *workload_name, double change);
+/* A change for the worse. */
+struct waiver_case {
+    const char *metric, *policy, *workload, *workload_name;
+    const char *commit; /* NULL: not known, so that only waivers without one cover it */
+    double change;      /* as a fraction; below 0: it has no size */
+};
+
+/* The first that covers it, and marks it as used: one that has not expired where there is any, else
+ * one that has. NULL: none. */
+const struct waiver *waivers_find(struct waivers *self, const struct waiver_case *of);
 
 /* True for a date as it is written here. */
 bool waivers_is_date(const char *text);

@@ -73,6 +73,12 @@ check waived_passes [ "$status" = 0 ]
 said waived_is_said '^waived random.* waived until 2027-02-10 planted: it is planted'
 run history "$history" --waivers "$tmp/waivers.ini" --today 2027-02-11
 check expired_fails [ "$status" = 1 ]
+sed -i 's/^reason/commit = c4\n&/' "$tmp/waivers.ini"
+run history "$history" --waivers "$tmp/waivers.ini"
+check waived_by_its_commit_passes [ "$status" = 0 ]
+sed -i 's/^commit.*/commit = c3/' "$tmp/waivers.ini"
+run history "$history" --waivers "$tmp/waivers.ini"
+check waived_by_another_commit_fails [ "$status" = 1 ]
 for n in 5 6; do
     add "$tmp/waste.json" $n
 done
