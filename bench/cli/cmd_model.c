@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/cli/cli.h"
 #include "bench/report/model.h"
@@ -14,27 +15,35 @@ static const struct cli_option options[] = {
     {0},
 };
 
+#define REPETITIONS_MOST 16
+
 static const struct cli_page page = {
-    .arguments = "FOLDER [-o FILE]",
+    .arguments = "FOLDER [AGAIN..] [-o FILE]",
     .text =
         "Holds modelled driver calls and step times against measured ones. Each folder in\n"
         "FOLDER is one policy x workload and holds card.csv and sim.csv (run --csv), card.calls\n"
-        "and sim.calls (run --calls). bench/suite/model_cells.sh makes them on a card.",
+        "and sim.calls (run --calls). bench/suite/model_cells.sh makes them on a card. AGAIN are\n"
+        "folders with repetitions of the runs on the card: then the median counts, of two the\n"
+        "lower.",
     .options = options,
 };
 
 struct arguments {
-    const char *folder, *output;
+    const char *folders[REPETITIONS_MOST]; /* the first one has the modelled runs too */
+    size_t count;
+    const char *output;
 };
 
 static enum status take(void *argument, int key, const char *value, struct error *error)
 {
     struct arguments *self = argument;
-    const char **place = key == 'o' ? &self->output : &self->folder;
-    if (*place)
+    if (key == 'o' ? self->output != NULL : self->count == REPETITIONS_MOST)
         return error_set(error, STATUS_INVALID, "\"%s\" is one %s too many", value,
                          key == 'o' ? "output" : "folder");
-    *place = value;
+    if (key == 'o')
+        self->output = value;
+    else
+        self->folders[self->count++] = value;
     return STATUS_OK;
 }
 
@@ -52,16 +61,62 @@ static enum status read_one(const char *folder, const char *cell, const char *na
     return status;
 }
 
-static enum status read_cell(const char *folder, const char *name, struct model_cell *cell,
-                             struct error *error)
+/* The runs on the card. A folder of repetitions need not have all of them. */
+struct measured {
+    struct model_result results[REPETITIONS_MOST];
+    struct call_list calls[REPETITIONS_MOST];
+    size_t count;
+};
+
+static bool is_there(const char *folder, const char *cell)
 {
-    struct call_list card = {0};
+    char *path = NULL;
+    if (asprintf(&path, "%s/%s/card.csv", folder, cell) < 0)
+        return true; /* reading it says what is wrong */
+    bool there = access(path, F_OK) == 0;
+    free(path);
+    return there;
+}
+
+static enum status read_measured(const struct arguments *self, const char *name,
+                                 struct measured *out, struct model_cell *cell, struct error *error)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < self->count && !status; i++) {
+        if (i && !is_there(self->folders[i], name))
+            continue;
+        struct model_result *result = &out->results[out->count];
+        status = read_one(self->folders[i], name, "card.csv", NULL, result, error);
+        if (!status)
+            status = read_one(self->folders[i], name, "card.calls", &out->calls[out->count++], NULL,
+                              error);
+        if (!status && (strcmp(result->policy, out->results[0].policy) != 0 ||
+                        strcmp(result->workload, out->results[0].workload) != 0))
+            status = error_set(error, STATUS_INVALID,
+                               "%s/%s: card.csv is of %s with %s, and no repetition of %s with %s",
+                               self->folders[i], name, result->workload, result->policy,
+                               out->results[0].workload, out->results[0].policy);
+    }
+    if (!status && out->count > 1)
+        status = model_repeat_calls(cell, out->calls, out->count, error);
+    if (!status)
+        status = model_repeat_results(out->results, out->count, error);
+    if (!status)
+        cell->card = out->results[0];
+    return status;
+}
+
+static enum status read_cell(const struct arguments *self, const char *name,
+                             struct model_cell *cell, struct error *error)
+{
+    const char *folder = self->folders[0];
+    struct measured *measured = calloc(1, sizeof *measured);
     struct call_list sim = {0};
-    enum status status = read_one(folder, name, "card.csv", NULL, &cell->card, error);
+    if (!measured)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the runs");
+    enum status status = read_measured(self, name, measured, cell, error);
     if (!status)
         status = read_one(folder, name, "sim.csv", NULL, &cell->sim, error);
-    if (!status)
-        status = read_one(folder, name, "card.calls", &card, NULL, error);
     if (!status)
         status = read_one(folder, name, "sim.calls", &sim, NULL, error);
     if (!status && (strcmp(cell->card.policy, cell->sim.policy) != 0 ||
@@ -71,9 +126,11 @@ static enum status read_cell(const char *folder, const char *name, struct model_
                       "%s/%s: card.csv is of %s with %s, sim.csv of %s with %s", folder, name,
                       cell->card.workload, cell->card.policy, cell->sim.workload, cell->sim.policy);
     if (!status)
-        status = model_compare(cell, &card, &sim, error);
-    call_list_close(&card);
+        status = model_compare(cell, &measured->calls[0], &sim, error);
+    for (size_t i = 0; i < REPETITIONS_MOST; i++)
+        call_list_close(&measured->calls[i]);
     call_list_close(&sim);
+    free(measured);
     return status;
 }
 
@@ -104,17 +161,18 @@ static enum status write_page(const char *path, const struct model_cell *cells, 
 static enum status run(const struct arguments *self, struct error *error)
 {
     struct dirent **names = NULL;
-    int count = scandir(self->folder, &names, is_cell, alphasort);
+    int count = scandir(self->folders[0], &names, is_cell, alphasort);
     if (count < 0)
-        return error_set(error, STATUS_IO, "%s: cannot be read: %s", self->folder, strerror(errno));
+        return error_set(error, STATUS_IO, "%s: cannot be read: %s", self->folders[0],
+                         strerror(errno));
     struct model_cell *cells = calloc(count ? (size_t)count : 1, sizeof *cells);
     enum status status = STATUS_OK;
     if (!cells)
         status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the runs");
     else if (!count)
-        status = error_set(error, STATUS_INVALID, "%s: holds no folder of a run", self->folder);
+        status = error_set(error, STATUS_INVALID, "%s: holds no folder of a run", self->folders[0]);
     for (int i = 0; i < count && !status; i++)
-        status = read_cell(self->folder, names[i]->d_name, &cells[i], error);
+        status = read_cell(self, names[i]->d_name, &cells[i], error);
     if (!status) {
         qsort(cells, (size_t)count, sizeof *cells, by_workload);
         status = write_page(self->output, cells, (size_t)count, error);
@@ -136,7 +194,7 @@ enum status cmd_model(int argc, char **argv, struct error *error)
     enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
     if (status || help)
         return status;
-    if (!self.folder)
+    if (!self.count)
         return error_set(error, STATUS_INVALID, "model: name a folder of runs: model FOLDER");
     return run(&self, error);
 }

@@ -221,6 +221,7 @@ enum status model_compare(struct model_cell *cell, const struct call_list *card,
 void model_cell_close(struct model_cell *cell)
 {
     free(cell->large);
+    free(cell->again);
     *cell = (struct model_cell){.large = NULL};
 }
 

@@ -6,7 +6,8 @@
  *    1 GiB or more are told one by one instead: cleaning of memory freed before, by whomever,
  *    decides them.
  * 3. A cell's sum is the driver's own time over all its calls; waiting for the device is apart.
- * 4. Of a repeated run the median counts.
+ * 4. Of a repeated run the median counts: of each call, where all repetitions made the same, and of
+ *    each figure. The repetitions are also held against the first of them.
  * 5. Policies are ranked by slowdown on both; Spearman's rho is Pearson's correlation of the ranks,
  *    equal ones sharing their mean. */
 #ifndef BENCH_REPORT_MODEL_H
@@ -45,12 +46,22 @@ struct model_cell {
     struct model_kind all;
     struct model_large *large;
     size_t large_count;
+    struct model_kind *again; /* further runs on the card against the first, which is `card` here */
+    size_t again_count;
 };
 
 /* Compares the calls; results are filled in by the caller. HOST_MEMORY. */
 enum status model_compare(struct model_cell *cell, const struct call_list *card,
                           const struct call_list *sim, struct error *error) STATUS_CHECKED;
 void model_cell_close(struct model_cell *cell);
+
+/* The calls of `count` runs of the same on the card; the medians are left in the first list. Fills in
+ * `again`. HOST_MEMORY. model_repeat.c */
+enum status model_repeat_calls(struct model_cell *cell, struct call_list *runs, size_t count,
+                               struct error *error) STATUS_CHECKED;
+/* The same of their figures. */
+enum status model_repeat_results(struct model_result *runs, size_t count,
+                                 struct error *error) STATUS_CHECKED;
 
 /* Adds what `part` has to `whole`. */
 void model_kind_add(struct model_kind *whole, const struct model_kind *part);

@@ -133,6 +133,32 @@ static void put_cells(FILE *stream, const struct model_cell *cells, size_t count
     }
 }
 
+/* How far apart single runs on the card are: no model is nearer to all of them. */
+static void put_again(FILE *stream, const struct model_cell *cells, size_t count)
+{
+    struct model_kind all = {0};
+    size_t pairs = 0, sums_met = 0;
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < cells[i].again_count; j++) {
+            const struct model_kind *again = &cells[i].again[j];
+            model_kind_add(&all, again);
+            pairs++;
+            sums_met += fabs(model_error(again->card_ns, again->sim_ns)) <= SUM_BAR;
+        }
+    if (!pairs)
+        return;
+    fputs("\n## The card against itself\n\nRepetitions of a run against the first one, by the same "
+          "measures. Elsewhere on this page the median of the repetitions counts.\n\n"
+          "| what | met | share |\n| --- | --- | --- |\n",
+          stream);
+    fprintf(stream, "| calls under 1 GiB within a factor of 2 | %zu of %zu |", all.met, all.small);
+    put_percent(stream, share(all.met, all.small));
+    fprintf(stream, "\n| driver time of policy x workload within 25 %% | %zu of %zu |", sums_met,
+            pairs);
+    put_percent(stream, share(sums_met, pairs));
+    fputc('\n', stream);
+}
+
 /* The cells of one workload stand together. */
 static void put_ranks(FILE *stream, const struct model_cell *cells, size_t count)
 {
@@ -192,6 +218,7 @@ void model_page(FILE *stream, const struct model_cell *cells, size_t count)
         "the steady ones, or the whole run where it has none.\n\n",
         stream);
     put_sums(stream, cells, count);
+    put_again(stream, cells, count);
     put_ranks(stream, cells, count);
     put_kinds(stream, cells, count);
     put_cells(stream, cells, count);

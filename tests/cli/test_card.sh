@@ -65,6 +65,10 @@ check model_page [ "$status" = 0 ]
 check model_page_has_every_cell [ "$(grep -cE '^\| (tape_small|side_streams) \| `(torch|vmm|direct)` \| [0-9]+ \| [0-9.]+ %' "$tmp/page.md")" = 6 ]
 check model_calls_are_the_same [ "$(grep -c 'not the same calls' "$tmp/page.md")" = 0 ]
 check model_page_has_ranks grep -qE '^\| tape_small \| 3 \| -?[01]\.[0-9]+ \|$' "$tmp/page.md"
+check model_of_one_run [ "$(grep -c 'against itself' "$tmp/page.md")" = 0 ]
+LD_LIBRARY_PATH=$stand_in bench/suite/model_cells.sh "$tmp/again" card -p '^torch$' -w 'tape_small' >"$out"
+run model "$tmp/model" "$tmp/again" -o "$tmp/again.md"
+check model_of_a_repetition grep -qE '^\| driver time of policy x workload within 25 % \| [01] of 1 \| ' "$tmp/again.md"
 mkdir "$tmp/empty"
 refuses model_of_nothing 2 'holds no folder of a run' model "$tmp/empty"
 rm -f "$tmp"/model/*torch*/sim.calls

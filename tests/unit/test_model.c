@@ -58,6 +58,35 @@ static void calls_are_paired_and_counted(void **state)
     model_cell_close(&cell);
 }
 
+/* Three runs, of which the last made another call: two count, and of two the lower is the median. */
+static void repetitions_become_one(void **state)
+{
+    (void)state;
+    struct driver_call one[] = {call(DEVICE_CALL_alloc, 100, 1000),
+                                call(DEVICE_CALL_free, 100, 50)};
+    struct driver_call two[] = {call(DEVICE_CALL_alloc, 100, 3000),
+                                call(DEVICE_CALL_free, 100, 60)};
+    struct driver_call three[] = {call(DEVICE_CALL_alloc, 100, 2000),
+                                  call(DEVICE_CALL_free, 200, 60)};
+    struct call_list runs[] = {{one, 2, 2}, {two, 2, 2}, {three, 2, 2}};
+    struct model_cell cell = {.large = NULL};
+    struct error error;
+    assert_int_equal(model_repeat_calls(&cell, runs, 3, &error), STATUS_OK);
+    assert_true(one[0].ns == 1000 && one[0].waited_ns == 100 && one[1].ns == 50);
+    assert_int_equal(cell.again_count, 1);
+    assert_int_equal(cell.again[0].small, 2);
+    assert_int_equal(cell.again[0].met, 1);
+    assert_true(cell.again[0].card_ns == 1050 && cell.again[0].sim_ns == 3060);
+    model_cell_close(&cell);
+    struct model_result results[] = {
+        {.passed = true, .slowdown = 3, .step_ns = (double)NAN, .device_time_ns = 10},
+        {.passed = false, .slowdown = 1, .step_ns = 5, .device_time_ns = 30},
+        {.passed = true, .slowdown = 2, .step_ns = 7, .device_time_ns = 20}};
+    assert_int_equal(model_repeat_results(results, 3, &error), STATUS_OK);
+    assert_true(results[0].slowdown == 2 && results[0].step_ns == 5);
+    assert_true(results[0].device_time_ns == 20 && !results[0].passed);
+}
+
 /* Ranks 1 2 3 4 5 against 2 1 4 3 5: 1 - 6 * 4 / (5 * 24) = 0.8. */
 static void ranks_correlate(void **state)
 {
@@ -154,9 +183,12 @@ static void calls_are_read_as_they_were_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_are_paired_and_counted),        cmocka_unit_test(ranks_correlate),
-        cmocka_unit_test(errors_are_shares_of_the_measured),   cmocka_unit_test(results_are_read),
+        cmocka_unit_test(calls_are_paired_and_counted),
+        cmocka_unit_test(ranks_correlate),
+        cmocka_unit_test(errors_are_shares_of_the_measured),
+        cmocka_unit_test(results_are_read),
         cmocka_unit_test(calls_are_read_as_they_were_written),
+        cmocka_unit_test(repetitions_become_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
