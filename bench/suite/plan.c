@@ -98,10 +98,16 @@ static enum status look_up_workloads(struct plan *self, struct error *error)
     if (!self->workloads)
         return no_memory(error);
     for (size_t i = 0; i < list->count; i++) {
-        struct plan_workload *workload = &self->workloads[i];
+        struct plan_workload *workload = &self->workloads[self->workload_count];
         struct trace_source *source = NULL;
         workload->text = list->items[i];
         status = workload_open(workload->text, &source, error);
+        if (status == STATUS_MISSING && self->suite->skip_missing &&
+            (self->workload_count || i + 1 < list->count)) {
+            status = text_list_add(&self->left_out, error->text, error);
+            if (!status)
+                continue;
+        }
         if (status)
             return status;
         workload->info = source->info;

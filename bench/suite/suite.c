@@ -215,10 +215,10 @@ static enum status add_ratio(struct suite *self, const char *word, struct error 
 
 enum status suite_set(struct suite *self, const char *key, const char *value, struct error *error)
 {
-    static const char *const keys[] = {"name",    "output",  "device",  "capacities",   "frees",
-                                       "host",    "metrics", "reps",    "draws",        "seed",
-                                       "jobs",    "time",    "on-fail", "require-pass", "isolate",
-                                       "timeout", "verify"};
+    static const char *const keys[] = {
+        "name",    "output",       "device",  "capacities", "frees",  "host",
+        "metrics", "reps",         "draws",   "seed",       "jobs",   "time",
+        "on-fail", "require-pass", "isolate", "timeout",    "verify", "skip-missing"};
     if (strcmp(key, "name") == 0)
         return set_text(&self->name, value, error);
     if (strcmp(key, "output") == 0)
@@ -253,6 +253,8 @@ enum status suite_set(struct suite *self, const char *key, const char *value, st
         return set_count(&self->timeout_s, key, value, 1, 1000000, error);
     if (strcmp(key, "verify") == 0)
         return set_flag(&self->verify, key, value, error);
+    if (strcmp(key, "skip-missing") == 0)
+        return set_flag(&self->skip_missing, key, value, error);
     const char *near = nearest_name(key, keys, sizeof keys / sizeof keys[0]);
     return error_set(error, STATUS_INVALID, "there is no key \"%.60s\" here; did you mean \"%s\"?",
                      key, near ? near : "name");

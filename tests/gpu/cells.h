@@ -19,7 +19,6 @@ struct cell {
     const char *policy, *workload; /* specs */
     bool recorded;                 /* the workload is a file */
     bool good;                     /* an earlier run, or this one, found it so */
-    bool told;                     /* this run has its answer */
     char name[192];                /* "torch gradient_tape ordered" */
 };
 
@@ -51,8 +50,9 @@ void cells_list_close(struct cells_list *list);
 struct cell_answer {
     uint64_t cell;
     uint32_t good;
-    uint32_t spent; /* the driver has failed in that process: it can do no more */
-    char text[504]; /* "130 placements, 196 driver calls", or what is wrong */
+    uint32_t skipped; /* this build cannot read the workload */
+    uint32_t spent;   /* the driver has failed in that process: it can do no more */
+    char text[500];   /* "130 placements, 196 driver calls", or what is wrong */
 };
 
 /* One process's context and what it keeps from cell to cell. */

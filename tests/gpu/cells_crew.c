@@ -40,7 +40,7 @@ struct crew {
     struct worker *workers;
     FILE *file;  /* NULL: not wanted */
     size_t next; /* of the list, to be handed out */
-    size_t earlier, run, failed;
+    size_t earlier, passed, failed;
     bool card_told;
     char no_card[512];
 };
@@ -101,14 +101,17 @@ __attribute__((format(printf, 2, 3))) static void tell(struct crew *crew, const 
     }
 }
 
-static void tell_cell(struct crew *crew, uint64_t index, bool good, const char *text)
+static void tell_cell(struct crew *crew, const struct cell_answer *answer)
 {
-    struct cell *cell = &crew->list->cells[index];
-    cell->good = good;
-    cell->told = true;
-    crew->run++;
-    crew->failed += !good;
-    tell(crew, "%s %s%s%s", good ? "ok" : "not ok", cell->name, text[0] ? ": " : "", text);
+    struct cell *cell = &crew->list->cells[answer->cell];
+    cell->good = answer->good;
+    crew->passed += answer->good;
+    crew->failed += !answer->good && !answer->skipped;
+    tell(crew, "%s %s%s%s",
+         answer->good      ? "ok"
+         : answer->skipped ? "skip"
+                           : "not ok",
+         cell->name, answer->text[0] ? ": " : "", answer->text);
 }
 
 static bool begin(struct crew *crew, struct worker *worker)
@@ -178,21 +181,22 @@ static void hand_out(struct crew *crew, struct worker *worker)
 /* The process has gone, or is made to. */
 static void lose(struct crew *crew, struct worker *worker, bool overdue)
 {
-    uint64_t cell = worker->cell;
-    char text[128];
+    struct cell_answer answer = {.cell = worker->cell};
+    const bool opening = answer.cell >= crew->list->count;
     int how = end(worker, overdue);
     if (overdue)
-        snprintf(text, sizeof text, "timed out after %" PRIu64 " s",
-                 cell == CARD_CELL ? OPEN_S : crew->wish->limit_s);
+        snprintf(answer.text, sizeof answer.text, "timed out after %" PRIu64 " s",
+                 opening ? OPEN_S : crew->wish->limit_s);
     else if (WIFSIGNALED(how))
-        snprintf(text, sizeof text, "crashed: signal %d (%s)", WTERMSIG(how),
+        snprintf(answer.text, sizeof answer.text, "crashed: signal %d (%s)", WTERMSIG(how),
                  strsignal(WTERMSIG(how)));
     else
-        snprintf(text, sizeof text, "ended with status %d and no answer", WEXITSTATUS(how));
-    if (cell < crew->list->count)
-        tell_cell(crew, cell, false, text);
+        snprintf(answer.text, sizeof answer.text, "ended with status %d and no answer",
+                 WEXITSTATUS(how));
+    if (!opening)
+        tell_cell(crew, &answer);
     else
-        snprintf(crew->no_card, sizeof crew->no_card, "opening the card: %s", text);
+        snprintf(crew->no_card, sizeof crew->no_card, "opening the card: %.400s", answer.text);
 }
 
 static void hear(struct crew *crew, struct worker *worker)
@@ -214,7 +218,7 @@ static void hear(struct crew *crew, struct worker *worker)
              build_info()->dirty ? " with changes" : "");
     crew->card_told = true;
     if (answer.cell < crew->list->count)
-        tell_cell(crew, answer.cell, answer.good, answer.text);
+        tell_cell(crew, &answer);
     if (answer.spent)
         (void)end(worker, false);
     else
@@ -311,18 +315,18 @@ static bool open_file(struct crew *crew)
 static int report(struct crew *crew)
 {
     const size_t count = crew->list->count;
-    size_t left = count - crew->earlier - crew->run;
+    size_t left = count - crew->earlier - crew->passed - crew->failed;
     if (crew->earlier)
         printf("# %zu of the passed ones stand in %s from before\n", crew->earlier,
                crew->wish->resume);
     if (crew->no_card[0])
         fprintf(stderr, "cells: %s\n", crew->no_card);
-    if (crew->run)
+    if (crew->passed + crew->failed)
         printf("# what a cell leaves on the card was %s\n",
                crew->wish->jobs == 1 ? "looked at after each"
                                      : "not looked at: several processes shared it");
-    printf("%zu passed, %zu failed, %zu skipped\n", crew->earlier + crew->run - crew->failed,
-           crew->failed, left);
+    printf("%zu passed, %zu failed, %zu skipped\n", crew->earlier + crew->passed, crew->failed,
+           left);
     return crew->no_card[0] ? 3 : crew->failed != 0;
 }
 

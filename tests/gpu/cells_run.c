@@ -210,7 +210,7 @@ static void run_once(struct cells_runner *self, const struct cell *cell, struct 
     struct trace_source *trace = NULL, *owned = NULL;
     enum replay_frees frees[2] = {cell->recorded ? REPLAY_RECORDED : REPLAY_ORDERED};
     unsigned count = 1;
-    answer->good = answer->spent = 0;
+    answer->good = answer->skipped = answer->spent = 0;
     answer->text[0] = '\0';
     enum status status = open_workload(self, cell, &error);
     if (!status && self->wish->task == CELLS_VERIFY)
@@ -226,6 +226,7 @@ static void run_once(struct cells_runner *self, const struct cell *cell, struct 
     }
     if (status) {
         answer->good = 0;
+        answer->skipped = status == STATUS_MISSING && !answer->spent;
         snprintf(answer->text, sizeof answer->text, "%.*s", (int)sizeof answer->text - 1,
                  error.text[0] ? error.text : status_meaning(status));
     }
