@@ -45,12 +45,12 @@ do for [w = 1:W] {
     u = size(name)
     low = low / u
     most = most / u
-    pad = larger(0.32 * (most - low), larger(0.01 * abs(most), 1e-9))
+    pad = larger((NARROW ? 0.45 : 0.32) * (most - low), larger(0.01 * abs(most), 1e-9))
     set yrange [low - pad:most + pad]
     set ytics nice((most - low + 2 * pad) / 3.5)
     set format y '%.5g'
     head = field(p, 2).', '.field(p, 3)
-    set title head."\n".field(p, 4).(strlen(name) > 0 ? ' ('.name.')' : '') font letters(head) offset 0,-0.4
+    set title head."\n".field(p, 4).(strlen(name) > 0 ? ' ('.name.')' : '') font letters(head) offset (NARROW ? -4 : 0),-0.4
     at = ticks(p)
     first = word(at, 1) + 0
     last = system(sprintf("awk -F, '$1 == \"%s\" { n = $7 } END { print n }' '%s'", p, IN)) + 0
