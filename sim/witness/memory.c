@@ -230,13 +230,26 @@ static enum status access_run(struct backing *base, uint64_t address, uint64_t b
     return told(self, "access", address, bytes, begun_ns, status);
 }
 
+/* The driver takes pages one by one; PyTorch's snapshots tell a run of them as one. */
+static void act_unmap(struct witness *self, uint64_t address, uint64_t bytes)
+{
+    struct witness_act *last = self->act_count ? &self->acts[self->act_count - 1] : NULL;
+    if (last && last->kind == WITNESS_SEGMENT_UNMAP && last->address + last->bytes == address &&
+        range_above(self, last->address) == range_above(self, address)) {
+        last->bytes += bytes;
+        last->now_ns = now(self);
+    } else {
+        act(self, WITNESS_SEGMENT_UNMAP, address, bytes);
+    }
+}
+
 static enum status unmap(struct backing *base, uint64_t address, uint64_t bytes)
 {
     struct witness *self = of_backing(base);
     uint64_t begun_ns = now(self);
     enum status status = backing_unmap(self->below, address, bytes);
     if (!status)
-        act(self, WITNESS_SEGMENT_UNMAP, address, bytes);
+        act_unmap(self, address, bytes);
     return told(self, "unmap", address, bytes, begun_ns, status);
 }
 
