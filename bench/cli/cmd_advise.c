@@ -28,12 +28,13 @@ enum option_key {
 static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
     {KEY_CAPACITY, "capacity", "BYTES",
-     "the card in question; default: the recorded limit, or card, or the device's"},
+     "the card in question; default: the device's if named, the recorded limit or card"},
     {KEY_LIMIT, "limit", "BYTES", "the same, as a limit that the program sets for itself"},
     {KEY_BATCHES, "batches", "A,B", "two traces with these batch sizes: the largest batch"},
     {KEY_WHAT_IF, "what-if", NULL,
      "traces of programs under several settings: each predicted from the others"},
-    {'d', "device", "DEVICE", "a simulated one; default: sim"},
+    {'d', "device", "DEVICE",
+     "a simulated one; default: sim; its capacity= or profile= is the card in question"},
     {KEY_JSON, "json", "FILE", "the advice as JSON; - is standard output"},
     {KEY_FREES, "frees", "MODE", "ordered (default), at-once or recorded"},
     {KEY_HOST, "host", "MODE", "none (default), recorded or open: do host times pass"},
@@ -58,6 +59,7 @@ struct advise_arguments {
     struct suite suite;
     uint64_t capacity_bytes;
     bool as_limit;
+    bool card_named;     /* by the device: a profile and no capacity */
     uint64_t batches[2]; /* 0, 0: none */
     const char *json;
     bool what_if;
@@ -148,6 +150,7 @@ static enum status advise_one(const struct advise_arguments *self, const struct 
         .device = device,
         .capacity_bytes = self->capacity_bytes,
         .as_limit = self->as_limit,
+        .card_asked = self->card_named,
         .frees = frees,
         .host = self->suite.host,
         .seed = self->suite.seed,
@@ -233,7 +236,30 @@ static enum status report(const struct advise_arguments *self, const struct advi
     return status;
 }
 
-static enum status advise(const struct advise_arguments *self, struct error *error)
+/* What the device says of the card in question counts more than what was recorded. */
+static enum status take_device(struct advise_arguments *self, const struct spec *device,
+                               struct error *error)
+{
+    const struct spec_link *link = &device->links[device->link_count - 1];
+    for (size_t i = 0; i < link->pair_count; i++) {
+        if (strcmp(link->pairs[i].key, "profile") == 0)
+            self->card_named = !self->capacity_bytes;
+        if (strcmp(link->pairs[i].key, "capacity") != 0)
+            continue;
+        if (self->capacity_bytes)
+            return error_set(error, STATUS_INVALID,
+                             "the capacity stands twice: give capacity= of the device, --capacity "
+                             "or --limit");
+        enum status status = size_parse(link->pairs[i].value, &self->capacity_bytes, error);
+        if (status)
+            return status;
+    }
+    if (self->capacity_bytes)
+        self->card_named = false;
+    return STATUS_OK;
+}
+
+static enum status advise(struct advise_arguments *self, struct error *error)
 {
     struct spec device;
     const struct text_list *devices = &self->suite.devices;
@@ -256,6 +282,8 @@ static enum status advise(const struct advise_arguments *self, struct error *err
     else if (self->what_if)
         status = advise_whatif(&self->suite, &device, error);
     else
+        status = take_device(self, &device, error);
+    if (!status && !self->what_if)
         status = advise_all(self, &device, advice, error);
     if (!status && !self->what_if)
         status = report(self, advice, error);

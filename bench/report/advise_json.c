@@ -69,7 +69,7 @@ static void put_page(struct json_writer *json, const struct advise_page *page)
     json_put_text(json, "frees", replay_frees_name(page->frees));
     json_put_text(json, "fidelity", fidelities[result->fidelity]);
     json_put_integer(json, "releases", result->releases);
-    put_bytes(json, "pressure_bytes", result->pressure_bytes);
+    put_bytes(json, "pressure_bytes", result->pressure.least_bytes);
     json_put_bool(json, "complete", result->complete);
     json_put_integer(json, "live_peak_bytes", result->peak.bytes);
     json_put_integer(json, "live_peak_event", result->peak.event);

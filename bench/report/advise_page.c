@@ -88,13 +88,15 @@ static void print_fidelity(FILE *stream, const struct advise_page *page)
             result->start_blocks, result->start_blocks == 1 ? "" : "s");
         sentence_print(stream, line);
     }
-    if (result->pressure_bytes) {
-        char text[32];
-        snprintf(
-            line, sizeof line,
-            "It gave memory back as under a limit, or on a card, of %s (or little more), which "
-            "the recording does not tell of.",
-            size_print(result->pressure_bytes, text, sizeof text));
+    if (result->pressure.least_bytes) {
+        char text[32], most[48] = "", upto[32];
+        if (result->pressure.most_bytes > result->pressure.least_bytes + 2 * MIB)
+            snprintf(most, sizeof most, " to %s",
+                     size_print(result->pressure.most_bytes, upto, sizeof upto));
+        snprintf(line, sizeof line,
+                 "It gave memory back as under a limit, or on a card, of %s%s, which the recording "
+                 "does not tell of.",
+                 size_print(result->pressure.least_bytes, text, sizeof text), most);
         sentence_print(stream, line);
     }
     if (result->releases) {

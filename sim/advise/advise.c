@@ -7,6 +7,7 @@
 
 #include "allocators/base/size.h"
 #include "sim/advise/prepare.h"
+#include "sim/advise/pressure.h"
 #include "sim/session.h"
 #include "sim/survey.h"
 
@@ -55,41 +56,6 @@ static void note_watcher(const struct trace_info *info, struct advise_result *ou
              info->recorder);
 }
 
-/* Memory that was given back may have been so under pressure, of a limit or a full card that the
- * recording does not tell of, and not because the program released its cache. What it held at most
- * is the least that such a limit can have been; where the policy at that limit does the same with
- * fewer releases by the program, pressure it was. */
-static enum status look_for_pressure(const struct advise_config *config, const char *text,
-                                     struct advise_result *out, struct fidelity_result *held,
-                                     struct error *error)
-{
-    char limited[1200];
-    struct spec policy;
-    struct fidelity_result other = {0};
-    uint64_t peak = held->recorded_peak_reserved_bytes;
-    if (!held->agrees || !held->release_count || config->source->info.limit_bytes || !peak)
-        return STATUS_OK;
-    snprintf(limited, sizeof limited, "%s%slimit=%" PRIu64, text, strchr(text, ':') ? "," : ":",
-             peak);
-    enum status status = spec_parse(limited, &policy, error);
-    if (status)
-        return status;
-    const struct fidelity fidelity = {
-        .policy = &policy, .source = config->source, .seed = config->seed};
-    status = fidelity_run(&fidelity, &other, error);
-    spec_close(&policy);
-    if (status)
-        return status;
-    if (other.agrees && other.release_count < held->release_count) {
-        struct fidelity_result swap = *held;
-        *held = other;
-        other = swap;
-        out->pressure_bytes = peak;
-    }
-    fidelity_result_close(&other);
-    return STATUS_OK;
-}
-
 /* The policy that answers to the recorder, and whether it does what was recorded. */
 static enum status hold_recording(const struct advise_config *config, struct advise_result *out,
                                   struct fidelity_result *held, struct error *error)
@@ -119,8 +85,8 @@ static enum status hold_recording(const struct advise_config *config, struct adv
     out->fidelity = status ? ADVISE_NOT_HELD : held->agrees ? ADVISE_AGREES : ADVISE_DIFFERS;
     if (status)
         snprintf(out->fidelity_why, sizeof out->fidelity_why, "%.250s", why.text);
-    else
-        status = look_for_pressure(config, text, out, held, error);
+    else if (!info->limit_bytes)
+        status = pressure_find(config->source, text, config->seed, held, &out->pressure, error);
     if (status && out->fidelity != ADVISE_NOT_HELD)
         return status;
     out->recorded_peak_reserved_bytes = held->recorded_peak_reserved_bytes;
@@ -183,12 +149,13 @@ static enum status set_up(struct advising *self, struct error *error)
     }
     session_device_end(&plain);
     struct advise_result *out = self->out;
-    out->as_limit = config->as_limit || (!config->capacity_bytes && info->limit_bytes);
-    out->capacity_bytes = config->capacity_bytes      ? config->capacity_bytes
-                          : info->limit_bytes         ? info->limit_bytes
-                          : self->out->pressure_bytes ? self->out->pressure_bytes
-                          : info->capacity_bytes      ? info->capacity_bytes
-                                                      : self->setup.card_bytes;
+    bool recorded = !config->capacity_bytes && !config->card_asked;
+    out->as_limit = config->as_limit || (recorded && info->limit_bytes);
+    out->capacity_bytes = config->capacity_bytes                  ? config->capacity_bytes
+                          : recorded && info->limit_bytes         ? info->limit_bytes
+                          : recorded && out->pressure.least_bytes ? out->pressure.least_bytes
+                          : recorded && info->capacity_bytes      ? info->capacity_bytes
+                                                                  : self->setup.card_bytes;
     self->setup.as_limit = out->as_limit;
     return status;
 }

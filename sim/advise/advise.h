@@ -17,6 +17,7 @@
 
 #include "sim/advise/candidates.h"
 #include "sim/advise/holders.h"
+#include "sim/advise/pressure.h"
 #include "sim/advise/trial.h"
 #include "sim/fidelity.h"
 
@@ -25,6 +26,7 @@ struct advise_config {
     const struct spec *device;   /* its capacity does not count */
     uint64_t capacity_bytes;     /* in question; 0: what was recorded, or the device's */
     bool as_limit;               /* it is a limit that the program sets for itself */
+    bool card_asked;             /* without a capacity: the device's card, whatever was recorded */
     enum replay_frees frees;
     enum replay_host host;
     uint64_t seed;
@@ -45,13 +47,12 @@ struct advise_row {
 struct advise_result {
     enum advise_fidelity fidelity;
     struct fidelity_difference difference;
-    char fidelity_why[256]; /* NOT_HELD */
-    size_t releases;        /* of its cache by the program */
-    size_t start_blocks;    /* that were there before a recording that begins in the middle */
-    const char *framework;  /* whose settings are tried; NULL: nobody's */
-    uint64_t
-        pressure_bytes; /* it ran as in so much memory, which it does not tell of; 0: it did not */
-    char given[512];    /* the recorded setting */
+    char fidelity_why[256];   /* NOT_HELD */
+    size_t releases;          /* of its cache by the program */
+    size_t start_blocks;      /* that were there before a recording that begins in the middle */
+    const char *framework;    /* whose settings are tried; NULL: nobody's */
+    struct pressure pressure; /* it ran as in so much memory, which it does not tell of */
+    char given[512];          /* the recorded setting */
     uint64_t recorded_peak_reserved_bytes; /* 0: not known */
     uint64_t capacity_bytes;
     bool as_limit;

@@ -28,23 +28,33 @@ static const struct setting torch_settings[] = {
      "Reserves address space of the card's size per stream; such memory cannot be shared with "
      "other "
      "processes by older PyTorch; CUDA graphs and some tools need a newer driver."},
+    {"torch", "max_split_size_mb=20", "split", NULL, NULL, SPLIT_COST},
     {"torch", "max_split_size_mb=32", "split", NULL, NULL, SPLIT_COST},
     {"torch", "max_split_size_mb=64", "split", NULL, NULL, SPLIT_COST},
     {"torch", "max_split_size_mb=128", "split", NULL, NULL, SPLIT_COST},
     {"torch", "max_split_size_mb=256", "split", NULL, NULL, SPLIT_COST},
     {"torch", "max_split_size_mb=512", "split", NULL, NULL, SPLIT_COST},
     {"torch", "max_split_size_mb=1024", "split", NULL, NULL, SPLIT_COST},
+    {"torch", "max_split_size_mb=2048", "split", NULL, NULL, SPLIT_COST},
     {"torch", "roundup_power2_divisions=2", "round", NULL, NULL, ROUND_COST},
     {"torch", "roundup_power2_divisions=4", "round", NULL, NULL, ROUND_COST},
     {"torch", "roundup_power2_divisions=8", "round", NULL, NULL, ROUND_COST},
     {"torch", "roundup_power2_divisions=16", "round", NULL, NULL, ROUND_COST},
+    {"torch", "roundup_power2_divisions='[256:1,512:2,1024:4,>:8]'", "round", NULL, NULL,
+     ROUND_COST},
     {"torch", "garbage_collection_threshold=0.6,per_process_memory_fraction=1", "collect", NULL,
      NULL, COLLECT_COST},
     {"torch", "garbage_collection_threshold=0.8,per_process_memory_fraction=1", "collect", NULL,
      NULL, COLLECT_COST},
+    {"torch", "garbage_collection_threshold=0.9,per_process_memory_fraction=1", "collect", NULL,
+     NULL, COLLECT_COST},
+    {"torch", "large_segment_size_mb=32", "segment", NULL, NULL, SEGMENT_COST},
     {"torch", "large_segment_size_mb=64", "segment", NULL, NULL, SEGMENT_COST},
     {"torch", "large_segment_size_mb=128", "segment", NULL, NULL, SEGMENT_COST},
+    {"torch", "large_segment_size_mb=256", "segment", NULL, NULL, SEGMENT_COST},
     {"torch", "max_non_split_rounding_mb=128", "unsplit", "split", NULL,
+     "Larger cached blocks may serve a request whole."},
+    {"torch", "max_non_split_rounding_mb=512", "unsplit", "split", NULL,
      "Larger cached blocks may serve a request whole."},
     {"async", "", "policy", NULL, "PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync",
      "The driver's own pool: modelled here, not measured; no snapshots, no CUDA graph pools."},
@@ -53,29 +63,36 @@ static const struct setting torch_settings[] = {
     {0},
 };
 
+#define SYSTEM_COST "Leaves less of the card to the system and to libraries."
+#define CHUNK_COST                                                                                 \
+    "Chunks are cut sooner: less is lost inside of them, more and smaller pieces are left."
+#define COLLECT_OFF "Empty regions are kept."
+#define ALL_AT_ONCE "All of the limit is taken at the start."
+#define BY_DOUBLING "Regions grow by doubling and never join: large requests may find no region."
+
+/* TensorFlow's are the defaults of these policies. */
 static const struct setting tensorflow_settings[] = {
-    {"greedy", "framework=tf", "policy", NULL, NULL, "All of the card is taken at the start."},
-    {"growth", "framework=tf", "policy", NULL, NULL,
-     "Regions grow by doubling and never join: large requests may find no region."},
-    {"greedy", "framework=tf,fraction=0.95", "policy", NULL, NULL,
-     "Leaves less of the card to the system and to libraries."},
-    {"growth", "framework=tf,fraction=0.95", "policy", NULL, NULL,
-     "Leaves less of the card to the system and to libraries."},
-    {"growth", "framework=tf,garbage_collection=false", "policy", NULL, NULL,
-     "Empty regions are kept."},
+    {"greedy", "", "policy", NULL, NULL, ALL_AT_ONCE},
+    {"greedy", "fraction=0.95", "limit", NULL, NULL, SYSTEM_COST},
+    {"greedy", "system_memory=268435456", "limit", NULL, NULL, SYSTEM_COST},
+    {"greedy", "fragmentation_fraction=0.01", "split", NULL, NULL, CHUNK_COST},
+    {"growth", "", "policy", NULL, NULL, BY_DOUBLING},
+    {"growth", "fraction=0.95", "limit", NULL, NULL, SYSTEM_COST},
+    {"growth", "system_memory=268435456", "limit", NULL, NULL, SYSTEM_COST},
+    {"growth", "fragmentation_fraction=0.01", "split", NULL, NULL, CHUNK_COST},
+    {"growth", "garbage_collection=false", "collect", NULL, NULL, COLLECT_OFF},
     {"async", "", "policy", NULL, "TF_GPU_ALLOCATOR=cuda_malloc_async",
      "The driver's own pool: modelled here, not measured."},
     {0},
 };
 
 static const struct setting jax_settings[] = {
-    {"greedy", "framework=jax", "policy", NULL, NULL, "Three quarters of the card at the start."},
-    {"growth", "framework=jax", "policy", NULL, NULL,
-     "Regions grow by doubling and never join: large requests may find no region."},
-    {"greedy", "framework=jax,fraction=0.95", "policy", NULL, NULL,
-     "Leaves less of the card to libraries."},
-    {"growth", "framework=jax,fraction=0.95", "policy", NULL, NULL,
-     "Leaves less of the card to libraries."},
+    {"greedy:framework=jax", "", "policy", NULL, NULL, "Three quarters of the card at the start."},
+    {"greedy:framework=jax", "fraction=0.9", "limit", NULL, NULL, SYSTEM_COST},
+    {"greedy:framework=jax", "fraction=0.95", "limit", NULL, NULL, SYSTEM_COST},
+    {"growth:framework=jax", "", "policy", NULL, NULL, BY_DOUBLING},
+    {"growth:framework=jax", "fraction=0.9", "limit", NULL, NULL, SYSTEM_COST},
+    {"growth:framework=jax", "fraction=0.95", "limit", NULL, NULL, SYSTEM_COST},
     {"async", "", "policy", NULL, "XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async",
      "The driver's own pool: modelled here, not measured."},
     {"direct", "", "policy", NULL, "XLA_PYTHON_CLIENT_ALLOCATOR=platform",
@@ -148,12 +165,18 @@ static struct candidate *add(struct candidates *list, const char *spec, struct e
     return candidate;
 }
 
+static void write_spec(char *text, size_t bytes, const struct setting *a, const struct setting *b)
+{
+    const char *colon = strchr(a->policy, ':') ? "," : ":";
+    snprintf(text, bytes, "%s%s%s%s%s", a->policy, *a->pairs ? colon : "", a->pairs, b ? "," : "",
+             b ? b->pairs : "");
+}
+
 static enum status add_single(struct candidates *list, const struct setting *setting,
                               struct error *error)
 {
     char spec[320];
-    snprintf(spec, sizeof spec, "%s%s%s", setting->policy, *setting->pairs ? ":" : "",
-             setting->pairs);
+    write_spec(spec, sizeof spec, setting, NULL);
     struct candidate *candidate = add(list, spec, error);
     if (!candidate)
         return STATUS_HOST_MEMORY;
@@ -175,7 +198,7 @@ static bool may_join(const struct setting *a, const struct setting *b)
 static size_t index_of(const struct candidates *list, const struct setting *setting)
 {
     char spec[320];
-    snprintf(spec, sizeof spec, "%s:%s", setting->policy, setting->pairs);
+    write_spec(spec, sizeof spec, setting, NULL);
     for (size_t i = 0; i < list->count; i++)
         if (strcmp(list->at[i].spec, spec) == 0)
             return i;
@@ -191,7 +214,7 @@ static enum status add_pairs(struct candidates *list, const struct setting *sett
             if (!may_join(a, b))
                 continue;
             size_t halves[2] = {index_of(list, a), index_of(list, b)};
-            snprintf(spec, sizeof spec, "%s:%s,%s", a->policy, a->pairs, b->pairs);
+            write_spec(spec, sizeof spec, a, b);
             struct candidate *candidate = add(list, spec, error);
             if (!candidate)
                 return STATUS_HOST_MEMORY;

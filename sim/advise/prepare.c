@@ -9,34 +9,85 @@ struct copying {
     struct trace_memory *memory;
     const uint64_t *releases;
     size_t count, next;
-    uint64_t number, written;
-    bool request_before; /* the event before was an `a` */
+    uint64_t number;
+    uint64_t written;    /* events; while a killer is looked for, requests after it */
+    bool request_before; /* only notes came since an `a` */
+    uint64_t killer; /* the number of a probe that the program did not survive; UINT64_MAX: none */
     uint64_t request_event, request_bytes;
     struct prepared *out;
 };
 
+static bool is_failure(const char *text)
+{
+    return text && (strncmp(text, "oom", 3) == 0 || strncmp(text, "failed", 6) == 0);
+}
+
 static void look(struct copying *self, const struct trace_event *event, const char *text)
 {
     struct prepared *out = self->out;
-    if (event->kind == TRACE_NOTE && self->request_before && text &&
-        (strncmp(text, "oom", 3) == 0 || strncmp(text, "failed", 6) == 0)) {
+    if (event->kind == TRACE_NOTE && self->request_before && is_failure(text)) {
         out->has_failed_request = true;
         out->failed_event = self->request_event;
         out->failed_bytes = self->request_bytes;
     }
-    self->request_before = event->kind == TRACE_ALLOC;
+    self->request_before =
+        event->kind == TRACE_ALLOC || (self->request_before && event->kind == TRACE_NOTE);
     if (event->kind == TRACE_ALLOC) {
         self->request_event = self->written;
         self->request_bytes = event->value;
-        out->has_failed_request = false; /* the program went on */
+        /* Else the program went on. */
+        out->has_failed_request = self->number > self->killer && out->has_failed_request;
     }
     if (event->kind == TRACE_MARK && (event->flags & TRACE_STEP))
         out->last_step_end = self->written + 1;
 }
 
-static enum status copy_one(struct copying *self, const struct trace_event *event,
+#define LAST_REQUESTS 64 /* that a program may make while it ends */
+
+/* A request that failed is a probe where others follow. Where the program died nevertheless, and
+ * what follows the last one is but its end, that one is what it died of. */
+static void find_killer(struct copying *self, const struct trace_event *event, const char *text)
+{
+    self->number++;
+    if (event->kind == TRACE_PROBE)
+        self->request_event = self->number - 1;
+    self->request_before =
+        event->kind == TRACE_PROBE || (self->request_before && event->kind == TRACE_NOTE);
+    self->written += event->kind == TRACE_ALLOC;
+    bool step = event->kind == TRACE_MARK && (event->flags & TRACE_STEP);
+    if (step || self->written > LAST_REQUESTS)
+        self->killer = UINT64_MAX;
+    if (event->kind == TRACE_NOTE && self->request_before && is_failure(text)) {
+        self->killer = self->request_event;
+        self->written = 0;
+    }
+}
+
+static enum status look_for_killer(struct copying *self, struct error *error)
+{
+    const struct trace_event *events;
+    size_t pulled = 1;
+    enum status status = STATUS_OK;
+    self->killer = UINT64_MAX;
+    while (!self->source->info.complete && !status && pulled) {
+        status = trace_next(self->source, &events, &pulled, error);
+        for (size_t i = 0; !status && i < pulled; i++)
+            find_killer(self, &events[i],
+                        events[i].kind == TRACE_NOTE ? trace_text_of(self->source, events[i].value)
+                                                     : NULL);
+    }
+    self->number = self->written = self->request_event = 0;
+    self->request_before = false;
+    return status ? status : trace_rewind(self->source, error);
+}
+
+static enum status copy_one(struct copying *self, const struct trace_event *read,
                             struct error *error)
 {
+    struct trace_event changed = *read;
+    const struct trace_event *event = &changed;
+    if (self->number == self->killer)
+        changed.kind = TRACE_ALLOC;
     const struct trace_event release = {.kind = TRACE_TRIM};
     const struct trace_attributes *keys = NULL;
     const char *text = NULL;
@@ -66,6 +117,8 @@ enum status prepare_trace(struct trace_source *source, const uint64_t *releases,
     size_t pulled = 1;
     *out = (struct prepared){0};
     enum status status = trace_rewind(source, error);
+    if (!status)
+        status = look_for_killer(&self, error);
     if (status)
         return status;
     self.memory = trace_memory_create(&source->info);

@@ -20,6 +20,9 @@ check what_does_not_fails [ $? = 1 ]
 run advise "$tape" --capacity 1GiB
 check more_than_the_live_peak grep -qE '^No setting helps in 1\.000 GiB: the live peak alone is 1\.255 GiB, at event 20167, held by' "$out"
 
+run advise "$tape" -d sim:capacity=1298MiB
+check the_device_named_goes_before_the_recorded_card grep -q '^tape_small.expandable, at 1.268 GiB, ' "$out"
+
 run advise "$tape" --json -
 check json_has_its_schema grep -q '"schema": "allocrig.advise/1"' "$out"
 check json_predicts_the_default_peak grep -q '"peak_reserved_bytes": 1707081728' "$out"
@@ -55,6 +58,17 @@ check and_not_taken_for_releases quietly test -z "$(grep 'released its cache' "$
 check a_snapshot_cut_at_a_failure grep -qE '^The trace ends with a request of 680\.7 MiB' "$out"
 check a_setting_for_the_part grep -qE '^What is recorded fits in 3\.844 GiB with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True' "$out"
 
+# The same over ranges of pages, whose limit lies between what was held and what was asked for; and
+# what such a program gives back by itself.
+"$ALLOCRIG" run -d sim -p torch:expandable_segments=true,limit=2624439766 -w matmul_cache --on-fail stop --metrics none --snapshot "$tmp/pages.pickle" >/dev/null 2>&1
+run advise "$tmp/pages.pickle" --jobs 2
+check pressure_is_seen_over_pages grep -q '^It gave memory back as under a limit, or on a card, of 2\.442 GiB to 2\.561 GiB' "$out"
+check pages_agree grep -q 'Replayed under torch:conf=expandable_segments:True every address, segment' "$out"
+"$ALLOCRIG" run -d sim -p torch:expandable_segments=true -w phases:cycles=2 --on-fail stop --metrics none --snapshot "$tmp/phases.pickle" >/dev/null 2>&1
+run advise "$tmp/phases.pickle" --jobs 2
+check released_pages_agree grep -q 'Replayed under torch:conf=expandable_segments:True every address, segment' "$out"
+check releases_are_counted grep -q '^The program released its cache 4 times' "$out"
+
 # Two ranks, of which the second needs 20 MiB more; as two batches they are 10 MiB for each.
 printf '# allocrig-trace 1\n# recorder: torch 2.11.0\na,0,41943040\nf,0\n' >"$tmp/small.trace"
 printf '# allocrig-trace 1\n# recorder: torch 2.11.0\na,0,62914560\nf,0\n' >"$tmp/large.trace"
@@ -75,6 +89,7 @@ refuses what_if_at_a_capacity 2 'goes alone' advise --what-if "$tape" --capacity
 
 refuses no_trace 2 'name a trace' advise
 refuses no_file 2 'no/x.csv' advise no/x.csv
+refuses a_capacity_twice 2 'the capacity stands twice' advise "$tape" -d sim:capacity=1G --limit 1G
 refuses two_capacities 2 'give one' advise "$tape" --capacity 1G --limit 1G
 refuses one_batch 2 'write two numbers' advise "$tape" --batches 3
 refuses batches_of_one 2 'goes with two traces' advise "$tape" --batches 3,4
