@@ -176,13 +176,10 @@ void sim_clock_event_record(struct sim_clock *self, uint64_t number, uint32_t or
         self->failed = true;
 }
 
-void sim_clock_stream_wait(struct sim_clock *self, uint32_t ordinal, uint64_t number)
+/* Rule 3: all future work of the stream comes after the moment. */
+static void stream_comes_after(struct sim_clock *self, struct sim_stream *stream,
+                               const struct sim_moment *moment)
 {
-    struct sim_stream *stream = clock_stream(self, ordinal);
-    const struct sim_event *event = (struct sim_event *)ranges_find(&self->events, number);
-    if (!stream || !event || event->moment.stream == ordinal)
-        return;
-    const struct sim_moment *moment = &event->moment;
     uint32_t width =
         moment->clock_count > moment->stream ? moment->clock_count : moment->stream + 1;
     if (!clock_widen(stream, width)) {
@@ -196,6 +193,15 @@ void sim_clock_stream_wait(struct sim_clock *self, uint32_t ordinal, uint64_t nu
         stream->clock[moment->stream] = moment->sequence;
     if (moment->time_ns > stream->tail_ns)
         stream->tail_ns = moment->time_ns;
+}
+
+void sim_clock_stream_wait(struct sim_clock *self, uint32_t ordinal, uint64_t number)
+{
+    struct sim_stream *stream = clock_stream(self, ordinal);
+    const struct sim_event *event = (struct sim_event *)ranges_find(&self->events, number);
+    if (!stream || !event || event->moment.stream == ordinal)
+        return;
+    stream_comes_after(self, stream, &event->moment);
 }
 
 /* The host has found that moment past, and so all that it came after. */
@@ -340,6 +346,18 @@ uint64_t sim_clock_wait(struct sim_clock *self, struct backing_ticket ticket)
     }
     (void)sim_clock_done(self, ticket);
     return waited_ns;
+}
+
+uint64_t sim_clock_stream_wait_ticket(struct sim_clock *self, uint32_t ordinal,
+                                      struct backing_ticket ticket)
+{
+    struct sim_stream *stream = clock_stream(self, ordinal);
+    const struct sim_moment *mark = clock_mark(self, ticket);
+    if (!stream || !mark || mark->stream == ordinal)
+        return 0;
+    uint64_t start_ns = stream->tail_ns > self->now_ns ? stream->tail_ns : self->now_ns;
+    stream_comes_after(self, stream, mark);
+    return stream->tail_ns > start_ns ? stream->tail_ns - start_ns : 0;
 }
 
 uint64_t sim_clock_touch(struct sim_clock *self, uint32_t ordinal)

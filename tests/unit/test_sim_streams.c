@@ -234,6 +234,31 @@ static void a_host_wait_orders(void **state)
     }
 }
 
+/* A stream that is told to wait does; the host goes on, and does not know that anything is done. */
+static void a_stream_waits_for_a_fence(void **state)
+{
+    (void)state;
+    uint64_t address;
+    struct device *device = let_go_by_a(&address);
+    const struct device_ops *ops = device->ops;
+    struct backing_ticket ticket = backing_fence(device->backing, A);
+    uint64_t start_ns = ops->now(device);
+    ops->kernel(device, B, 300);
+    backing_order(device->backing, B, ticket);
+    assert_int_equal(ops->now(device), start_ns);
+    assert_int_equal(device->counters.stall_ns, 700);
+    backing_order(device->backing, B, ticket); /* it does so already */
+    backing_order(device->backing, A, ticket);
+    assert_int_equal(device->counters.stall_ns, 700);
+    ops->handed_out(device, address, MIB, B, false, 3);
+    assert_int_equal(device->counters.races, 0);
+    assert_false(backing_done(device->backing, ticket));
+    ops->kernel(device, B, 5);
+    ops->sync(device, B);
+    assert_int_equal(ops->now(device), start_ns + 1005);
+    device_close(device);
+}
+
 static void a_fence_before_the_work_does_not(void **state)
 {
     (void)state;
@@ -378,6 +403,7 @@ int main(void)
         cmocka_unit_test(time_alone_does_not_order),
         cmocka_unit_test(ordering_waits_the_right_time),
         cmocka_unit_test(a_host_wait_orders),
+        cmocka_unit_test(a_stream_waits_for_a_fence),
         cmocka_unit_test(a_fence_before_the_work_does_not),
         cmocka_unit_test(order_is_transitive),
         cmocka_unit_test(what_the_host_knows_is_transitive),
