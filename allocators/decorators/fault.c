@@ -109,6 +109,11 @@ static void fault_wait(struct backing *base, struct backing_ticket ticket)
     backing_wait(inside(base), ticket);
 }
 
+static void fault_order(struct backing *base, uint32_t stream, struct backing_ticket ticket)
+{
+    backing_order(inside(base), stream, ticket);
+}
+
 static void fault_memory(struct backing *base, uint64_t *free_bytes, uint64_t *total_bytes)
 {
     backing_memory(inside(base), free_bytes, total_bytes);
@@ -165,6 +170,7 @@ static void take_shape(struct faulty_backing *self, struct backing *inner)
         .fence = fault_fence,
         .done = fault_done,
         .wait = fault_wait,
+        .order = fault_order,
         .memory = fault_memory,
         .pool_open = fault_pool_open,
         .pool_alloc = fault_pool_alloc,

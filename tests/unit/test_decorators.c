@@ -109,6 +109,82 @@ static void fault_refuses_the_nth(void **state)
     close_rig(&rig);
 }
 
+/* ---- order through fault ------------------------------------------------------------------ */
+
+/* What a policy asked of its memory. */
+struct asked {
+    struct fake_backing fake; /* first: the fake's own hooks find themselves */
+    struct backing_ops ops;
+    unsigned orders, waits;
+    uint32_t waiting; /* the stream that waits */
+    struct backing_ticket ticket;
+};
+
+static struct backing_ticket number_fence(struct backing *base, uint32_t stream)
+{
+    (void)base;
+    return (struct backing_ticket){.stream = stream, .value = 7};
+}
+
+static bool never_done(struct backing *base, struct backing_ticket ticket)
+{
+    (void)base;
+    (void)ticket;
+    return false;
+}
+
+static void count_wait(struct backing *base, struct backing_ticket ticket)
+{
+    (void)ticket;
+    ((struct asked *)base)->waits++;
+}
+
+static void count_order(struct backing *base, uint32_t stream, struct backing_ticket ticket)
+{
+    struct asked *asked = (struct asked *)base;
+    asked->orders++;
+    asked->waiting = stream;
+    asked->ticket = ticket;
+}
+
+/* A block of stream 1 comes back and is given to stream 0, which must wait for what stream 1 did. */
+static void reuse_on_another_stream(struct asked *asked, bool has_order)
+{
+    struct policy_rig rig;
+    struct policy_block block;
+    fake_backing_open(&asked->fake, 64 * MIB);
+    asked->ops = *asked->fake.base.ops;
+    asked->ops.fence = number_fence;
+    asked->ops.done = never_done;
+    asked->ops.wait = count_wait;
+    asked->ops.order = has_order ? count_order : NULL;
+    asked->fake.base.ops = &asked->ops;
+    asked->orders = asked->waits = 0;
+    assert_int_equal(
+        policy_rig_open(&rig, "fault(n=99)+rmm-pool:limit=64MiB", &asked->fake.base, 0), STATUS_OK);
+    const struct policy_request request = {.bytes = 60 * MIB, .stream = 1};
+    assert_int_equal(policy_alloc(rig.policy, &request, &block), STATUS_OK);
+    assert_int_equal(policy_free(rig.policy, &block, 1), STATUS_OK);
+    assert_int_equal(policy_rig_alloc(&rig, 60 * MIB, &block), STATUS_OK);
+    assert_int_equal(policy_rig_free(&rig, &block), STATUS_OK);
+    assert_int_equal(policy_rig_close(&rig), 0);
+}
+
+static void fault_forwards_order(void **state)
+{
+    (void)state;
+    static struct asked asked;
+    reuse_on_another_stream(&asked, true);
+    assert_int_equal(asked.orders, 1);
+    assert_int_equal(asked.waiting, 0);
+    assert_int_equal(asked.ticket.stream, 1);
+    assert_int_equal(asked.ticket.value, 7);
+    assert_int_equal(asked.waits, 0); /* the host goes on */
+    reuse_on_another_stream(&asked, false);
+    assert_int_equal(asked.orders, 0);
+    assert_int_equal(asked.waits, 1);
+}
+
 static void needed_options(void **state)
 {
     (void)state;
@@ -305,7 +381,7 @@ int main(void)
         cmocka_unit_test(looks_like_the_inner),     cmocka_unit_test(limit_caps_granted),
         cmocka_unit_test(fault_refuses_the_nth),    cmocka_unit_test(needed_options),
         cmocka_unit_test(observe_tells_and_counts), cmocka_unit_test(finds_each_lie),
-        cmocka_unit_test(finds_wrong_frees),
+        cmocka_unit_test(finds_wrong_frees),        cmocka_unit_test(fault_forwards_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
