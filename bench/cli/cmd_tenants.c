@@ -264,6 +264,7 @@ static enum status run_suite(const struct tenants_arguments *asked, struct tenan
         .setups = suite->setups,
         .count = suite->count,
         .draws = draws,
+        .real = asked->device != NULL,
         .results = self.results,
     };
     enum status status =

@@ -67,6 +67,8 @@ static void print_reasons(FILE *stream, const struct tenants_page *page)
     for (size_t i = 0; i < page->count; i++) {
         const struct tenant_result *result = result_of(page, 0, i);
         char size[32];
+        if (result->warned[0])
+            fprintf(stream, "%s: warning: %s\n", page->setups[i].name, result->warned);
         if (result->why[0])
             fprintf(stream, "%s: %s\n", page->setups[i].name, result->why);
         if (result->refused_by < page->count)
@@ -81,8 +83,8 @@ static enum status print_one(FILE *stream, const struct tenants_page *page, stru
     static const struct table_column columns[] = {
         {"process", "", true, 20}, {"card", "", false, 0},        {"steps", "", false, 0},
         {"live", "MiB", false, 0}, {"reserved", "MiB", false, 0}, {"physical", "MiB", false, 0},
-        {"used", "MiB", false, 0}, {"stall", "ms", false, 0},     {"slow", "", false, 0},
-        {"outcome", "", true, 0},
+        {"used", "MiB", false, 0}, {"at end", "MiB", false, 0},   {"stall", "ms", false, 0},
+        {"slow", "", false, 0},    {"outcome", "", true, 0},
     };
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
     if (!table)
@@ -98,6 +100,7 @@ static enum status print_one(FILE *stream, const struct tenants_page *page, stru
         mib(table, result->peak_reserved_bytes);
         mib(table, result->peak_physical_bytes);
         mib(table, result->peak_card_bytes);
+        mib(table, result->end_physical_bytes);
         table_cell(table, "%.3f", (double)result->stall_ns / 1e6);
         slowdown(table, page, i, result);
         table_cell(table, "%s", outcome);
@@ -106,9 +109,10 @@ static enum status print_one(FILE *stream, const struct tenants_page *page, stru
     table_close(table);
     print_reasons(stream, page);
     fprintf(stream,
-            "\nPeaks of bytes; used: with the context, after a step. slow: "
-            "time over\nthat when it runs alone; kernels of several processes do not slow each "
-            "other here.\n");
+            "\nPeaks of bytes; used: with the context, after a step; at end: what it held when its "
+            "work\nhad ended, which comes back when it leaves. slow: time over that when it runs "
+            "alone%s.\n",
+            page->real ? "" : ";\nkernels of several processes do not slow each other here");
     return status;
 }
 

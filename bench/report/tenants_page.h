@@ -12,6 +12,7 @@ struct tenants_page {
     size_t count;
     size_t draws;
     const struct tenant_result *results; /* draws x count, one draw behind the other */
+    bool real;                           /* on a card */
     const uint64_t *alone_ns; /* own_ns of each when it runs alone; NULL, or 0: not known */
 };
 

@@ -223,6 +223,7 @@ static enum status begin(struct member *self, struct answer *answer)
     if (status != STATUS_OK)
         return status;
     status = configure(self, &answer->error);
+    process_warnings(&self->process, result->warned, sizeof result->warned);
     if (status == STATUS_OK)
         status = open_pools(self, &answer->error);
     look_away(self);

@@ -19,6 +19,17 @@ const char *process_exception_name(enum process_exception exception)
     return names[exception];
 }
 
+void process_warnings(const struct process *process, char *text, size_t room)
+{
+    size_t length = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < process->warning_count && length + 1 < room; i++) {
+        int more =
+            snprintf(text + length, room - length, "%s%s", i ? "; " : "", process->warnings[i]);
+        length += more > 0 ? (size_t)more : 0;
+    }
+}
+
 static bool is_variable(const struct process_line *line)
 {
     return isupper((unsigned char)line->key[0]);

@@ -12,7 +12,8 @@
  *               set_memory_growth = CARD|all true|false
  *               set_logical_devices = CARD MIB MIB..     (one pool each; - : no limit given)
  *               per_process_gpu_memory_fraction, allow_growth, num_virtual_devices_per_gpu,
- *               gpu_system_memory_size_in_mb            (of GPUOptions)
+ *               gpu_system_memory_size_in_mb, internal_fragmentation_fraction,
+ *               use_unified_memory                      (of GPUOptions)
  *               initialize = yes                         (the first operation)
  *   torch       set_per_process_memory_fraction = CARD|all FRACTION
  * Cards are numbered as the process sees them after CUDA_VISIBLE_DEVICES. */
@@ -73,6 +74,9 @@ struct process {
 enum status process_configure(const struct process_card *cards, size_t card_count,
                               const struct process_line *lines, size_t line_count,
                               struct process *process, struct error *error) STATUS_CHECKED;
+
+/* All warnings, with "; " between, cut where the room ends. */
+void process_warnings(const struct process *process, char *text, size_t room);
 
 /* "ValueError"; "" for none. */
 const char *process_exception_name(enum process_exception exception);

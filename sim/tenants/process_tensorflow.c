@@ -37,7 +37,8 @@ struct tensorflow {
     const struct process_line *line;           /* in hand */
     const struct process_line *initialized_by; /* NULL: not yet */
     bool allow_growth;
-    double fraction;
+    double fraction, fragmentation_fraction;
+    bool unified;
     uint64_t equal_parts, system_mib;
 };
 
@@ -150,10 +151,14 @@ static enum status default_limit(struct tensorflow *self, size_t index, uint64_t
     const struct process_card *card = &reading->cards[reading->visible[index]];
     const char *variable = process_variable(reading, "TF_DEVICE_MIN_SYS_MEMORY_IN_MB");
     uint64_t left_mib = self->system_mib;
-    if (self->fraction > 1 && card->compute_capability < 6)
+    if ((self->fraction > 1 || self->unified) && card->compute_capability < 6)
         return process_raise(reading, NULL, PROCESS_INVALID_ARGUMENT,
-                             "unified memory (a per_process_gpu_memory_fraction above 1) needs "
+                             "unified memory (use_unified_memory, or a "
+                             "per_process_gpu_memory_fraction above 1) needs "
                              "compute capability 6.0");
+    if (self->unified)
+        process_warn(reading, "unified memory is not modelled: GPU %zu has no more than its own",
+                     index);
     if (self->fraction > 0) {
         double bytes = self->fraction * (double)card->total_bytes;
         *limit_bytes = bytes < 0x1p62 ? (uint64_t)bytes : UINT64_C(1) << 62;
@@ -184,6 +189,7 @@ static void choose_policy(struct tensorflow *self, struct process_pool *pool, bo
     const char *allocator = process_variable(self->reading, "TF_GPU_ALLOCATOR");
     const char *collects = process_variable(self->reading, "TF_ENABLE_GPU_GARBAGE_COLLECTION");
     bool collecting = !collects || strcmp(collects, "false") != 0;
+    char fragmentation[48] = "";
     pool->grows = grows;
     if (allocator && !strcmp(allocator, "cuda_malloc_async")) {
         /* The limit is how much the driver's pool keeps, no cap. */
@@ -195,11 +201,16 @@ static void choose_policy(struct tensorflow *self, struct process_pool *pool, bo
         snprintf(pool->policy, sizeof pool->policy, "direct");
         return;
     }
-    if (allocator && *allocator && strcmp(allocator, "memory_guard") != 0)
+    if (allocator && !strcmp(allocator, "memory_guard"))
+        process_warn(self->reading, "what memory_guard puts around blocks is not modelled");
+    else if (allocator && *allocator)
         process_warn(self->reading, "TF_GPU_ALLOCATOR=%s is not known and is ignored", allocator);
-    snprintf(pool->policy, sizeof pool->policy, "%s:framework=tf,limit=%" PRIu64 "%s",
+    if (self->fragmentation_fraction > 0)
+        snprintf(fragmentation, sizeof fragmentation, ",fragmentation_fraction=%g",
+                 self->fragmentation_fraction);
+    snprintf(pool->policy, sizeof pool->policy, "%s:framework=tf,limit=%" PRIu64 "%s%s",
              grows ? "growth" : "greedy", pool->limit_bytes,
-             collecting ? "" : ",garbage_collection=false");
+             collecting ? "" : ",garbage_collection=false", fragmentation);
 }
 
 static enum status add_pool(struct tensorflow *self, size_t card, uint64_t limit_bytes,
@@ -291,8 +302,15 @@ static enum status set_option(struct tensorflow *self)
             return process_bad_line(self->reading, self->line, "a fraction is a number from 0");
         return STATUS_OK;
     }
-    if (!strcmp(key, "allow_growth"))
-        return process_read_bool(value, &self->allow_growth)
+    if (!strcmp(key, "internal_fragmentation_fraction")) {
+        double *fraction = &self->fragmentation_fraction;
+        if (!process_read_number(value, fraction) || !(*fraction >= 0 && *fraction <= 1))
+            return process_bad_line(self->reading, self->line, "a number from 0 to 1");
+        return STATUS_OK;
+    }
+    bool unified = !strcmp(key, "use_unified_memory");
+    if (unified || !strcmp(key, "allow_growth"))
+        return process_read_bool(value, unified ? &self->unified : &self->allow_growth)
                    ? STATUS_OK
                    : process_bad_line(self->reading, self->line, "true or false");
     bool parts = !strcmp(key, "num_virtual_devices_per_gpu");

@@ -1,9 +1,14 @@
-/* PyTorch's settings: the fraction of a card that a process may hold, and the allocator's
- * configuration string, whose own checks are those of the policy. */
+/* PyTorch's settings: the fraction of a card that a process may hold, the allocator's configuration
+ * string, which is read as the policy reads it and refused as PyTorch refuses it, and the two that
+ * take another allocator: PYTORCH_NO_CUDA_MEMORY_CACHING, with any value, and the string's
+ * backend:cudaMallocAsync. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "allocators/options.h"
+#include "allocators/policies/torch/torch.h"
+#include "allocators/spec.h"
 #include "sim/tenants/process_parts.h"
 
 static enum status set_fraction(struct process_reading *self, const struct process_line *line,
@@ -34,6 +39,26 @@ static const char *configuration(const struct process_reading *self)
     return text ? text : process_variable(self, "PYTORCH_CUDA_ALLOC_CONF");
 }
 
+/* RuntimeError where the allocator would not take its string. */
+static enum status check_settings(struct process_reading *self, const char *policy)
+{
+    struct torch_values values = {0};
+    struct torch_settings settings;
+    struct error why = {""};
+    struct spec spec;
+    enum status status = spec_parse(policy, &spec, self->error);
+    if (status != STATUS_OK)
+        return status;
+    status = options_read(torch_options, &spec.links[spec.link_count - 1], "policy torch", &values,
+                          &why);
+    if (status == STATUS_OK)
+        status = torch_settings_read(&values, &settings, &why);
+    spec_close(&spec);
+    if (status == STATUS_INVALID)
+        return process_raise(self, NULL, PROCESS_RUNTIME_ERROR, "%s", why.text);
+    return status ? error_set(self->error, status, "%s", why.text) : STATUS_OK;
+}
+
 static enum status add_pool(struct process_reading *self, size_t card, double fraction)
 {
     const char *conf = configuration(self);
@@ -44,20 +69,27 @@ static enum status add_pool(struct process_reading *self, size_t card, double fr
     if (conf && (strlen(conf) > 511 || strchr(conf, '\'')))
         return error_set(self->error, STATUS_INVALID,
                          "PYTORCH_CUDA_ALLOC_CONF is longer than 511 bytes, or holds a quote");
-    char *text = pool->policy;
+    char *text = pool->policy, limit[40] = "";
     size_t room = sizeof pool->policy;
-    int length = snprintf(text, room, "torch");
+    pool->grows = true;
+    if (process_variable(self, "PYTORCH_NO_CUDA_MEMORY_CACHING")) {
+        snprintf(text, room, "direct");
+        return STATUS_OK;
+    }
     if (fraction < 1) {
         pool->limit_bytes =
             (uint64_t)((double)self->cards[self->visible[card]].total_bytes * fraction);
-        length +=
-            snprintf(text + length, room - (size_t)length, ":limit=%" PRIu64, pool->limit_bytes);
+        snprintf(limit, sizeof limit, "limit=%" PRIu64, pool->limit_bytes);
     }
-    pool->grows = true;
-    if (conf && *conf)
-        snprintf(text + length, room - (size_t)length, "%cconf='%s'", fraction < 1 ? ',' : ':',
-                 conf);
-    return STATUS_OK;
+    if (conf && strstr(conf, "backend:cudaMallocAsync")) {
+        snprintf(text, room, "async:release_threshold=max%s%s", *limit ? "," : "", limit);
+        return STATUS_OK;
+    }
+    bool quoted = conf && *conf;
+    snprintf(text, room, "torch%s%s%s%s%s%s", *limit || quoted ? ":" : "", limit,
+             *limit && quoted ? "," : "", quoted ? "conf='" : "", quoted ? conf : "",
+             quoted ? "'" : "");
+    return check_settings(self, text);
 }
 
 enum status process_torch(struct process_reading *self)

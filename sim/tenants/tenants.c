@@ -215,6 +215,7 @@ static enum status arrive(struct tenant *tenant, uint64_t time_ns, struct error 
     tenant->presence = THERE;
     tenant->result->arrived = tenant->schedule->round;
     enum status status = configure(tenant, &why);
+    process_warnings(&tenant->process, tenant->result->warned, sizeof tenant->result->warned);
     if (status == STATUS_NEGATIVE) {
         stay_away(tenant, TENANT_REFUSED_SETTINGS, why.text);
         return STATUS_OK;

@@ -72,6 +72,7 @@ struct tenant_result {
     uint64_t peak_live_bytes, peak_reserved_bytes, peak_physical_bytes;
     uint64_t end_reserved_bytes, end_physical_bytes; /* when its workload ended, before it left */
     uint64_t peak_card_bytes; /* at the end of a step: pools and context; on a card, what it says */
+    char warned[256];         /* what its framework logged of its settings, and went on; or "" */
     uint64_t stall_ns, own_ns; /* own: of its clock, without waiting for the others */
     uint64_t driver_calls;
 };

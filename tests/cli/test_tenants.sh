@@ -150,6 +150,16 @@ suite '[machine]\ncard = sim\n[tenant a]\npolicy = torhc\nworkload = linear_ramp
 refuses no_such_policy 2 'process a.*torch' tenants "$tmp/suite.ini"
 suite '[machine]\ncard = sim\n[tenant a]\npolicy = torch\nworkload = linear_rampp\n'
 refuses no_such_workload 2 'process a.*linear_ramp' tenants "$tmp/suite.ini"
+suite '[machine]\ncard = sim\n[tenant a]\nframework = tensorflow\nTF_GPU_ALLOCATOR = best\nworkload = linear_ramp\n'
+run tenants "$tmp/suite.ini"
+check a_warning_is_told grep -q '^a: warning: TF_GPU_ALLOCATOR=best is not known and is ignored$' "$out"
+suite '[machine]\ncard = sim\n[tenant a]\nframework = torch\nPYTORCH_ALLOC_CONF = max_split_size_mb:5\nworkload = linear_ramp\n'
+run tenants "$tmp/suite.ini"
+check a_string_is_refused grep -q '^a: RuntimeError: .*max_split_size_mb:5' "$out"
+# what comes back: a cache that is released at the end of the work, and one that is kept
+suite '[machine]\ncard = sim\n[tenant kept]\npolicy = torch\nworkload = workloads/suites/claims/fill_and_free.trace\n[tenant released]\npolicy = torch\nworkload = workloads/suites/claims/fill_and_release.trace\n'
+run tenants "$tmp/suite.ini" --no-alone
+check kept_until_it_leaves grep -qE '^kept .* 1040.0 +1040.0 +1040.0 +1040.0 +' "$out"
 suite '[machine]\ncard = sim\n[tenant a]\nframework = tensorflow\ninitialize = yes\nset_memory_growth = all true\nworkload = linear_ramp\n'
 run tenants "$tmp/suite.ini"
 check an_exception_is_an_outcome grep -q '^a: RuntimeError: ' "$out"
@@ -166,5 +176,8 @@ for rung in 2617515264 2355763712 2120187392 1908168704 1717351936 1545616640; d
     pages=$(((rung + 2097151) / 2097152 * 2097152))
     run run -p greedy:limit=2617515264 -w linear_ramp -d "sim:profile=h100,capacity=$pages" --csv "$tmp/rung.csv"
     check "ladder_$rung" grep -q ",$rung,$rung," "$tmp/rung.csv"
+    sed "s/8751415296/$(((10470061056 - pages) / 2097152 * 2097152))/" "$suites/ladder.ini" >"$tmp/rung.ini"
+    run tenants "$tmp/rung.ini" --no-alone --csv "$tmp/rung.csv"
+    check "ladder_beside_another_$rung" grep -q "^0,backs_off,passed,.*,65536,$rung," "$tmp/rung.csv"
 done
 finish
