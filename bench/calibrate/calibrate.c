@@ -33,6 +33,7 @@ struct part {
 /* In this order: later ones use points of earlier ones, and give freed memory the time that the
  * first found. A part of no size has one of 1 byte. */
 static const struct part parts[] = {
+    {"pool, first use", parts_pool_first, 1, 1, true, false, false, true},
     {"calls after a rest", parts_rested, 1, 1, true, false, false, false},
     {"cleaning", parts_cleaning, 1, 1, true, false, false, false},
     {"driver allocations, churned", parts_churned, 256, 20 * GIB, true, true, false, false},

@@ -6,8 +6,9 @@
  *    work is over. One behind work that is known to be done is not recorded at all: what is left is
  *    the looking up and the reading of the clock.
  * 2. A launch is timed by the device's clock, less what reading it takes.
- * 3. The pool keeps everything. Warm: the same size over and over on one stream. Growth: after a
- *    trim, what an allocation takes beyond a warm one. Pending: the pool holds enough, another
+ * 3. The pool keeps everything. Warm: the same size over and over on one stream. First: the first
+ *    allocation of all, less later ones of an empty pool. Growth: what an allocation takes beyond a
+ *    warm one where the pool holds some, and none that is free. Pending: the pool holds enough, another
  *    stream has freed a block behind work that is not done; again beyond a warm one. */
 #include "allocators/base/size.h"
 #include "bench/calibrate/parts.h"
@@ -16,6 +17,9 @@
 #define POOL_SPARE    (256 * MIB)
 #define PENDING_NS    UINT64_C(200000)
 #define LAUNCHES_MOST 32u /* in a row on an idle card; the queue holds more */
+#define GROWTHS_MOST  16u
+#define FIRST_BYTES   (2 * MIB)
+#define FIRST_BESIDE  9u /* allocations that the first one is held against */
 
 static uint64_t now(const struct meter *meter)
 {
@@ -120,16 +124,58 @@ static uint64_t beyond_warm(const struct meter *meter, struct sim_profile *out, 
     return ns > warm_ns ? ns - warm_ns : 0;
 }
 
+/* Blocks made one after another, for each of which the pool grows, and freed. The first one, of an
+ * empty pool, is no sample. */
+static bool pool_fill(struct meter *meter, uint64_t bytes, uint64_t *addresses, uint32_t count,
+                      struct meter_samples *made)
+{
+    uint32_t held = 0;
+    while (held < count &&
+           meter_pool_alloc(meter, bytes, METER_STREAM, &addresses[held], held ? made : NULL))
+        held++;
+    for (uint32_t i = 0; i < held; i++)
+        (void)meter_pool_free(meter, addresses[i], METER_STREAM, NULL);
+    return held == count;
+}
+
+void parts_pool_first(struct meter *meter, struct sim_profile *out, uint64_t bytes)
+{
+    struct meter_samples later = {0};
+    uint64_t address, first_ns = 0;
+    meter_point(meter);
+    if (!parts_pool_open(meter))
+        return;
+    for (uint32_t i = 0; i <= FIRST_BESIDE; i++) {
+        if (!meter_pool_alloc(meter, FIRST_BYTES, METER_STREAM, &address, i ? &later : NULL))
+            return;
+        if (!i)
+            first_ns = meter->ns;
+        if (!meter_pool_free(meter, address, METER_STREAM, NULL))
+            return;
+        pool_empty(meter, NULL);
+    }
+    uint64_t later_ns = meter_samples_usual(&later);
+    parts_figure(meter, out, SIM_COST_pool_first, bytes,
+                 first_ns > later_ns ? first_ns - later_ns : 0);
+}
+
 void parts_pool_growth(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 {
     struct meter_samples made = {0}, trimmed = {0};
-    uint64_t address;
+    uint64_t addresses[GROWTHS_MOST];
+    uint32_t most = meter_room(meter, bytes, GROWTHS_MOST);
     meter_point(meter);
-    if (!parts_pool_open(meter) || !meter_room(meter, bytes, 1))
+    if (!parts_pool_open(meter) || !most)
         return;
-    while (meter_goes_on(meter, &made)) {
-        if (!meter_pool_alloc(meter, bytes, METER_STREAM, &address, &made) ||
-            !meter_pool_free(meter, address, METER_STREAM, NULL))
+    while (most > 1 && meter_goes_on(meter, &made)) {
+        if (!pool_fill(meter, bytes, addresses, most, &made))
+            return;
+        pool_empty(meter, NULL);
+        meter_rest(meter, most * bytes);
+    }
+    meter_point(meter);
+    while (meter_goes_on(meter, &trimmed)) {
+        if (!pool_fill(meter, bytes, addresses, 1, NULL))
             return;
         pool_empty(meter, &trimmed);
         meter_rest(meter, bytes);

@@ -33,6 +33,8 @@ void parts_runs(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 /* ordered.c: what is done in a stream's order. */
 void parts_events(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 void parts_launches(struct meter *meter, struct sim_profile *out, uint64_t bytes);
+/* Before all others that use the pool. */
+void parts_pool_first(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 void parts_pool_warm(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 void parts_pool_growth(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 void parts_pool_pending(struct meter *meter, struct sim_profile *out, uint64_t bytes);

@@ -70,6 +70,7 @@ struct sim_pool {
     uint64_t page_room;
     uint64_t needed_pages, held_pages;
     uint64_t used_bytes;
+    bool begun; /* it has given out memory */
 };
 
 /* ---- opening and closing -------------------------------------------------------------------- */
@@ -500,6 +501,9 @@ enum status sim_pool_alloc(struct backing *backing, uint64_t bytes, uint32_t str
         ns += sim_cost_now(device, SIM_COST_pool_pending, bytes);
     if (met.got_bytes)
         ns += sim_cost_now(device, SIM_COST_pool_grow, met.got_bytes);
+    if (!self->begun)
+        ns += sim_cost_now(device, SIM_COST_pool_first, 1);
+    self->begun = true;
     sim_await_work(device, SIM_COST_pool_alloc);
     sim_call(device, DEVICE_CALL_pool_alloc, SIM_COST_pool_alloc, bytes, ns);
     *address = piece_at(self, piece)->address;

@@ -109,6 +109,7 @@ enum sim_cost sim_cost_rested(enum sim_cost cost)
     case SIM_COST_unmap_more:
         return SIM_COST_unmap;
     case SIM_COST_pool_grow:
+    case SIM_COST_pool_first:
     case SIM_COST_pool_pending:
         return SIM_COST_pool_alloc;
     default:

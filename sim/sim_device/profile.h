@@ -43,6 +43,7 @@
     X(launch, launch, "kernel launched: host time, no call of the allocator")                      \
     X(pool_alloc, pool_alloc, "stream-ordered allocation from what the pool has")                  \
     X(pool_grow, pool_grow, "memory for the pool, by the bytes that it gets")                      \
+    X(pool_first, pool_first, "first stream-ordered allocation of a process, beyond that")         \
     X(pool_pending, pool_pending, "stream-ordered allocation that looks at other streams' frees")  \
     X(pool_free, pool_free, "stream-ordered free")                                                 \
     X(pool_trim, pool_trim, "memory that the pool gives back when it is trimmed, by its bytes")

@@ -28,8 +28,10 @@ for kind in alloc alloc_held alloc_shared free free_held free_shared reserve rel
     grep -qE "^cost: $kind [0-9]+ [1-9]" "$profile" && grep -qE "^busy_cost: $kind [0-9]+ [1-9]" "$profile"
     judge "measures_$kind" $?
 done
-grep -qE '^cost: event_known [0-9]+ [1-9]' "$profile"
-judge measures_event_known $?
+for kind in event_known pool_first; do
+    grep -qE "^cost: $kind [0-9]+ [1-9]" "$profile"
+    judge "measures_$kind" $?
+done
 for kind in alloc alloc_shared free create map access reserve; do
     grep -qE "^rest_cost: $kind [0-9]+ [1-9]" "$profile"
     judge "measures_rests_of_$kind" $?

@@ -127,7 +127,8 @@ static void rests_are_measured_and_taken_out(void **state)
                                           SIM_COST_pool_alloc, SIM_COST_event};
     struct sim_profile card, measured;
     char path[32], spec[64];
-    card_with("cost: event 1 900\ncost: event_known 1 35\nrest_cost: alloc 10000 0\n"
+    card_with("cost: event 1 900\ncost: event_known 1 35\ncost: pool_first 1 9000000\nrest_cost: "
+              "alloc 10000 0\n"
               "rest_cost: alloc 30000000 90000\nrest_cost: free 10000 0\n"
               "rest_cost: free 700000000 50000\nrest_cost: alloc_shared 20000 0\n"
               "rest_cost: alloc_shared 900000 1500\nrest_cost: reserve 20000 0\n"
@@ -151,6 +152,7 @@ static void rests_are_measured_and_taken_out(void **state)
     }
     assert_int_equal(measured.rest_costs[SIM_COST_create].count, 0);
     assert_int_equal(measured.costs[SIM_COST_event_known].ns[0], 35);
+    assert_in_range(measured.costs[SIM_COST_pool_first].ns[0], 9000000, 9001000);
     for (int kind = 0; kind < SIM_COST_COUNT; kind++)
         for (uint32_t i = 0; i < measured.costs[kind].count; i++) {
             const struct sim_curve *curve = &measured.costs[kind];
