@@ -253,6 +253,12 @@ enum status fidelity_default_spec(const struct trace_info *info, char *text, siz
                          "%s: it does not say which allocator was recorded; name the policy to "
                          "hold it against, such as -p torch",
                          info->name);
+    if (strcmp(info->format, "kineto") == 0)
+        return error_set(error, STATUS_INVALID,
+                         "%s: a profiler's trace tells where blocks were placed but not the "
+                         "segments that they lie in, so no policy can be held against it; take a "
+                         "memory snapshot (torch.cuda.memory._dump_snapshot)",
+                         info->name);
     const struct policy_ops *ops = policy_for(info->recorder);
     if (!ops)
         return error_set(error, STATUS_INVALID,

@@ -111,4 +111,15 @@ refused summary_bomb "$tmp/bad:2: the summary names more than 65536 chunks"
 truncate -s 1000000000 "$tmp/bad" # takes no room on the disk
 bounded convert "$tmp/bad" "$tmp/x.txt"
 refused long_line 'the log holds no dump'
+
+# -- what a file is, its bytes say, never its name
+mlp=tests/golden/data/kineto/mlp.json.gz
+quietly "$ALLOCRIG" convert $mlp "$tmp/mlp.trace"
+for name in mlp.pickle mlp.csv mlp.csv.gz mlp.sqlite mlp; do
+    cp $mlp "$tmp/$name"
+    quietly "$ALLOCRIG" convert "$tmp/$name" "$tmp/named.trace"
+    check "named_$name" [ "$(grep -v '^# name' "$tmp/named.trace" | sha256sum)" = "$(grep -v '^# name' "$tmp/mlp.trace" | sha256sum)" ]
+    refuses "fidelity_of_$name" 2 "a profiler's trace tells where blocks were placed but not the segments" fidelity "$tmp/$name"
+done
+
 finish
