@@ -224,6 +224,11 @@ static void say_guesses(const struct conversion *c)
         has_times |= world->has_times;
         lacks_times |= world->lacks_times;
     }
+    if (c->world_count > 1)
+        import_guess(report,
+                     "it tells of %zu devices, which follow each other as their times do: convert "
+                     "--device N takes one",
+                     c->world_count);
     if (private_pools)
         import_guess(report,
                      "%" PRIu64 " segments do not tell their pool: taken for private ones, since "
