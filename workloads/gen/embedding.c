@@ -15,6 +15,7 @@
 #include "allocators/base/rng.h"
 #include "workloads/gen/draws.h"
 #include "workloads/gen/gen.h"
+#include "workloads/gen/jax.h"
 
 enum { WEIGHT_1, BIAS_1, WEIGHT_2, BIAS_2, LAYER_PARAMETERS };
 
@@ -23,7 +24,7 @@ struct embedding_values {
     uint64_t steps, tables, first, every, width, start, dense, hidden;
     double growth;
     const char *rows, *sparse, *batches, *bags;
-    int draw, type, optimizer;
+    int draw, type, optimizer, program;
     bool master;
 };
 
@@ -40,6 +41,8 @@ struct embedding {
     struct parameter **updated; /* room for all parameters */
     struct emit_block *scratch; /* as many */
     struct emit_block bottom_output, loss;
+    struct jax_embedding jax; /* with program=jax, in place of all blocks */
+    uint64_t *jax_bags;       /* as many as there are tables in the end */
     uint64_t step, batch;
     bool ended;
 };
@@ -94,7 +97,10 @@ static enum status start(struct emit *emit, struct error *error)
     self->bottom_output.held = self->loss.held = false;
     for (int i = 0; i < LAYER_PARAMETERS; i++)
         self->top[i] = self->retired[i] = (struct parameter){.elements = 0};
-    make_network(self, self->bottom, self->values.dense, self->values.width);
+    if (self->values.program == PROGRAM_JAX)
+        jax_embedding_start(&self->jax, &self->eager);
+    else
+        make_network(self, self->bottom, self->values.dense, self->values.width);
     return STATUS_OK;
 }
 
@@ -327,6 +333,11 @@ static void drop_gradients(struct embedding *self)
 /* The program returns; the libraries keep their workspaces. */
 static void finish(struct embedding *self)
 {
+    self->ended = true;
+    if (self->values.program == PROGRAM_JAX) {
+        jax_embedding_finish(&self->jax, &self->eager);
+        return;
+    }
     for (uint64_t i = 0; i < self->table_count; i++)
         embedding_table_drop(&self->eager, &self->tables[i]);
     for (int i = 0; i < LAYER_PARAMETERS; i++) {
@@ -335,7 +346,20 @@ static void finish(struct embedding *self)
     }
     emit_free(&self->emit, &self->bottom_output);
     emit_free(&self->emit, &self->loss);
-    self->ended = true;
+}
+
+/* A step with program=jax: tables alone, whole from the start. */
+static void run_jax(struct embedding *self)
+{
+    if (table_is_due(self)) {
+        self->table_count++;
+        jax_embedding_add(&self->jax, &self->eager,
+                          draws_next_log(&self->rows, &self->rng) * self->values.width);
+    }
+    self->batch = draws_next(&self->batches, &self->rng);
+    for (uint64_t i = 0; i < self->table_count; i++)
+        self->jax_bags[i] = draws_next(&self->bags, &self->rng);
+    jax_embedding_step(&self->jax, &self->eager, self->batch, self->values.width, self->jax_bags);
 }
 
 static enum status advance(struct emit *emit, struct error *error)
@@ -346,6 +370,12 @@ static enum status advance(struct emit *emit, struct error *error)
         return STATUS_OK;
     if (self->step == self->values.steps) {
         finish(self);
+        return STATUS_OK;
+    }
+    if (self->values.program == PROGRAM_JAX) {
+        run_jax(self);
+        emit_step(emit);
+        self->step++;
         return STATUS_OK;
     }
     bool due = table_is_due(self);
@@ -375,6 +405,9 @@ static void release(struct emit *emit)
     free(self->tables);
     free(self->updated);
     free(self->scratch);
+    free(self->jax.tables);
+    free(self->jax.order);
+    free(self->jax_bags);
 }
 
 static const struct emit_program program = {
@@ -418,7 +451,11 @@ static enum status fill(struct embedding *self, struct error *error)
     self->tables = calloc((size_t)values->tables + 1, sizeof *self->tables);
     self->updated = calloc(parameters, sizeof *self->updated);
     self->scratch = calloc(parameters, sizeof *self->scratch);
-    if (!self->tables || !self->updated || !self->scratch)
+    self->jax.tables = calloc((size_t)values->tables + 1, sizeof *self->jax.tables);
+    self->jax.order = calloc((size_t)values->tables + 1, sizeof *self->jax.order);
+    self->jax_bags = calloc((size_t)values->tables + 1, sizeof *self->jax_bags);
+    if (!self->tables || !self->updated || !self->scratch || !self->jax.tables ||
+        !self->jax.order || !self->jax_bags)
         return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory", owner);
     return STATUS_OK;
 }
@@ -467,6 +504,8 @@ static const struct option options[] = {
     {"hidden", OPTION_COUNT, AT(hidden), "512", 1, 65536, NULL, "width of the hidden layers"},
     {"dtype", OPTION_CHOICE, AT(type), "float32", 0, 0, NUMERIC_CHOICES,
      "of weights and activations; int8 tables have a scale per row and 16-bit activations"},
+    {"program", OPTION_CHOICE, AT(program), "eager", 0, 0, PROGRAM_CHOICES,
+     "who runs it: jax gives new tables for old in one compiled step; tables alone, made whole"},
     {"optimizer", OPTION_CHOICE, AT(optimizer), "adagrad", 0, 0, OPTIMIZER_CHOICES,
      "its state is made when it first sees a parameter"},
     {"master", OPTION_BOOL, AT(master), "yes", 0, 0, NULL,

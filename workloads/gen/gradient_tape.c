@@ -18,6 +18,7 @@
 #include "allocators/base/rng.h"
 #include "workloads/gen/draws.h"
 #include "workloads/gen/gen.h"
+#include "workloads/gen/jax.h"
 
 enum bias { BIAS_SEPARATE, BIAS_FUSED, BIAS_NONE };
 enum activation { ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_GELU };
@@ -28,7 +29,7 @@ struct tape_values {
     struct gen_common common;
     uint64_t steps, layers, width, accumulate, recompute;
     const char *batches, *lengths;
-    int draw, type, bias, activation, optimizer;
+    int draw, type, bias, activation, optimizer, program;
     bool persistent, master;
 };
 
@@ -50,7 +51,8 @@ struct tape {
     struct emit_block *kept;    /* by a persistent tape, to be freed with it */
     size_t kept_count;
     struct emit_block input, result, loss, difference;
-    uint64_t rows; /* of the micro-batch: samples x length */
+    struct jax_tape jax; /* with program=jax, in place of all blocks */
+    uint64_t rows;       /* of the micro-batch: samples x length */
     uint64_t step;
     bool ended;
 };
@@ -84,6 +86,10 @@ static enum status start(struct emit *emit, struct error *error)
     self->step = 0;
     self->ended = false;
     uint64_t width = self->values.width;
+    if (self->values.program == PROGRAM_JAX) {
+        jax_tape_start(&self->jax, &self->eager, width);
+        return STATUS_OK;
+    }
     uint64_t bytes = width * width * numeric_weight_bytes(self->eager.type);
     if (self->eager.type == NUMERIC_INT8)
         bytes += width * SCALE_BYTES;
@@ -351,6 +357,14 @@ static void backward(struct tape *self)
 
 /* ---- steps ---- */
 
+static void take_gradients(struct tape *self)
+{
+    tape_drop(self);
+    forward(self);
+    forward_loss(self);
+    backward(self);
+}
+
 static void update(struct tape *self)
 {
     size_t count = 0;
@@ -369,6 +383,11 @@ static void update(struct tape *self)
 /* The program returns; the libraries keep their workspaces. */
 static void finish(struct tape *self)
 {
+    self->ended = true;
+    if (self->values.program == PROGRAM_JAX) {
+        jax_tape_finish(&self->jax, &self->eager);
+        return;
+    }
     tape_drop(self);
     emit_free(&self->emit, &self->input);
     emit_free(&self->emit, &self->result);
@@ -377,7 +396,6 @@ static void finish(struct tape *self)
         parameter_drop(&self->eager, &self->layers[i - 1].weight);
     }
     emit_free(&self->emit, &self->loss);
-    self->ended = true;
 }
 
 static enum status advance(struct emit *emit, struct error *error)
@@ -391,14 +409,15 @@ static enum status advance(struct emit *emit, struct error *error)
         return STATUS_OK;
     }
     for (uint64_t i = 0; i < self->values.accumulate; i++) {
-        tape_drop(self);
         self->rows =
             draws_next(&self->batches, &self->rng) * draws_next(&self->lengths, &self->rng);
-        forward(self);
-        forward_loss(self);
-        backward(self);
+        if (self->values.program == PROGRAM_JAX)
+            jax_tape_step(&self->jax, &self->eager, self->rows, self->values.width);
+        else
+            take_gradients(self);
     }
-    update(self);
+    if (self->values.program == PROGRAM_EAGER)
+        update(self);
     emit_step(emit);
     self->step++;
     return STATUS_OK;
@@ -437,6 +456,15 @@ static enum status fill(struct tape *self, struct error *error)
     if (status != STATUS_OK)
         return status;
     uint64_t widest = draws_most(&self->batches) * draws_most(&self->lengths);
+    if (values->program == PROGRAM_JAX &&
+        (layers != 1 || values->optimizer != OPTIMIZER_NONE || values->accumulate != 1 ||
+         values->recompute || values->persistent || values->bias != BIAS_SEPARATE))
+        return error_set(
+            error, STATUS_INVALID,
+            "%s: program=jax is one layer with a separate bias and no optimizer: "
+            "layers=1,bias=separate,optimizer=none, without persistent, accumulate and "
+            "recompute",
+            owner);
     if (widest > (UINT64_C(1) << 60) / values->width / values->width)
         return error_set(error, STATUS_INVALID,
                          "%s: batches x lengths x width x width comes to more than 2^60; make one "
@@ -490,6 +518,8 @@ static const struct option options[] = {
      "its state is made in the first step"},
     {"master", OPTION_BOOL, AT(master), "yes", 0, 0, NULL,
      "a float32 copy of weights in fewer bits, for the optimizer"},
+    {"program", OPTION_CHOICE, AT(program), "eager", 0, 0, PROGRAM_CHOICES,
+     "who runs it: jax makes a new array in each operation"},
     {"persistent", OPTION_BOOL, AT(persistent), "no", 0, 0, NULL,
      "what the tape keeps lives until the next tape begins"},
     {"accumulate", OPTION_COUNT, AT(accumulate), "1", 1, 4096, NULL, "micro-batches in a step"},

@@ -8,19 +8,19 @@
  * 3. It then loads the kernel that won: code outside of the pool, and `kept` bytes of tables
  *    in the pool, which stay. A shape that was there before finds both.
  * Sizes are derived in matmul_cache.md. */
-#include "workloads/gen/eager.h"
 
 #include <stdlib.h>
 
 #include "allocators/base/rng.h"
 #include "workloads/gen/draws.h"
 #include "workloads/gen/gen.h"
+#include "workloads/gen/jax.h"
 
 struct matmul_values {
     struct gen_common common;
     const char *shapes;
     uint64_t repeat, probes, kept, context, module, workspaces;
-    int type;
+    int type, program;
 };
 
 struct matmul {
@@ -113,6 +113,10 @@ static void first_use(struct matmul *self, const struct emit_block *matrix)
 
 static struct emit_block draw_matrix(struct matmul *self)
 {
+    if (self->values.program == PROGRAM_JAX) {
+        struct emit_block key = jax_key(&self->eager);
+        return jax_normal(&self->eager, &key, self->shape * self->shape, "input");
+    }
     return eager_make(&self->eager, square_bytes(self), 0, "input",
                       eager_set(eager_type(&self->eager)));
 }
@@ -122,9 +126,11 @@ static void multiply(struct matmul *self, const struct emit_block *matrix)
 {
     uint64_t n = self->shape;
     first_use(self, matrix);
+    const struct eager_shape shape = {n, n, n};
     struct emit_block product =
-        eager_multiply(&self->eager, EAGER_FORWARD, (struct eager_shape){n, n, n}, false, "product",
-                       matrix, matrix);
+        self->values.program == PROGRAM_JAX
+            ? jax_multiply(&self->eager, shape, "product", matrix, matrix)
+            : eager_multiply(&self->eager, EAGER_FORWARD, shape, false, "product", matrix, matrix);
     emit_free(&self->emit, &self->result);
     self->result = product;
 }
@@ -211,6 +217,8 @@ static const struct option options[] = {
     {"repeat", OPTION_COUNT, AT(repeat), "20", 1, 1e6, NULL, "steps with each shape of the list"},
     {"dtype", OPTION_CHOICE, AT(type), "float32", 0, 0, NUMERIC_CHOICES,
      "of the matrices; int8 products are drawn and given in 16 bits"},
+    {"program", OPTION_CHOICE, AT(program), "eager", 0, 0, PROGRAM_CHOICES,
+     "who runs it: jax has keys for its random numbers and a workspace for each product"},
     {"probes", OPTION_COUNT, AT(probes), "4", 0, 8, NULL,
      "algorithms tried at the first product of a shape"},
     {"kept", OPTION_BYTES, AT(kept), "1MiB", 0, 1e12, NULL,

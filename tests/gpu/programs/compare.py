@@ -20,7 +20,9 @@ def read(path):
             if fields[0] != "a" or "space=pinned" in fields or int(fields[2]) == 0:
                 continue
             size = int(fields[2])
-            if size == common.BEGIN_BYTES and not inside:
+            if size == common.BEGIN_BYTES and inside:
+                sys.exit(f"{path}: the mark of the beginning is there twice: something else has its size")
+            if size == common.BEGIN_BYTES:
                 inside, live_at_begin = True, live
             elif size == common.END_BYTES and inside:
                 return total, asked, live - live_at_begin
