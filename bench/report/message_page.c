@@ -111,24 +111,38 @@ static void print_unaccounted(FILE *stream, const struct message *message)
     sentence_print(stream, line);
 }
 
-/* Of the limit that PyTorch tells of; it tells the whole card's size where none was set. */
-static void print_limit(FILE *stream, const struct message *message)
+/* Whether a limit of the program's own that PyTorch tells of was in the way; it tells the card's size
+ * where none was set. */
+static bool is_limited(const struct message *message)
 {
     const struct message_figure *figures = message->figures;
     const struct message_figure *allowed = &figures[MESSAGE_FIGURE_ALLOWED];
+    return message->framework == MESSAGE_PYTORCH && allowed->known &&
+           !(figures[MESSAGE_FIGURE_TOTAL].known &&
+             allowed->bytes >= figures[MESSAGE_FIGURE_TOTAL].bytes);
+}
+
+static bool passes_limit(const struct message *message)
+{
+    const struct message_figure *figures = message->figures;
     const struct message_figure *held = &figures[MESSAGE_FIGURE_RESERVED];
+    return is_limited(message) && held->known &&
+           held->bytes + figures[MESSAGE_FIGURE_ASKED].bytes >
+               figures[MESSAGE_FIGURE_ALLOWED].bytes;
+}
+
+static void print_limit(FILE *stream, const struct message *message)
+{
     char line[256], of[32], taken[32];
-    if (figures[MESSAGE_FIGURE_TOTAL].known &&
-        allowed->bytes >= figures[MESSAGE_FIGURE_TOTAL].bytes)
+    bool over = passes_limit(message);
+    if (!is_limited(message))
         return;
-    bool over = held->known && held->bytes + figures[MESSAGE_FIGURE_ASKED].bytes > allowed->bytes;
-    snprintf(
-        line, sizeof line,
-        "A limit of %s was set in the program (set_per_process_memory_fraction, or the like)%s%s: "
-        "what is free on the card beyond it is out of reach.",
-        size_of(message, MESSAGE_FIGURE_ALLOWED, of, sizeof of),
-        over ? ", and this request would pass it, with a pool of " : "",
-        over ? size_print(held->bytes, taken, sizeof taken) : "");
+    snprintf(line, sizeof line,
+             "A limit of %s was set in the program (set_per_process_memory_fraction, or the "
+             "like)%s%s: what is free on the card beyond it is out of reach.",
+             size_of(message, MESSAGE_FIGURE_ALLOWED, of, sizeof of),
+             over ? ", and this request would pass it, with a pool of " : "",
+             over ? size_of(message, MESSAGE_FIGURE_RESERVED, taken, sizeof taken) : "");
     sentence_print(stream, line);
 }
 
@@ -156,8 +170,7 @@ static void print_remarks(FILE *stream, const struct message *message)
         print_segment(stream, message);
     if (message->host || strcmp(message->device, "CPU") == 0)
         sentence_print(stream, "It is the host's memory that ran out, not a GPU's.");
-    if (message->framework == MESSAGE_PYTORCH && figures[MESSAGE_FIGURE_ALLOWED].known)
-        print_limit(stream, message);
+    print_limit(stream, message);
     print_unaccounted(stream, message);
     if (message->close)
         sentence_print(stream, "Two figures that were compared differ by less than their printed "
@@ -242,11 +255,16 @@ const char *message_page_advice(const struct message *message)
         "MemoryAsyncPool.",
         "Try rmm.mr.CudaAsyncMemoryResource(), or a pool with a larger initial size.",
     };
+    const struct message_figure *figures = message->figures;
+    bool over = passes_limit(message);
     switch (message->cause) {
     case MESSAGE_IMPOSSIBLE:
         return "No setting helps: look at the shape or the batch size of this request.";
     case MESSAGE_NOT_THE_ALLOCATOR:
-        return message->framework == MESSAGE_PYTORCH
+        return over ? "Raise that limit, or have the program stay within it: allocrig advise "
+                      "--limit "
+                      "says with which setting it does."
+               : message->framework == MESSAGE_PYTORCH
                    ? "Look for a limit (a memory fraction, MIG, a container, WDDM on Windows), or "
                      "for another "
                      "process whose memory came and went."
@@ -261,6 +279,9 @@ const char *message_page_advice(const struct message *message)
         return "Look at libraries that allocate for themselves: NCCL buffers, cuBLAS workspaces, "
                "another framework in the same process.";
     default:
+        if (!figures[MESSAGE_FIGURE_FREE].known)
+            return "By what the message tells the program needs more than there is; the log around "
+                   "it, or nvidia-smi, may tell who holds the memory.";
         return "The program needs more than there is: a smaller batch, recomputation, fewer bytes "
                "for each number, or a larger card.";
     }

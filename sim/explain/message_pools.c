@@ -41,7 +41,13 @@ static bool has(const struct message_text *text, const char *words)
     return message_text_find(text, words, 0, text->count) != MESSAGE_NOWHERE;
 }
 
-/* XLA says "allocating" as well, without commas and without what was allocated so far. */
+static bool stands_before(const struct message_text *text, const char *words, size_t at)
+{
+    size_t length = strlen(words);
+    return at >= length && strncmp(text->chars + at - length, words, length) == 0;
+}
+
+/* XLA says "allocating" as well, after a code of its own and without what was allocated so far. */
 static bool read_cupy(const struct message_text *text, struct message *self)
 {
     static const char words[] = "outofmemoryallocating";
@@ -57,7 +63,8 @@ static bool read_cupy(const struct message_text *text, struct message *self)
         if (end == MESSAGE_NOWHERE)
             continue;
         bool so_far = strncmp(text->chars + end, "(allocatedsofar:", 16) == 0;
-        if (!so_far && !cupy && !memchr(text->chars + begin, ',', end - begin))
+        bool commas = memchr(text->chars + begin, ',', end - begin) != NULL;
+        if (stands_before(text, "resource_exhausted:", at) || !(so_far || cupy || commas))
             continue;
         if (count++)
             continue;

@@ -61,7 +61,10 @@ static bool read_asked(const struct message_text *text, size_t at, struct messag
         return false;
     const char *rest = text->chars + end;
     size_t skip = strncmp(rest, "(roundedto", 10) == 0 ? 10 : *rest == '(' ? 1 : 0;
-    if (skip && message_text_count(text, end + skip, &count) != MESSAGE_NOWHERE && count)
+    if (!skip)
+        return true;
+    end = message_text_count(text, end + skip, &count);
+    if (end != MESSAGE_NOWHERE && count && strchr(")b", text->chars[end])) /* not "(9.8 GB)" */
         *asked = exact(count);
     return true;
 }
@@ -230,6 +233,16 @@ static void read_card(const struct message_text *text, struct message *self)
     self->card_told = true;
 }
 
+/* The same in two decimals, where the statistics are cut off. */
+static void read_sum(const struct message_text *text, size_t from, size_t to,
+                     struct message_figure *figure)
+{
+    static const char words[] = "sumtotalofin-usechunks:";
+    size_t at = message_text_find(text, words, from, to);
+    if (at != MESSAGE_NOWHERE)
+        (void)message_text_size(text, at + strlen(words), figure);
+}
+
 /* What the dump after the complaint tells. */
 static void read_dump(const struct message_text *text, size_t from, size_t to, struct message *self)
 {
@@ -242,6 +255,8 @@ static void read_dump(const struct message_text *text, size_t from, size_t to, s
     (void)count_after(text, "total_region_allocated_bytes_:", from, to, held);
     (void)count_after(text, "availablebytes:", from, to, &figures[MESSAGE_FIGURE_FREE]);
     read_in_use(text, from, to, &figures[MESSAGE_FIGURE_ALLOCATED]);
+    if (!figures[MESSAGE_FIGURE_ALLOCATED].known)
+        read_sum(text, from, to, &figures[MESSAGE_FIGURE_ALLOCATED]);
     read_card(text, self);
     if (count_after(text, "largestfreeblock:", from, to, largest) && !largest->bytes)
         largest->known = false; /* 0 is printed where nobody looked for it */

@@ -397,6 +397,13 @@ static void xla_wordings(void **state)
         cause_of("Allocation (size=21474836480) would exceed memory (size=17179869184) "
                  ":: #allocation14167"),
         MESSAGE_IMPOSSIBLE);
+    struct message message;
+    read_text(
+        "XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 9,813,289,240 bytes (9.8 "
+        "GB)",
+        &message);
+    assert_int_equal(message.framework, MESSAGE_JAX);
+    assert_int_equal(message.figures[MESSAGE_FIGURE_ASKED].bytes, 9813289240);
     assert_int_equal(asked_by("JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory trying to "
                               "allocate 8.00GiB."),
                      8589934592);
@@ -416,6 +423,13 @@ static void dumps_are_read_by_their_statistics(void **state)
         &message);
     assert_false(message.figures[MESSAGE_FIGURE_ALLOCATED].known);
     assert_int_equal(message.cause, MESSAGE_CAPACITY);
+    read_text(
+        "Allocator (GPU_0_bfc) ran out of memory trying to allocate 800.00MiB (rounded to "
+        "838860800)requested by op Add\nSum Total of in-use chunks: 6.00GiB\n"
+        "total_region_allocated_bytes_: 7365066752 memory_limit_: 7365066752 available bytes: 0",
+        &message);
+    assert_int_equal(message.figures[MESSAGE_FIGURE_ALLOCATED].bytes, 6 * GIB);
+    assert_int_equal(message.cause, MESSAGE_FRAGMENTATION);
     read_text("gpu_async_0 cuMemAllocAsync failed to allocate 3221225472 bytes: CUDA error: out of "
               "memory "
               "(CUDA_ERROR_OUT_OF_MEMORY)\n Reported by CUDA: Free memory/Total memory: "
