@@ -63,8 +63,8 @@ static enum status open_device_spec(const struct member *self, uint32_t card, st
     return spec_parse(text, spec, error);
 }
 
-/* What each card has and has free, with this process's context on it. They stay open until the pools
- * are, so that a context is made once. */
+/* What each card has and has free, with this process's context on it. They are closed before the pools
+ * open: a device tells its context from what others hold by what the card holds before there is one. */
 static enum status look_at_cards(struct member *self, struct process_card *cards,
                                  struct error *error)
 {
@@ -223,10 +223,10 @@ static enum status begin(struct member *self, struct answer *answer)
     if (status != STATUS_OK)
         return status;
     status = configure(self, &answer->error);
+    look_away(self);
     process_warnings(&self->process, result->warned, sizeof result->warned);
     if (status == STATUS_OK)
         status = open_pools(self, &answer->error);
-    look_away(self);
     if (status == STATUS_NEGATIVE)
         result->outcome = TENANT_REFUSED_SETTINGS;
     else if (status == STATUS_REFUSED || status == STATUS_NO_MEMORY || status == STATUS_MISSING)
