@@ -22,9 +22,6 @@ if ALLOCATOR == "expandable":
 if not NATIVE:
     os.environ["ALLOCRIG_POLICY"] = ALLOCATOR
 
-if os.environ.get("TRAIN_CPUS"):  # before PyTorch makes its threads
-    os.sched_setaffinity(0, [int(cpu) for cpu in os.environ["TRAIN_CPUS"].split(",")])
-
 import torch  # noqa: E402
 
 import models  # noqa: E402
@@ -70,6 +67,16 @@ def start():
     return step, len(losses)
 
 
+def settle():
+    """All threads onto the processors that the trainers share; loading PyTorch there takes a minute, so not earlier."""
+    cpus = [int(cpu) for cpu in os.environ["TRAIN_CPUS"].split(",")]
+    for thread in os.listdir("/proc/self/task"):
+        try:
+            os.sched_setaffinity(int(thread), cpus)
+        except ProcessLookupError:
+            pass  # it has ended
+
+
 def block(step, at, count):
     """The median of the steps: what the machine does to a few of them does not count."""
     step(at)
@@ -94,6 +101,8 @@ def main():
         words = line.split()
         if words[0] == "start":
             step, at = start()
+            if os.environ.get("TRAIN_CPUS"):
+                settle()
         elif words[0] == "block":
             at = block(step, at, models.BLOCK_STEPS[MODEL])
         else:
