@@ -121,9 +121,10 @@ static void print_incomplete(FILE *stream, const struct advise_result *result)
                  "the trace.",
                  size_print(result->failed_bytes, text, sizeof text), result->failed_event);
     else
-        snprintf(line, sizeof line,
-                 "The program died before its end: the trace proves only its beginning. What would "
-                 "have come later is not in it.");
+        snprintf(
+            line, sizeof line,
+            "The program died before its end: the trace proves only its beginning. The request "
+            "that failed, and what would have come later, is not in it.");
     sentence_print(stream, line);
     if (result->step.steps)
         print_peak(stream, &result->step, "The largest completed step needed at least");

@@ -11,13 +11,31 @@
 
 static const struct advise_row *find_row(const struct advise_result *result, const char *spec)
 {
-    for (size_t i = 0; i < result->count; i++)
+    for (size_t i = 0; i < result->tried; i++)
         if (strcmp(result->rows[i].candidate.spec, spec) == 0)
             return &result->rows[i];
     return NULL;
 }
 
-/* What a setting needs for all ranks: 0 where one of them does not know it or never passes. */
+/* Of traces that are not whole only the beginning was compared. */
+static size_t print_cut(FILE *stream, const struct advise_page *pages, size_t count)
+{
+    size_t cut = 0;
+    char line[256];
+    for (size_t i = 0; i < count; i++)
+        cut += !pages[i].result->complete;
+    if (!cut)
+        return 0;
+    snprintf(line, sizeof line,
+             "%zu of the %zu %s a failure, or the program died: of %s only the beginning is there, "
+             "and the whole may need more.",
+             cut, count, cut == 1 ? "ends in" : "end in", cut == 1 ? "it" : "these");
+    sentence_print(stream, line);
+    return cut;
+}
+
+/* What a setting needs for all ranks, 0 where that was not looked for in one of them or is not to be
+ * had; and whether all fit at the capacity in question. */
 struct worst {
     uint64_t safe_bytes;
     size_t rank;
@@ -27,17 +45,64 @@ struct worst {
 static struct worst worst_of(const struct advise_page *pages, size_t count, const char *spec)
 {
     struct worst worst = {.fits = true};
+    bool known = true;
     for (size_t i = 0; i < count; i++) {
         const struct advise_row *row = find_row(pages[i].result, spec);
+        worst.fits &= row && row->at.begun && row->at.passed;
         if (!row || !row->safe_bytes)
-            return (struct worst){0};
-        worst.fits &= row->at.begun && row->at.passed;
-        if (row->safe_bytes > worst.safe_bytes) {
+            known = false;
+        else if (row->safe_bytes > worst.safe_bytes) {
             worst.safe_bytes = row->safe_bytes;
             worst.rank = i;
         }
     }
+    if (!known)
+        worst.safe_bytes = 0;
     return worst;
+}
+
+/* What is looked for among the settings of the first rank, which has them in its own order. */
+struct choice {
+    const struct advise_row *least;   /* that needs the least, where that is known */
+    const struct advise_row *fitting; /* the recorded one if all fit with it, else the first */
+    struct worst needs;               /* of the least */
+};
+
+static void consider(struct choice *self, const struct advise_row *row, const struct worst *worst)
+{
+    if (worst->safe_bytes && row->candidate.own &&
+        (!self->least || worst->safe_bytes < self->needs.safe_bytes)) {
+        self->least = row;
+        self->needs = *worst;
+    }
+    if (worst->fits && row->candidate.own && (!self->fitting || row->candidate.given))
+        self->fitting = row;
+}
+
+static void print_choice(FILE *stream, const struct advise_page *pages, size_t count,
+                         const struct choice *choice)
+{
+    char line[768], capacity[32], text[32];
+    bool cut = print_cut(stream, pages, count) > 0;
+    size_print(pages[0].result->capacity_bytes, capacity, sizeof capacity);
+    for (size_t i = 1; i < count; i++)
+        if (pages[i].result->capacity_bytes != pages[0].result->capacity_bytes)
+            snprintf(capacity, sizeof capacity, "the memory of each");
+    if (choice->fitting)
+        snprintf(line, sizeof line, "%s in %s with %s%s.",
+                 cut ? "What is recorded of all of them fits" : "All of them fit", capacity,
+                 choice->fitting->candidate.spec,
+                 choice->fitting->candidate.given ? ", as they are" : "");
+    else
+        snprintf(line, sizeof line, "No setting lets all of them fit in %s.", capacity);
+    sentence_print(stream, line);
+    if (!choice->least)
+        return;
+    snprintf(line, sizeof line, "The least that serves %s is %s, with %s.",
+             cut ? "what is recorded of them" : "all of them",
+             size_print(choice->needs.safe_bytes, text, sizeof text),
+             choice->least->candidate.spec);
+    sentence_print(stream, line);
 }
 
 enum status advise_page_ranks(FILE *stream, const struct advise_page *pages, size_t count,
@@ -53,17 +118,13 @@ enum status advise_page_ranks(FILE *stream, const struct advise_page *pages, siz
     if (!table)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for the table");
     const struct advise_result *first = pages[0].result;
-    const struct advise_row *best = NULL;
-    struct worst best_needs = {0};
-    for (size_t i = 0; i < first->own_count; i++) {
+    struct choice choice = {0};
+    for (size_t i = 0; i < first->tried; i++) {
         const struct advise_row *row = &first->rows[i];
         struct worst worst = worst_of(pages, count, row->candidate.spec);
-        if (!worst.safe_bytes)
+        consider(&choice, row, &worst);
+        if (!worst.safe_bytes || !row->candidate.own)
             continue;
-        if (!best || worst.safe_bytes < best_needs.safe_bytes) {
-            best = row;
-            best_needs = worst;
-        }
         table_cell(table, "%s%s", row->candidate.spec, row->candidate.given ? "  <- recorded" : "");
         table_cell(table, "%.1f", (double)worst.safe_bytes / (double)MIB);
         table_cell(table, "%s", pages[worst.rank].name);
@@ -73,12 +134,8 @@ enum status advise_page_ranks(FILE *stream, const struct advise_page *pages, siz
             count);
     enum status status = table_print(table, stream, TABLE_TEXT, error);
     table_close(table);
-    if (!status && best) {
-        char line[512], text[32];
-        snprintf(line, sizeof line, "All of them fit from %s on, with %s.",
-                 size_print(best_needs.safe_bytes, text, sizeof text), best->candidate.spec);
-        sentence_print(stream, line);
-    }
+    if (!status)
+        print_choice(stream, pages, count, &choice);
     return status;
 }
 
@@ -94,7 +151,7 @@ enum status advise_page_batches(FILE *stream, const struct advise_page *pages,
             "\nLargest batch in %s, on the straight line through batches %" PRIu64 " and %" PRIu64
             ":\n",
             size_print(first->capacity_bytes, text, sizeof text), batches[0], batches[1]);
-    for (size_t i = 0; i < first->own_count; i++) {
+    for (size_t i = 0; i < first->own_count; i++) { /* those that are listed */
         const struct advise_row *a = &first->rows[i];
         const struct advise_row *b = find_row(pages[1].result, a->candidate.spec);
         if (!a->safe_bytes || !b || !b->safe_bytes)
@@ -117,5 +174,6 @@ enum status advise_page_batches(FILE *stream, const struct advise_page *pages,
              "An estimate: between and beyond the two batches the libraries may choose other "
              "workspaces, and requests need not grow in a straight line.");
     sentence_print(stream, line);
+    (void)print_cut(stream, pages, 2);
     return STATUS_OK;
 }

@@ -74,6 +74,12 @@ printf '# allocrig-trace 1\n# recorder: torch 2.11.0\na,0,41943040\nf,0\n' >"$tm
 printf '# allocrig-trace 1\n# recorder: torch 2.11.0\na,0,62914560\nf,0\n' >"$tmp/large.trace"
 run advise "$tmp/small.trace" "$tmp/large.trace" --capacity 200MiB
 check ranks_need_the_worst grep -qE '^torch  <- recorded +60\.0 +large +yes' "$out"
+check ranks_in_a_sentence grep -q '^All of them fit in 200.0 MiB with torch, as they are.' "$out"
+run advise "$tmp/small.trace" "$tmp/large.trace" --capacity 50MiB
+check no_rank_alone_counts grep -q '^No setting lets all of them fit in 50.00 MiB' "$out"
+run advise "$tmp/small.trace" "$tmp/dying.trace" --capacity 200MiB
+check a_cut_rank_is_not_the_whole grep -q '^1 of the 2 ends in a failure' "$out"
+check ranks_as_recorded grep -q '^What is recorded of all of them fits in 200.0 MiB' "$out"
 run advise "$tmp/small.trace" "$tmp/large.trace" --capacity 200MiB --batches 4,6
 check the_largest_batch grep -qE '^ +20  torch \(0\.0 MiB and 10\.0 MiB for each\)' "$out"
 
