@@ -231,8 +231,9 @@ enum status history_judge(struct history_judged *self, const struct history *his
         status = judge_series(&judge, i);
     if (!status && self->change_count)
         qsort(self->changes, self->change_count, sizeof *self->changes, newest_first);
+    self->longest = longest_timed(self);
     if (!status && self->timed)
-        self->delay = change_points_delay(longest_timed(self), rules->alpha / (double)self->timed);
+        self->delay = change_points_delay(self->longest, rules->alpha / (double)self->timed);
     if (!status) {
         self->ended = count_ended(&judge);
         look_for_waivers(&judge, waivers);

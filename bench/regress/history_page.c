@@ -133,10 +133,21 @@ static void print_times(const struct history_view *view, FILE *stream)
         snprintf(text, sizeof text,
                  "Series of times: %zu; too few measurements (at most %zu) for any change to be "
                  "sure yet.",
-                 judged->timed, view->history->count);
+                 judged->timed, judged->longest);
     else
         return;
     sentence_print(stream, text);
+    for (size_t i = 0; i < judged->change_count; i++) {
+        const struct history_change *change = &judged->changes[i];
+        if (!history_counts(change) || series_of(view, change)->kind != CHANGE_TIMED)
+            continue;
+        snprintf(text, sizeof text,
+                 "Times also change with the machine: make regress BASE=%.*s measures the builds "
+                 "before and now in turn.",
+                 COMMIT_SHOWN, line_before(view, change)->commit);
+        sentence_print(stream, text);
+        break;
+    }
     if (judged->unjudged) {
         snprintf(text, sizeof text,
                  "%zu of them hold a value of 0, of which there are no factors: not judged.",

@@ -65,6 +65,7 @@ struct history_judged {
     struct history_change *changes; /* of the newest commit first, and there what is worse */
     size_t change_count, change_room;
     size_t commits;
+    size_t longest;         /* measurements in the longest series of times */
     size_t timed;           /* series of times */
     size_t unjudged;        /* of them with a value that is not above 0 */
     size_t delay;           /* after so many commits a clear change of a time is seen; 0: too few */

@@ -145,6 +145,7 @@ done
 check slower_is_caught [ "$status" = 1 ]
 check slower_is_under_its_commit grep -q '^commit c51 of' "$out"
 said slower_is_told '^WORSE random.* alloc_ns_p50 and 3 more .* % more; p '
+check how_to_make_sure_is_said grep -q 'make regress BASE=c50 ' "$out"
 run history "$history" --csv "$tmp/history.csv" --panels 1
 head -n 1 "$tmp/history.csv" >"$tmp/head"
 check figure_data_has_columns grep -qx 'panel,workload,policy,figure,unit,kind,place,commit,value,level,change' "$tmp/head"
