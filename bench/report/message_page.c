@@ -243,11 +243,15 @@ static void print_reason(FILE *stream, const struct message *message)
     sentence_print(stream, line);
 }
 
-const char *message_page_advice(const struct message *message)
+#define TRY_TORCH(variable)                                                                        \
+    "Try " variable "=expandable_segments:True; then max_split_size_mb. A recorded snapshot and "  \
+    "`allocrig advise` say which setting fits."
+
+/* PyTorch's variable has the name of the device. */
+static const char *unfragment(const struct message *message)
 {
-    static const char *const fragmentation[] = {
-        "Try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; then max_split_size_mb. A recorded "
-        "snapshot and `allocrig advise` say which setting fits.",
+    static const char *const texts[] = {
+        TRY_TORCH("PYTORCH_CUDA_ALLOC_CONF"),
         "Try TF_GPU_ALLOCATOR=cuda_malloc_async; or leave memory growth off, so that the pool is "
         "one piece.",
         "Try XLA_PYTHON_CLIENT_ALLOCATOR=platform, or a larger XLA_PYTHON_CLIENT_MEM_FRACTION.",
@@ -255,15 +259,27 @@ const char *message_page_advice(const struct message *message)
         "MemoryAsyncPool.",
         "Try rmm.mr.CudaAsyncMemoryResource(), or a pool with a larger initial size.",
     };
+    static const char *const devices[][2] = {
+        {"HIP", TRY_TORCH("PYTORCH_HIP_ALLOC_CONF")},
+        {"NPU", TRY_TORCH("PYTORCH_NPU_ALLOC_CONF")},
+        {"XPU", TRY_TORCH("PYTORCH_ALLOC_CONF")},
+    };
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
+        if (strcmp(message->device, devices[i][0]) == 0)
+            return devices[i][1];
+    return texts[message->framework];
+}
+
+const char *message_page_advice(const struct message *message)
+{
     const struct message_figure *figures = message->figures;
     bool over = passes_limit(message);
     switch (message->cause) {
     case MESSAGE_IMPOSSIBLE:
         return "No setting helps: look at the shape or the batch size of this request.";
     case MESSAGE_NOT_THE_ALLOCATOR:
-        return over ? "Raise that limit, or have the program stay within it: allocrig advise "
-                      "--limit "
-                      "says with which setting it does."
+        return over ? "Raise that limit, or have the program stay within it: `allocrig advise "
+                      "--limit` says with which setting it does."
                : message->framework == MESSAGE_PYTORCH
                    ? "Look for a limit (a memory fraction, MIG, a container, WDDM on Windows), or "
                      "for another "
@@ -272,7 +288,7 @@ const char *message_page_advice(const struct message *message)
                      "the card's memory; or a limit of the system.";
     case MESSAGE_FRAGMENTATION:
     case MESSAGE_FRAGMENTATION_POSSIBLE:
-        return fragmentation[message->framework];
+        return unfragment(message);
     case MESSAGE_TENANT:
         return "Let the other processes end, or give this one a card of its own.";
     case MESSAGE_OUTSIDE:

@@ -195,10 +195,13 @@ enum status trial_search(const struct trial_setup *setup, struct trace_source *t
     uint64_t most = FROM_LIVE_PEAKS * size_round_up(setup->live_peak_bytes, UNIT_BYTES);
     uint64_t from = alone->peak_physical_bytes;
     from = from > alone->peak_reserved_bytes ? from : alone->peak_reserved_bytes;
+    if (setup->card_bytes && most > setup->card_bytes)
+        most = size_round_down(setup->card_bytes, UNIT_BYTES);
     from = from < most ? from : most;
-    if (setup->card_bytes && from > setup->card_bytes)
-        from = size_round_down(setup->card_bytes, UNIT_BYTES);
-    return trial_safe(setup, trace, policy, from, safe_bytes, error);
+    enum status status = trial_safe(setup, trace, policy, from, safe_bytes, error);
+    if (!status && !*safe_bytes && from < most) /* it leaves a part of the card to others */
+        status = trial_safe(setup, trace, policy, most, safe_bytes, error);
+    return status;
 }
 
 struct crew {

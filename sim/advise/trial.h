@@ -38,8 +38,9 @@ enum status trial_run(const struct trial_setup *setup, struct trace_source *trac
 
 /* The lowest capacity above which all that were tried pass: from what the policy took `alone` (with
  * all of the card; at most four times the live peak) down in steps of 5 %, below twice the live peak
- * 2 %, of that peak (at least 2 MiB) to the first failure, then by halving to 2 MiB. 0: it does not
- * pass where that begins. */
+ * 2 %, of that peak (at least 2 MiB) to the first failure, then by halving to 2 MiB. One that does not
+ * pass where that begins, since it leaves a part of the card to others, is looked for from four times
+ * the live peak on. 0: it does not pass there either. */
 enum status trial_search(const struct trial_setup *setup, struct trace_source *trace,
                          const char *policy, const struct trial *alone, uint64_t *safe_bytes,
                          struct error *error) STATUS_CHECKED;

@@ -21,6 +21,12 @@ run explain --message "OOM when allocating tensor with shape[32,256,62,62] and t
 check a_shape_is_bytes grep -qE 'asked for .* 125960192 bytes' "$out"
 check no_segment_for_tensorflow quietly test -z "$(grep segment "$out")"
 
+run explain --message "NPU out of memory. Tried to allocate 9.05 GiB (NPU 0; 60.95 GiB total capacity; 42.32 GiB already allocated; 42.32 GiB current active; 2.10 GiB free; 52.58 GiB reserved in total by PyTorch)"
+check the_variable_of_the_device grep -q 'PYTORCH_NPU_ALLOC_CONF=expandable_segments:True' "$out"
+run explain --message "CUDA out of memory. Tried to allocate 996.00 MiB. GPU 0 has a total capacity of 44.43 GiB of which 9.06 GiB is free. 17.69 GiB allowed; Of the allocated memory 17.44 GiB is allocated by PyTorch, and 59.88 MiB is reserved by PyTorch but unallocated."
+check a_limit_in_the_way grep -q '^not-the-allocator: ' "$out"
+check the_limit_is_told grep -q '^A limit of 17.69 GiB was set in the program' "$out"
+
 lora=workloads/data/lora_recompute.default.csv.gz
 run explain "$lora" -p torch -d sim:capacity=4100MiB
 check trace_is_explained [ "$status" = 0 ]

@@ -235,6 +235,22 @@ static void pending_frees_are_waited_for(void **state)
     done(&rig);
 }
 
+/* TensorFlow leaves 1800 MiB of this card to the system: what a setting takes alone is not all that it
+ * needs. */
+static void what_is_left_to_the_system_is_needed_too(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct trace_source *source = tiny_trace("a,0,2147483648 f,0");
+    strcpy(source->info.recorder, "tensorflow 2.16");
+    advise_over(&rig, source, 6 * GIB);
+    assert_true(row_of(&rig, "growth")->at.passed);
+    assert_int_equal(row_of(&rig, "growth")->alone.peak_reserved_bytes, 2 * GIB);
+    assert_int_equal(row_of(&rig, "growth")->safe_bytes, 2 * GIB + 1800 * MIB);
+    assert_int_equal(row_of(&rig, "growth:fraction=0.95")->safe_bytes, 2156 * MIB);
+    done(&rig);
+}
+
 static void settings_pair_across_options_only(void **state)
 {
     (void)state;
@@ -267,6 +283,7 @@ int main(void)
         cmocka_unit_test(a_survived_failure_is_none),
         cmocka_unit_test(a_failure_near_the_end_was_the_end),
         cmocka_unit_test(pending_frees_are_waited_for),
+        cmocka_unit_test(what_is_left_to_the_system_is_needed_too),
         cmocka_unit_test(settings_pair_across_options_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
