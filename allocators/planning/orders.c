@@ -14,8 +14,8 @@
 
 #include "allocators/planning/keyed.h"
 
-/* More work than this, in pairs of blocks, is too much for an order beyond the first. */
-#define PAIRS_MOST UINT64_C(100000000)
+/* More steps of placing than this are too many for an order beyond the first. */
+#define STEPS_MOST UINT64_C(400000000)
 
 const char *packing_order_name(enum packing_order order)
 {
@@ -135,7 +135,8 @@ static enum status make_order(const struct packing *self, enum packing_order ord
 }
 
 enum status packing_place_by(const struct packing *self, enum packing_order order,
-                             uint64_t most_bytes, uint64_t *offsets, uint64_t *top_bytes)
+                             uint64_t most_bytes, uint64_t *offsets, uint64_t *top_bytes,
+                             uint64_t *steps)
 {
     size_t bytes = ((size_t)self->count + 1) * sizeof(uint32_t);
     uint32_t *sorted = host_alloc(self->host, bytes);
@@ -143,7 +144,7 @@ enum status packing_place_by(const struct packing *self, enum packing_order orde
         return STATUS_HOST_MEMORY;
     enum status status = make_order(self, order, sorted);
     if (!status)
-        status = packing_place(self, sorted, most_bytes, offsets, top_bytes);
+        status = packing_place(self, sorted, most_bytes, offsets, top_bytes, steps);
     host_free(self->host, sorted, bytes);
     return status;
 }
@@ -154,15 +155,15 @@ enum status packing_best_order(const struct packing *self, uint64_t *offsets,
     size_t bytes = ((size_t)self->count + 1) * sizeof *offsets;
     uint64_t *tried = host_alloc(self->host, bytes);
     enum status status = tried ? STATUS_OK : STATUS_HOST_MEMORY;
-    uint64_t pairs = 0;
+    uint64_t steps = 0;
     *best = (struct packing_best){.top_bytes = PACKING_NOWHERE};
     for (enum packing_order order = 0; order < PACKING_ORDER_COUNT; order++)
         best->tops_bytes[order] = PACKING_NOWHERE;
     for (enum packing_order order = 0; order < PACKING_ORDER_COUNT && !status; order++) {
-        if (order > 0 && pairs > PAIRS_MOST)
+        if (order > 0 && steps > STEPS_MOST)
             break;
-        status = packing_place_by(self, order, PACKING_NOWHERE, tried, &best->tops_bytes[order]);
-        pairs += self->pairs;
+        status =
+            packing_place_by(self, order, PACKING_NOWHERE, tried, &best->tops_bytes[order], &steps);
         if (status || best->tops_bytes[order] >= best->top_bytes)
             continue;
         best->order = order;

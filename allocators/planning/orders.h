@@ -27,8 +27,8 @@ const char *packing_order_help(enum packing_order order);
 
 /* Places all blocks in that order; as packing_place. */
 enum status packing_place_by(const struct packing *self, enum packing_order order,
-                             uint64_t most_bytes, uint64_t *offsets,
-                             uint64_t *top_bytes) STATUS_CHECKED;
+                             uint64_t most_bytes, uint64_t *offsets, uint64_t *top_bytes,
+                             uint64_t *steps) STATUS_CHECKED;
 
 /* The lowest plan that the orders find, the earlier order among equals. `tops_bytes` has an entry
  * for each order: PACKING_NOWHERE where it was not tried, since the problem is so large that the

@@ -26,7 +26,7 @@ static void look(const char *path, size_t wanted_count, uint64_t peak_bytes, dou
     assert_int_equal(packing_open(&packing, &host, blocks, count, &error), STATUS_OK);
     assert_int_equal(packing.peak_bytes, peak_bytes);
     assert_int_equal(
-        packing_place_by(&packing, PACKING_ORDER_size, PACKING_NOWHERE, offsets, &top_bytes),
+        packing_place_by(&packing, PACKING_ORDER_size, PACKING_NOWHERE, offsets, &top_bytes, NULL),
         STATUS_OK);
     assert_true(planning_rig_is_plan(blocks, count, offsets, top_bytes));
     double ratio = (double)top_bytes / (double)peak_bytes;

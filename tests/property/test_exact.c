@@ -23,7 +23,8 @@ static uint64_t every_order(const struct packing *packing)
     for (uint32_t i = 0; i < BLOCKS; i++)
         order[i] = i;
     for (uint32_t i = 0; i < BLOCKS;) {
-        assert_int_equal(packing_place(packing, order, best_bytes, offsets, &top_bytes), STATUS_OK);
+        assert_int_equal(packing_place(packing, order, best_bytes, offsets, &top_bytes, NULL),
+                         STATUS_OK);
         best_bytes = top_bytes < best_bytes ? top_bytes : best_bytes;
         while (i < BLOCKS && turns[i] >= i)
             turns[i++] = 0;

@@ -2,6 +2,7 @@
  * pair, the lowest gap found by trying every offset. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -58,17 +59,106 @@ static void places_at_the_lowest_gap(void **state)
         }
         assert_int_equal(packing_open(&packing, &host, blocks, BLOCKS, NULL), STATUS_OK);
         assert_int_equal(packing.peak_bytes, planning_rig_peak(blocks, BLOCKS));
-        assert_int_equal(packing_place(&packing, order, PACKING_NOWHERE, offsets, &top_bytes),
+        assert_int_equal(packing_place(&packing, order, PACKING_NOWHERE, offsets, &top_bytes, NULL),
                          STATUS_OK);
         place_slowly(blocks, order, slow);
         assert_memory_equal(offsets, slow, sizeof offsets);
         assert_true(planning_rig_is_plan(blocks, BLOCKS, offsets, top_bytes));
-        assert_int_equal(packing_place(&packing, order, top_bytes - 1, slow, &top_bytes),
+        assert_int_equal(packing_place(&packing, order, top_bytes - 1, slow, &top_bytes, NULL),
                          STATUS_OK);
         assert_int_equal(top_bytes, PACKING_NOWHERE);
         packing_close(&packing);
         assert_int_equal(host.now_bytes, 0);
     }
+}
+
+#define CROWD 3000
+
+static int by_offset(const void *left, const void *right)
+{
+    const struct keyed *a = left, *b = right;
+    return (a->key > b->key) - (a->key < b->key);
+}
+
+/* The lowest gap between the blocks placed before that are live with this one, sorted. */
+static uint64_t gap_by_sorting(const struct packing_block *blocks, const uint32_t *order,
+                               size_t placed, const uint64_t *offsets)
+{
+    static struct keyed found[CROWD];
+    const struct packing_block *block = &blocks[order[placed]];
+    size_t count = 0;
+    uint64_t offset = 0;
+    for (size_t i = 0; i < placed; i++) {
+        const struct packing_block *other = &blocks[order[i]];
+        if (other->born < block->dies && block->born < other->dies)
+            found[count++] = (struct keyed){offsets[order[i]], offsets[order[i]] + other->bytes};
+    }
+    qsort(found, count, sizeof *found, by_offset);
+    for (size_t i = 0; i < count && found[i].key < offset + block->bytes; i++)
+        if (found[i].value > offset)
+            offset = (found[i].value + block->alignment - 1) & ~(block->alignment - 1);
+    return offset;
+}
+
+/* Many blocks, over a deep tree: short lives and long ones, with gaps and without. */
+static void places_many_at_the_lowest_gap(void **state)
+{
+    (void)state;
+    static struct packing_block blocks[CROWD];
+    static uint32_t order[CROWD];
+    static uint64_t offsets[CROWD];
+    struct rng rng;
+    rng_seed(&rng, 5);
+    for (int round = 0; round < 6; round++) {
+        struct host host = {0};
+        struct packing packing;
+        uint64_t top_bytes;
+        uint64_t moments = round % 3 == 0 ? 50 : round % 3 == 1 ? 1000 : 100000;
+        planning_rig_draw(&rng, blocks, CROWD, round < 3 ? 100000 : 10, moments);
+        for (uint32_t i = 0; i < CROWD; i++) {
+            uint32_t at = (uint32_t)rng_below(&rng, i + 1);
+            order[i] = order[at];
+            order[at] = i;
+            blocks[i].alignment = UINT64_C(1) << rng_below(&rng, 4);
+            if (i % 2 && blocks[i].dies > blocks[i].born + 40)
+                blocks[i].dies = blocks[i].born + 1 + rng_below(&rng, 40);
+        }
+        assert_int_equal(packing_open(&packing, &host, blocks, CROWD, NULL), STATUS_OK);
+        assert_int_equal(packing_place(&packing, order, PACKING_NOWHERE, offsets, &top_bytes, NULL),
+                         STATUS_OK);
+        for (size_t i = 0; i < CROWD; i++)
+            assert_int_equal(offsets[order[i]], gap_by_sorting(blocks, order, i, offsets));
+        packing_close(&packing);
+        assert_int_equal(host.now_bytes, 0);
+    }
+}
+
+/* A workload that frees nothing: each block meets all others, which must not take n^2 steps. */
+static void blocks_that_all_live_take_few_steps(void **state)
+{
+    (void)state;
+    const uint32_t count = 70000;
+    struct packing_block *blocks = calloc(count, sizeof *blocks);
+    uint64_t *offsets = calloc(count, sizeof *offsets);
+    struct host host = {0};
+    struct packing packing;
+    uint64_t steps = 0, top_bytes = 0;
+    struct rng rng;
+    assert_true(blocks && offsets);
+    rng_seed(&rng, 6);
+    for (uint32_t i = 0; i < count; i++)
+        blocks[i] = (struct packing_block){
+            .bytes = rng_between(&rng, 1, 1 << 20), .born = i, .dies = count};
+    assert_int_equal(packing_open(&packing, &host, blocks, count, NULL), STATUS_OK);
+    assert_int_equal(packing_place_by(&packing, PACKING_ORDER_size, PACKING_NOWHERE, offsets,
+                                      &top_bytes, &steps),
+                     STATUS_OK);
+    assert_int_equal(top_bytes, packing.peak_bytes);
+    assert_true(steps < UINT64_C(100) * count); /* n (n - 1) / 2 is 35,000 a block */
+    packing_close(&packing);
+    assert_int_equal(host.now_bytes, 0);
+    free(blocks);
+    free(offsets);
 }
 
 static void the_best_order_is_the_lowest(void **state)
@@ -89,8 +179,9 @@ static void the_best_order_is_the_lowest(void **state)
         assert_true(planning_rig_is_plan(blocks, BLOCKS, offsets, best.top_bytes));
         assert_true(best.top_bytes >= packing.peak_bytes);
         for (enum packing_order order = 0; order < PACKING_ORDER_COUNT; order++) {
-            assert_int_equal(packing_place_by(&packing, order, PACKING_NOWHERE, one, &top_bytes),
-                             STATUS_OK);
+            assert_int_equal(
+                packing_place_by(&packing, order, PACKING_NOWHERE, one, &top_bytes, NULL),
+                STATUS_OK);
             assert_int_equal(top_bytes, best.tops_bytes[order]);
             assert_true(best.top_bytes < top_bytes ||
                         (best.top_bytes == top_bytes && best.order <= order));
@@ -179,6 +270,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sorting_keeps_equals_in_order),
         cmocka_unit_test(places_at_the_lowest_gap),
+        cmocka_unit_test(places_many_at_the_lowest_gap),
+        cmocka_unit_test(blocks_that_all_live_take_few_steps),
         cmocka_unit_test(the_best_order_is_the_lowest),
         cmocka_unit_test(no_host_memory_leaves_nothing_behind),
         cmocka_unit_test(refuses_what_is_no_block),
