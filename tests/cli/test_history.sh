@@ -120,6 +120,48 @@ run history "$history" && cp "$out" "$tmp/in_order"
 run history "$tmp/turned.jsonl"
 check the_order_of_lines_does_not_matter cmp -s "$out" "$tmp/in_order"
 
+# ---- what is no change of the program
+history=$tmp/one_commit.jsonl
+add "$tmp/old.json" 1
+add "$tmp/waste.json" 1
+check one_commit_has_not_changed [ "$status" = 0 ]
+said one_commit_is_said '^AMBIGUOUS random.* peak_granted_bytes .*two measurements of one commit'
+history=$tmp/another.jsonl
+add "$tmp/old.json" 1
+sed 's/"sha256": "[0-9a-f]\{8\}/"sha256": "00000000/' "$tmp/waste.json" >"$tmp/another.json"
+add "$tmp/another.json" 2
+check another_workload_is_no_change [ "$status" = 0 ]
+check another_workload_has_no_row grep -q 'Changes: 0 for the worse, 0 for the better, 0 between' "$out"
+
+# ---- instructions: a folder of results and counts; 0.4 % more at each commit
+history=$tmp/counts.jsonl
+mkdir "$tmp/counted"
+cp "$tmp/old.json" "$tmp/counted/results.json"
+counts() { # COUNT COMPILER
+    printf '{"schema": "allocrig.instructions/1", "compiler": "%s", "rows": [{"policy": "p", "trace": "t", "kind": "operations", "measure": "none", "instructions": %s}]}' "$2" "$1" >"$tmp/counted/instructions.json"
+}
+n=0
+for count in 250 251 252; do
+    counts $count gcc
+    n=$((n + 1))
+    add "$tmp/counted" $n
+    check "a_drift_within_one_percent_is_none_$n" [ "$status" = 0 ]
+done
+counts 253 gcc
+add "$tmp/counted" 4
+check a_drift_beyond_one_percent_is_caught [ "$status" = 1 ]
+said a_drift_is_told '^WORSE t p instructions 250 253 1\.2 % more'
+counts 262.5 gcc
+add "$tmp/counted" 5
+said five_percent_more_is_told '^WORSE t p instructions 253 262\.5 3\.75 % more'
+counts 300 clang
+history=$tmp/counts.jsonl
+head -n 3 "$history" >"$tmp/few.jsonl"
+history=$tmp/few.jsonl
+add "$tmp/counted" 6
+check another_compiler_is_another_series [ "$status" = 0 ]
+refuses counts_alone 2 'no result among them' history "$history" --append "$tmp/counted/instructions.json" --commit c7
+
 # ---- times: one machine's, noisy; awk draws, with a generator of its own
 timed() { # FILE N FACTOR: results of which every time is about 1000, 3 % off, times FACTOR
     awk -v seed="$2" -v factor="$3" 'BEGIN { s = (seed * 7919 + 17) % 2147483647
@@ -222,5 +264,9 @@ refuses no_file 2 'none.jsonl: cannot be read' history "$tmp/none.jsonl"
 refuses a_name_is_needed 2 'name its file' history
 refuses one_file 2 'one file too many' history a b
 refuses commit_of_what 2 'add --append' history "$history" --commit x
+refuses effect_is_a_number 2 'effect is "some"; it is a number above 0' history "$history" --effect some
+refuses alpha_is_a_chance 2 'alpha is "2"; it is a number above 0, at most 0.5' history "$history" --alpha 2
+refuses panels_are_few 2 'panels is "25"; it is a whole number, at most 24' history "$history" --panels 25
+refuses today_is_a_date 2 'write a date' history "$history" --today tomorrow
 refuses last_is_a_number 2 'it is a whole number' history "$history" --last some
 finish
