@@ -7,10 +7,8 @@
 
 #define DIRT_BYTES (4 * MIB)
 #define LINE_BYTES 64
-#define SOME_BYTES (64 * KIB)
 
 struct dirt {
-    size_t next; /* of dirt_spread_some */
     unsigned char bytes[DIRT_BYTES];
 };
 
@@ -32,11 +30,4 @@ void dirt_spread(struct dirt *self)
 {
     for (size_t at = 0; self && at < DIRT_BYTES; at += LINE_BYTES)
         self->bytes[at]++;
-}
-
-void dirt_spread_some(struct dirt *self)
-{
-    for (size_t at = 0; at < SOME_BYTES; at += LINE_BYTES)
-        self->bytes[self->next + at]++;
-    self->next = (self->next + SOME_BYTES) % DIRT_BYTES;
 }

@@ -15,7 +15,5 @@ bool dirt_open(struct dirt **out, const struct device *device);
 void dirt_close(struct dirt *self);
 /* Leaves the caches cold; nothing where `self` is NULL. */
 void dirt_spread(struct dirt *self);
-/* Goes over the next 64 KiB of it only. `self` is not NULL. */
-void dirt_spread_some(struct dirt *self);
 
 #endif

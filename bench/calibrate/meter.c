@@ -63,11 +63,10 @@ bool meter_open(struct meter *self, struct device *device, const struct sim_prof
         .device = device,
         .backing = device->backing,
         .profile = profile,
-        .cold = cold,
         .listener = device->listener,
         .status = STATUS_OK,
     };
-    if (!dirt_open(&self->dirt, device))
+    if (cold && !dirt_open(&self->dirt, device))
         return false;
     device->listener = (struct device_listener){.call = on_call, .argument = self};
     backing_memory(self->backing, &self->free_bytes, &total_bytes);
@@ -143,8 +142,7 @@ static void prepare(struct meter *self, bool waits)
         ahead_ns = AHEAD_MOST;
     if (waits)
         ahead_ns = AHEAD_WAITING;
-    if (self->cold)
-        dirt_spread(self->dirt);
+    dirt_spread(self->dirt);
     while (self->busy && self->busy_until_ns < meter_now(self) + ahead_ns)
         meter_work(self, KERNEL_NS);
     self->ns = self->waited_ns = self->rest_ns = self->rested_ns = 0;
@@ -165,8 +163,8 @@ static void rested(struct meter *self, enum sim_cost kind)
     self->kind = kind;
     self->rest_ns = *ended_ns ? self->begun_ns + self->waited_ns - (*ended_ns - 1) : UINT64_MAX;
     self->rested_ns = sim_profile_rest(self->profile, kind, self->rest_ns);
-    if (self->rested_ns > self->ns)
-        self->rested_ns = self->ns;
+    if (self->rested_ns > self->ns / 2) /* that a wait in the driver does not cool as much */
+        self->rested_ns = self->ns / 2;
     *ended_ns = meter_now(self) + 1;
 }
 

@@ -49,8 +49,7 @@ struct meter {
     uint64_t begun_ns, begun_bytes;    /* of the call that is made: when, and physical bytes then */
     uint64_t free_bytes;               /* of the device when it was opened */
     uint64_t cleaned_per_us;           /* bytes that the device cleans; 0: at once, or not known */
-    struct dirt *dirt;                 /* NULL: the device knows no host */
-    bool cold;                         /* the host's caches are at each call */
+    struct dirt *dirt;                 /* NULL: the host's caches stay warm */
     bool busy;
     uint64_t busy_until_ns;
     uint64_t longest_ns;               /* of the calls of this point */

@@ -1,8 +1,8 @@
 /* What a rest adds to a call: the longer the last one of its kind is ago, the more of the driver has
  * left the caches of the host.
  *
- * 1. A rest is time in which the host works as a program does between two calls: it launches short
- *    kernels, goes over some memory and looks at the clock. The card is idle again at its end.
+ * 1. A rest is time in which the host does what a replay does between two calls: it launches short
+ *    kernels and looks at the clock. The card is idle again at its end.
  * 2. After it come eight calls of the same kind in a row. The first one is the rested one, the fourth
  *    to seventh are not: the difference is what the rest adds.
  * 3. Calls that policies make one after another come so here: a range is reserved, filled and made
@@ -49,8 +49,7 @@ static void rest(struct meter *meter, uint64_t ns)
     uint64_t until_ns = meter_now(meter) + ns;
     while (meter_now(meter) < until_ns) {
         meter_work(meter, KERNEL_NS);
-        if (meter->dirt)
-            dirt_spread_some(meter->dirt);
+        dirt_spread(meter->dirt);
         meter_pause(meter, PAUSE_NS);
     }
     meter_sync(meter);
