@@ -30,7 +30,7 @@ struct answer {
     enum status status; /* other than OK: `error` says why, and it has left */
     bool done;          /* its workload has ended or a request has failed */
     uint64_t steps;
-    uint64_t card_bytes; /* that its card says it holds */
+    uint64_t card_bytes[PROCESS_CARDS]; /* that it holds of each */
     struct tenant_result result;
     struct error error;
 };
@@ -49,8 +49,8 @@ struct member {
     size_t looked_at_count;
     struct tenant_result *result;
     int socket;
-    uint64_t waited_from_ns; /* of the wait in hand; 0: none */
-    uint64_t context_bytes;  /* of its first card, before the first request */
+    uint64_t waited_from_ns;               /* of the wait in hand; 0: none */
+    uint64_t context_bytes[PROCESS_CARDS]; /* of each of its cards, before the first request */
 };
 
 /* "cuda:matmul=plain" and 1: "cuda:matmul=plain,shared=yes,ordinal=1" */
@@ -181,23 +181,30 @@ static enum status step(struct member *self, bool *done, struct error *error)
     return STATUS_OK;
 }
 
-/* What it holds of its card. The driver tells only what all processes hold, so the context is
- * measured once, before the first request, and the pools are counted. */
-static uint64_t card_bytes(const struct member *self)
+/* The driver tells only what all processes hold, so a context is measured once, before the first
+ * request, and pools are counted. */
+static void measure_contexts(struct member *self)
 {
-    uint64_t bytes = self->count ? self->context_bytes : 0;
-    for (size_t i = 0; i < self->count; i++)
-        if (self->runners[i].card == self->runners[0].card)
-            bytes += self->runners[i].session.device->counters.physical_bytes;
-    return bytes;
+    for (size_t i = 0; i < self->count; i++) {
+        struct device *device = turn_to(self, i)->session.device;
+        uint64_t bytes = device->ops->card_bytes ? device->ops->card_bytes(device) : 0;
+        uint64_t pool_bytes = device->counters.physical_bytes;
+        uint64_t *context_bytes = &self->context_bytes[self->runners[i].card];
+        if (!*context_bytes && bytes > pool_bytes) /* of several pools on a card the first tells */
+            *context_bytes = bytes - pool_bytes;
+    }
 }
 
-static void measure_context(struct member *self)
+/* What it holds of each card. */
+static void count_card_bytes(const struct member *self, struct answer *answer)
 {
-    struct device *device = self->count ? turn_to(self, 0)->session.device : NULL;
-    uint64_t bytes = device && device->ops->card_bytes ? device->ops->card_bytes(device) : 0;
-    uint64_t pool_bytes = device ? device->counters.physical_bytes : 0;
-    self->context_bytes = bytes > pool_bytes ? bytes - pool_bytes : 0;
+    memcpy(answer->card_bytes, self->context_bytes, sizeof answer->card_bytes);
+    for (size_t i = 0; i < self->count; i++)
+        answer->card_bytes[self->runners[i].card] +=
+            self->runners[i].session.device->counters.physical_bytes;
+    uint64_t bytes = answer->card_bytes[answer->result.card];
+    if (answer->steps && bytes > answer->result.peak_card_bytes)
+        answer->result.peak_card_bytes = bytes;
 }
 
 static bool say(struct member *self, const struct answer *answer)
@@ -246,8 +253,8 @@ static void live(struct member *self)
     self->result = &answer.result;
     answer.status = begin(self, &answer);
     answer.result.card = self->count ? self->runners[0].card : 0;
-    measure_context(self);
-    answer.card_bytes = card_bytes(self);
+    measure_contexts(self);
+    count_card_bytes(self, &answer);
     if (!say(self, &answer))
         return;
     while (answer.status == STATUS_OK && read(self->socket, &order, sizeof order) == sizeof order &&
@@ -255,9 +262,7 @@ static void live(struct member *self)
         for (uint64_t i = 0; i < order.steps && answer.status == STATUS_OK && !answer.done; i++) {
             answer.status = step(self, &answer.done, &answer.error);
             answer.steps++;
-            answer.card_bytes = card_bytes(self);
-            if (answer.card_bytes > answer.result.peak_card_bytes)
-                answer.result.peak_card_bytes = answer.card_bytes;
+            count_card_bytes(self, &answer);
             if (!say(self, &answer))
                 return;
         }
@@ -287,7 +292,7 @@ struct tenant {
     enum presence presence;
     pid_t process;
     int socket;
-    uint64_t steps, card_bytes;
+    uint64_t steps, card_bytes[PROCESS_CARDS];
     uint64_t told; /* free: the step to which it may go */
 };
 
@@ -317,7 +322,7 @@ static void let_go(struct party *self, size_t i)
         }
     }
     tenant->process = 0;
-    tenant->card_bytes = 0;
+    memset(tenant->card_bytes, 0, sizeof tenant->card_bytes);
     tenant->presence = GONE;
 }
 
@@ -334,10 +339,10 @@ static void lost(struct party *self, size_t i, const char *how)
 static uint64_t largest_holder(const struct party *self, size_t but)
 {
     uint64_t most_bytes = 0, who = TENANTS_MOST;
+    uint32_t card = self->results[but].card;
     for (size_t i = 0; i < self->tenants->count; i++)
-        if (i != but && self->results[i].card == self->results[but].card &&
-            self->items[i].card_bytes > most_bytes) {
-            most_bytes = self->items[i].card_bytes;
+        if (i != but && self->items[i].card_bytes[card] > most_bytes) {
+            most_bytes = self->items[i].card_bytes[card];
             who = i;
         }
     return who;
@@ -367,7 +372,7 @@ static enum status hear(struct party *self, size_t i, struct error *error)
     self->results[i].refused_by =
         answer.result.refused_bytes ? largest_holder(self, i) : TENANTS_MOST;
     tenant->steps = answer.steps;
-    tenant->card_bytes = answer.card_bytes;
+    memcpy(tenant->card_bytes, answer.card_bytes, sizeof tenant->card_bytes);
     if (!answer.done)
         return STATUS_OK;
     if (self->tenants->setups[i].stays && answer.result.outcome == TENANT_PASSED)

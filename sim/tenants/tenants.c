@@ -13,6 +13,8 @@
 
 #define TURN_EVENTS 64
 #define RETRY_NS    UINT64_C(1000000) /* between two tries of a request that waits */
+#define DELAY_NS    UINT64_C(1000)    /* the least of those before a first request, and how often */
+#define DELAYS      21                /* it may be doubled */
 
 enum presence { TO_COME, THERE, STAYING, GONE };
 
@@ -231,6 +233,9 @@ static enum status arrive(struct tenant *tenant, uint64_t time_ns, struct error 
             *error = why;
         return error_prefix(error, status, "process %s", tenant->setup->name);
     }
+    /* How soon one that has come asks for the first time, nothing says: a microsecond, or a second. */
+    if (tenant->schedule->tenants->free)
+        time_ns += DELAY_NS << rng_below(&tenant->schedule->rng, DELAYS);
     tenant->retry_ns = tenant->process.retries ? tenant->process.retry_ms * 1000000 : 0;
     tenant->result->card = tenant->runner_count ? tenant->runners[0].card : 0;
     for (size_t i = 0; i < tenant->runner_count; i++)

@@ -6,8 +6,9 @@
  *    what all others hold there.
  * 3. barriered: in each round every process that is there takes one step, in the order in which they
  *    are given, and waits for the others: one outcome. free: the process whose clock is furthest
- *    behind goes on for a number of events that the seed draws; each seed is one interleaving, and
- *    many seeds are the set of outcomes.
+ *    behind goes on for a number of events that the seed draws; one that has come looks at its cards
+ *    at once, and begins a microsecond to a second later. Each seed is one interleaving, and many
+ *    seeds are the set of outcomes.
  * 4. A process arrives when the others have come so many rounds (steps, where free), and leaves after
  *    as many as are given, when its workload ends or when a request fails; what it held is free then,
  *    unless it stays.

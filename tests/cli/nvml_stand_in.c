@@ -1,4 +1,4 @@
-/* A stand-in for the management library of NVIDIA cards, built by test_card.sh: one card that was
+/* A stand-in for the management library of NVIDIA cards, built by test_card.sh: two cards, the first of which was
  * throttled and shared. Only what bench/suite/nvml.c asks for, and not all of that. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,12 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *card, unsigned *count, struct 
 int nvmlDeviceGetEccMode(void *card, unsigned *now, unsigned *later);
 int nvmlDeviceGetMemoryInfo(void *card, unsigned long long *total_free_used);
 
-static int the_card;
+static int the_cards[2];
+
+static int is_card(const void *card)
+{
+    return card == &the_cards[0] || card == &the_cards[1];
+}
 
 int nvmlInit_v2(void)
 {
@@ -52,50 +57,50 @@ int nvmlSystemGetCudaDriverVersion_v2(int *version)
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **card)
 {
-    *card = &the_card;
-    return index == 0 ? 0 : 2;
+    *card = &the_cards[index & 1];
+    return index < 2 ? 0 : 2;
 }
 
 int nvmlDeviceGetHandleByUUID(const char *uuid, void **card)
 {
-    *card = &the_card;
+    *card = &the_cards[0];
     return strcmp(uuid, "GPU-1") == 0 ? 0 : 2;
 }
 
 int nvmlDeviceGetName(void *card, char *text, unsigned bytes)
 {
     snprintf(text, bytes, "Stand-in");
-    return card == &the_card ? 0 : 2;
+    return is_card(card) ? 0 : 2;
 }
 
 int nvmlDeviceGetUUID(void *card, char *text, unsigned bytes)
 {
     snprintf(text, bytes, "GPU-1");
-    return card == &the_card ? 0 : 2;
+    return is_card(card) ? 0 : 2;
 }
 
 int nvmlDeviceGetClockInfo(void *card, int which, unsigned *mhz)
 {
     *mhz = which == 1 ? 1410 : 2619;
-    return card == &the_card ? 0 : 2;
+    return is_card(card) ? 0 : 2;
 }
 
 int nvmlDeviceGetMaxClockInfo(void *card, int which, unsigned *mhz)
 {
     *mhz = which == 1 ? 1980 : 2619;
-    return card == &the_card ? 0 : 2;
+    return is_card(card) ? 0 : 2;
 }
 
 int nvmlDeviceGetCurrentClocksThrottleReasons(void *card, unsigned long long *reasons)
 {
     *reasons = 0x1 | 0x4 | 0x40;
-    return card == &the_card ? 0 : 2;
+    return is_card(card) ? 0 : 2;
 }
 
 int nvmlDeviceGetTemperature(void *card, int sensor, unsigned *degrees)
 {
     *degrees = 61 + (unsigned)sensor;
-    return card == &the_card ? 0 : 2;
+    return is_card(card) ? 0 : 2;
 }
 
 int nvmlDeviceGetComputeRunningProcesses_v3(void *card, unsigned *count, struct process *list)
@@ -103,21 +108,28 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *card, unsigned *count, struct 
     *count = 2;
     list[0] = (struct process){.pid = 4242, .used_bytes = 1ull << 30};
     list[1] = (struct process){.pid = 4243, .used_bytes = ~0ull}; /* not known */
-    return card == &the_card ? 0 : 2;
+    return is_card(card) ? 0 : 2;
 }
 
 int nvmlDeviceGetEccMode(void *card, unsigned *now, unsigned *later)
 {
     *now = *later = 1;
-    return card == &the_card ? 0 : 2;
+    return is_card(card) ? 0 : 2;
 }
 
-/* What others hold is the stand-in driver's setting. */
+/* What others hold is the stand-in driver's setting, or all that is held by its shared file. */
 int nvmlDeviceGetMemoryInfo(void *card, unsigned long long *total_free_used)
 {
     const char *others = getenv("STAND_IN_OTHERS");
     total_free_used[0] = 85017493504;
     total_free_used[2] = others ? strtoull(others, NULL, 10) : 0;
+    const char *path = getenv("STAND_IN_SHARED");
+    FILE *file = path ? fopen(path, "rb") : NULL;
+    unsigned long long held[2] = {0, 0};
+    if (file && fread(held, sizeof *held, 2, file) > 0)
+        total_free_used[2] += held[card == &the_cards[1]];
+    if (file)
+        fclose(file);
     total_free_used[1] = total_free_used[0] - total_free_used[2];
-    return card == &the_card ? 0 : 2;
+    return is_card(card) ? 0 : 2;
 }

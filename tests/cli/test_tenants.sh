@@ -66,7 +66,7 @@ check ten_seconds [ "$(awk -F, '$2 == "second" { print ($21 > 1e10 && $21 < 1.1e
 run tenants "$suites/card_greedy_greedy.ini" --no-alone --csv -
 check half_a_second [ "$(awk -F, '$2 == "second" { print ($21 > 5e8 && $21 < 5.5e8) }' "$out")" = 1 ]
 
-# ---- real processes, on a stand-in for the driver; it knows one process only, so that no two meet -----
+# ---- real processes, on a stand-in for the driver -----
 
 stand_in=$PWD/.build/${TEST_VARIANT:-release}/tests/cuda_stand_in
 if [ -f "$stand_in/libcuda.so.1" ]; then
@@ -78,6 +78,34 @@ if [ -f "$stand_in/libcuda.so.1" ]; then
     check as_simulated_in_figures cmp -s <(cut -d, -f 1-3,6-11,14-16 "$tmp/sim.csv") <(cut -d, -f 1-3,6-11,14-16 "$tmp/card.csv")
     env STAND_IN_CARDS=2 LD_LIBRARY_PATH="$stand_in" "$ALLOCRIG" tenants "$suites/two_cards_given.ini" -d cuda --no-alone >"$out"
     check on_the_second_card grep -qE '^on_1 +1 .* passed$' "$out"
+    # Where they share its cards: what they end with is what is simulated, barriered, and one of that, free.
+    mkdir "$tmp/nvml"
+    "${CC:-cc}" -std=c11 -shared -fPIC -o "$tmp/nvml/libnvidia-ml.so.1" tests/cli/nvml_stand_in.c
+    # shared CARDS ARGUMENTS..: on so many cards that are held by nobody
+    shared() {
+        local cards=$1
+        shift
+        rm -f "$tmp/held"
+        env LD_LIBRARY_PATH="$tmp/nvml:$stand_in" STAND_IN_SHARED="$tmp/held" STAND_IN_CARDS="$cards" "$ALLOCRIG" tenants -d cuda --no-alone "$@"
+    }
+    for suite in card_greedy_greedy card_greedy_growth card_growth_growth card_limited_limited card_race two_cards_given \
+        two_cards_both two_cards_least_loaded; do
+        cards=1
+        [ "${suite#two_cards}" = "$suite" ] || cards=2
+        "$ALLOCRIG" tenants "$suites/$suite.ini" --no-alone --csv "$tmp/sim.csv" >"$out"
+        shared $cards "$suites/$suite.ini" --csv "$tmp/card.csv" >"$out" 2>"$err"
+        # process, outcome, card, arrival, steps, the step of the failure, its cause, by whom
+        check "${suite}_as_simulated" cmp -s <(cut -d, -f 2-7,10,12 "$tmp/sim.csv") <(cut -d, -f 2-7,10,12 "$tmp/card.csv")
+        check "${suite}_uses_as_much" awk -F, 'FNR > 1 { if (FNR == NR) sim[$2] = $19; else if ($19 < 0.9 * sim[$2] || $19 > 1.1 * sim[$2]) bad = 1 }
+            END { exit bad }' "$tmp/sim.csv" "$tmp/card.csv"
+        "$ALLOCRIG" tenants "$suites/$suite.ini" --mode free --no-alone --draws 200 >"$tmp/sim"
+        shared $cards "$suites/$suite.ini" --mode free --draws 6 >"$tmp/card"
+        sed -nE 's/^ +[0-9]+  (.* (passed|failed|no room).*)/\1/p' "$tmp/card" | sort >"$tmp/seen"
+        sed -nE 's/^ +[0-9]+  (.* (passed|failed|no room).*)/\1/p' "$tmp/sim" | sort >"$tmp/possible"
+        check "${suite}_seen_is_simulated" [ -s "$tmp/seen" -a -z "$(comm -23 "$tmp/seen" "$tmp/possible")" ]
+        check "${suite}_nothing_stays" [ -z "$(od -A n -v -t u8 "$tmp/held" | tr -d ' 0\n')" ]
+    done
+
     # trials: each is told as it ends, and is in the file then, also where the command is ended
     env LD_LIBRARY_PATH="$stand_in" "$ALLOCRIG" tenants "$suites/card_limited_limited.ini" -d cuda --mode free --draws 2 \
         --no-alone --csv "$tmp/trials.csv" >"$tmp/trials"

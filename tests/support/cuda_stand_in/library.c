@@ -1,10 +1,12 @@
 /* The library itself: versions, cards, contexts, failing on demand, and the report. One user at a
  * time: there is no lock. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,12 +15,32 @@
 static struct stand_in the_library;
 static bool opened;
 static _Thread_local CUcontext current;
-static int context_of_card; /* its address is the primary context */
+static int contexts[STAND_IN_CARDS_MOST]; /* the address of one is a card's primary context */
 
 static uint64_t setting(const char *name, uint64_t without)
 {
     const char *text = getenv(name);
     return text && *text ? strtoull(text, NULL, 10) : without;
+}
+
+static uint64_t *open_shared(void)
+{
+    const char *path = getenv("STAND_IN_SHARED");
+    size_t bytes = STAND_IN_CARDS_MOST * sizeof(uint64_t);
+    int file = path && *path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+    if (file < 0)
+        return NULL;
+    void *map = ftruncate(file, (off_t)bytes)
+                    ? MAP_FAILED
+                    : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    return map == MAP_FAILED ? NULL : map;
+}
+
+int stand_in_card(void)
+{
+    const int *context = (const int *)(const void *)current;
+    return context ? (int)(context - contexts) : 0;
 }
 
 struct stand_in *stand_in(void)
@@ -29,6 +51,7 @@ struct stand_in *stand_in(void)
         the_library.others_bytes = setting("STAND_IN_OTHERS", 0);
         the_library.used_bytes = the_library.others_bytes;
         the_library.leaks = setting("STAND_IN_LEAKS", 0) != 0;
+        the_library.shared = open_shared();
         the_library.real_time = setting("STAND_IN_TIME", 0) != 0;
     }
     return &the_library;
@@ -66,7 +89,8 @@ CUresult stand_in_enter(enum stand_in_function function, bool needs_context)
         return CUDA_SUCCESS;
     if (self->sticky != CUDA_SUCCESS)
         return self->sticky;
-    return current && self->references ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    return current && self->card_references[stand_in_card()] ? CUDA_SUCCESS
+                                                             : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 uint64_t stand_in_now_ns(void)
@@ -257,37 +281,42 @@ CUresult CUDAAPI cuDeviceGetPCIBusId(char *text, int length, CUdevice card)
 CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice card)
 {
     struct stand_in *self = stand_in();
-    (void)card;
     CUresult result = stand_in_enter(STAND_IN_device_primary_ctx_retain, false);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!self->references && !stand_in_take(STAND_IN_CONTEXT_BYTES))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    if (!self->references++)
+    if (!self->card_references[card]) {
+        if (!stand_in_take_of(card, STAND_IN_CONTEXT_BYTES))
+            return CUDA_ERROR_OUT_OF_MEMORY;
         self->held[STAND_IN_HELD_context]++;
-    *context = (CUcontext)(void *)&context_of_card;
+    }
+    self->card_references[card]++;
+    self->references++;
+    *context = (CUcontext)(void *)&contexts[card];
     report();
     return CUDA_SUCCESS;
 }
 
+/* With the last context everything goes that is left. */
 CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice card)
 {
     struct stand_in *self = stand_in();
-    (void)card;
     CUresult result = stand_in_enter(STAND_IN_device_primary_ctx_release, false);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!self->references)
+    if (!self->card_references[card])
         return CUDA_ERROR_INVALID_CONTEXT;
-    if (--self->references)
+    self->references--;
+    if (--self->card_references[card])
         return CUDA_SUCCESS;
     self->held[STAND_IN_HELD_context]--;
+    stand_in_give_of(card, STAND_IN_CONTEXT_BYTES);
+    if (self->references)
+        return CUDA_SUCCESS;
     for (int i = 0; i < STAND_IN_THING_COUNT; i++) {
         self->at_release[i] += self->held[i];
         self->held[i] = 0;
     }
     stand_in_memory_end();
-    stand_in_give(STAND_IN_CONTEXT_BYTES);
     self->sticky = CUDA_SUCCESS;
     report();
     return CUDA_SUCCESS;

@@ -15,18 +15,52 @@ static uint64_t round_up(uint64_t bytes, uint64_t unit)
     return (bytes + unit - 1) / unit * unit;
 }
 
-bool stand_in_take(uint64_t bytes)
+uint64_t stand_in_free_bytes(int card)
+{
+    const struct stand_in *self = stand_in();
+    uint64_t used_bytes = self->used_bytes;
+    if (self->shared)
+        used_bytes = self->others_bytes + __atomic_load_n(&self->shared[card], __ATOMIC_SEQ_CST);
+    return self->card_bytes - used_bytes;
+}
+
+bool stand_in_take_of(int card, uint64_t bytes)
 {
     struct stand_in *self = stand_in();
-    if (bytes > self->card_bytes - self->used_bytes)
-        return false;
+    if (!self->shared) {
+        if (bytes > stand_in_free_bytes(card))
+            return false;
+    } else {
+        uint64_t most_bytes = self->card_bytes - self->others_bytes;
+        uint64_t held_bytes = __atomic_load_n(&self->shared[card], __ATOMIC_SEQ_CST);
+        do
+            if (bytes > most_bytes - held_bytes)
+                return false;
+        while (!__atomic_compare_exchange_n(&self->shared[card], &held_bytes, held_bytes + bytes,
+                                            false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+    }
+    self->own_bytes[card] += bytes;
     self->used_bytes += bytes;
     return true;
 }
 
+void stand_in_give_of(int card, uint64_t bytes)
+{
+    struct stand_in *self = stand_in();
+    self->own_bytes[card] -= bytes;
+    self->used_bytes -= bytes;
+    if (self->shared)
+        (void)__atomic_fetch_sub(&self->shared[card], bytes, __ATOMIC_SEQ_CST);
+}
+
+bool stand_in_take(uint64_t bytes)
+{
+    return stand_in_take_of(stand_in_card(), bytes);
+}
+
 void stand_in_give(uint64_t bytes)
 {
-    stand_in()->used_bytes -= bytes;
+    stand_in_give_of(stand_in_card(), bytes);
 }
 
 /* ---- lists of ranges ------------------------------------------------------------------------ */
@@ -152,7 +186,7 @@ CUresult CUDAAPI cuMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
     const struct stand_in *self = stand_in();
     STAND_IN_CALL(mem_get_info);
-    *free_bytes = self->card_bytes - self->used_bytes;
+    *free_bytes = stand_in_free_bytes(stand_in_card());
     *total_bytes = self->card_bytes;
     return CUDA_SUCCESS;
 }
@@ -511,5 +545,6 @@ void stand_in_memory_end(void)
         self->pools = pool->next;
         free(pool);
     }
-    self->used_bytes = self->others_bytes + STAND_IN_CONTEXT_BYTES;
+    for (int card = 0; card < STAND_IN_CARDS_MOST; card++)
+        stand_in_give_of(card, self->own_bytes[card]);
 }

@@ -6,6 +6,8 @@
  *   STAND_IN_CARDS       how many cards there are (1)
  *   STAND_IN_BYTES       of a card (85017493504)
  *   STAND_IN_OTHERS      bytes that others hold (0)
+ *   STAND_IN_SHARED      a file of 64-bit numbers, zeros at first: what all processes hold of each
+ *                        card. Without it each process is alone, and all cards have one memory
  *   STAND_IN_WITHOUT     a list of functions that the driver lacks, with spaces between
  *   STAND_IN_FAIL        NAME:N[:CODE]: the N-th call of that function fails (2, out of memory)
  *   STAND_IN_TIME        1: timed kernels take their time; else all work is done at once
@@ -29,6 +31,7 @@
 
 #define STAND_IN_PAGE_BYTES    (UINT64_C(2) << 20)
 #define STAND_IN_CONTEXT_BYTES (UINT64_C(500) << 20)
+#define STAND_IN_CARDS_MOST    16
 
 enum stand_in_function {
 #define X(field, function, version, kind) STAND_IN_##field,
@@ -95,8 +98,11 @@ struct stand_in_kept {
 struct stand_in {
     uint64_t card_bytes, others_bytes, used_bytes;
     bool real_time, leaks;
-    unsigned references; /* of the primary context */
-    uint64_t latest_ns;  /* the latest tail of all streams */
+    unsigned references; /* of the primary contexts */
+    unsigned card_references[STAND_IN_CARDS_MOST];
+    uint64_t *shared; /* of all processes, by card; NULL: nothing is shared */
+    uint64_t own_bytes[STAND_IN_CARDS_MOST];
+    uint64_t latest_ns; /* the latest tail of all streams */
     CUresult sticky;
     uint64_t calls[STAND_IN_FUNCTION_COUNT];
     uint64_t held[STAND_IN_THING_COUNT];
@@ -114,8 +120,14 @@ struct stand_in *stand_in(void);
 CUresult stand_in_enter(enum stand_in_function function, bool needs_context);
 
 uint64_t stand_in_now_ns(void);
-/* Memory of the card; false: there is not that much. */
+/* The card whose context is current. */
+int stand_in_card(void);
+/* What is free of it. */
+uint64_t stand_in_free_bytes(int card);
+/* Memory of the card that is current, or of any; false: there is not that much. */
 bool stand_in_take(uint64_t bytes);
+bool stand_in_take_of(int card, uint64_t bytes);
+void stand_in_give_of(int card, uint64_t bytes);
 void stand_in_give(uint64_t bytes);
 /* Whether a kernel may work on the range. */
 bool stand_in_accessible(uint64_t address, uint64_t bytes);
