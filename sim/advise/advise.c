@@ -294,6 +294,17 @@ static void rank(struct advise_result *out)
     }
 }
 
+/* Other allocators have no pools, which CUDA graphs need: they are no way out for this program. */
+static void disown_allocators(struct candidates *candidates)
+{
+    for (size_t i = 0; i < candidates->count; i++)
+        if (candidates->at[i].text[0]) {
+            candidates->at[i].own = false;
+            candidates->at[i].text[0] = '\0';
+            candidates->at[i].cost = NULL;
+        }
+}
+
 static enum status try_all(struct advising *self, struct error *error)
 {
     struct candidates candidates;
@@ -306,6 +317,8 @@ static enum status try_all(struct advising *self, struct error *error)
         return status;
     if (!out->given[0]) /* nobody's settings: all are other policies */
         candidates.at[0].own = candidates.at[0].given = false;
+    if (self->prepared.has_pools)
+        disown_allocators(&candidates);
     out->rows = calloc(candidates.count, sizeof *out->rows);
     for (size_t i = 0; out->rows && i < candidates.count; i++)
         out->rows[i].candidate = candidates.at[i];

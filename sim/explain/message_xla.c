@@ -340,14 +340,10 @@ static bool speaks_jax(const struct message_text *text)
 {
     static const char *const jax[] = {"xlaruntimeerror", "jaxruntimeerror",         "jaxlib",
                                       "jax.errors",      "external/org_tensorflow", NULL};
-    static const char *const tensorflow[] = {"tensorflow/",
-                                             "oomwhenallocatingtensor",
-                                             "external/local_",
-                                             "[op:",
-                                             "resourceexhaustederror",
-                                             "resourceexhausted:",
-                                             "tf-allocator",
-                                             NULL};
+    static const char *const tensorflow[] = {
+        "tensorflow/", "oomwhenallocatingtensor", "external/local_",
+        "[op:",        "resourceexhaustederror",  "resourceexhausted:",
+        NULL};
     static const char *const xla[] = {"external/xla", "external/tsl",
                                       "resource_exhausted:outofmemory", "inmemoryspace", NULL};
     static const char *const bfc[] = {"_bfc", "fromdevice:cuda_error_out_of_memory", NULL};

@@ -69,6 +69,11 @@ run advise "$tmp/phases.pickle" --jobs 2
 check released_pages_agree grep -q 'Replayed under torch:conf=expandable_segments:True every address, segment' "$out"
 check releases_are_counted grep -q '^The program released its cache 4 times' "$out"
 
+# Five CUDA graphs: other allocators of PyTorch have no pools for them.
+run advise workloads/data/graphs.default.csv.gz --capacity 430MiB --jobs 2
+check no_graphs_without_pools quietly test -z "$(grep 'CUDA_MEMORY_CACHING\|MallocAsync' "$out")"
+check a_setting_for_graphs grep -q '^No setting fits in 430.0 MiB: the least is 444.0 MiB' "$out"
+
 # Two ranks, of which the second needs 20 MiB more; as two batches they are 10 MiB for each.
 printf '# allocrig-trace 1\n# recorder: torch 2.11.0\na,0,41943040\nf,0\n' >"$tmp/small.trace"
 printf '# allocrig-trace 1\n# recorder: torch 2.11.0\na,0,62914560\nf,0\n' >"$tmp/large.trace"

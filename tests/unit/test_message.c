@@ -404,6 +404,10 @@ static void xla_wordings(void **state)
         &message);
     assert_int_equal(message.framework, MESSAGE_JAX);
     assert_int_equal(message.figures[MESSAGE_FIGURE_ASKED].bytes, 9813289240);
+    read_text("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 2.69GiB. "
+              "[tf-allocator-allocation-error='']",
+              &message);
+    assert_int_equal(message.framework, MESSAGE_JAX);
     assert_int_equal(asked_by("JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory trying to "
                               "allocate 8.00GiB."),
                      8589934592);
