@@ -63,7 +63,7 @@ struct job {
     FILE *csv; /* NULL: not asked for */
     struct tenants_page page;
     struct tenant_result *results;
-    uint64_t *alone_ns;
+    struct tenant_result *alone;
 };
 
 static enum status take(void *argument, int key, const char *value, struct error *error)
@@ -150,16 +150,14 @@ static enum status run_alone(struct job *self, const struct tenants *together, s
     for (size_t i = 0; i < together->count && !status; i++) {
         struct tenant_setup setup = together->setups[i];
         struct tenants tenants = *together;
-        struct tenant_result result;
         setup.arrives = setup.leaves = 0;
         tenants.setups = &setup;
         tenants.count = 1;
         tenants.free = false;
         tenants.sample = NULL;
-        status = run_once(self, &tenants, &result, error);
-        self->alone_ns[i] = !status && result.outcome == TENANT_PASSED ? result.own_ns : 0;
+        status = run_once(self, &tenants, &self->alone[i], error);
     }
-    self->page.alone_ns = self->alone_ns;
+    self->page.alone = self->alone;
     return status;
 }
 
@@ -253,7 +251,7 @@ static enum status run_suite(const struct tenants_arguments *asked, struct tenan
         .asked = asked,
         .suite = suite,
         .results = calloc(draws * suite->count, sizeof *self.results),
-        .alone_ns = calloc(suite->count, sizeof *self.alone_ns),
+        .alone = calloc(suite->count, sizeof *self.alone),
     };
     snprintf(title, sizeof title, "%s: %zu process%s on %zu %scard%s, %s", suite->name,
              suite->count, suite->count == 1 ? "" : "es", suite->card_count,
@@ -268,7 +266,7 @@ static enum status run_suite(const struct tenants_arguments *asked, struct tenan
         .results = self.results,
     };
     enum status status =
-        self.results && self.alone_ns
+        self.results && self.alone
             ? run_draws(&self, error)
             : error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu draws", draws);
     bool to_output = self.csv == stdout;
@@ -280,7 +278,7 @@ static enum status run_suite(const struct tenants_arguments *asked, struct tenan
         status = output_set_commit(&self.files, error);
     output_set_abandon(&self.files);
     free(self.results);
-    free(self.alone_ns);
+    free(self.alone);
     return status;
 }
 

@@ -52,11 +52,19 @@ static void mib(struct table *table, uint64_t bytes)
     table_cell(table, "%.1f", (double)bytes / (double)MIB);
 }
 
+/* 0: not known, or it does not pass alone either. */
+static uint64_t alone_ns(const struct tenants_page *page, size_t i)
+{
+    return page->alone && page->alone[i].outcome == TENANT_PASSED ? page->alone[i].own_ns : 0;
+}
+
+/* Of one that has done all of its work. */
 static void slowdown(struct table *table, const struct tenants_page *page, size_t i,
                      const struct tenant_result *result)
 {
-    if (page->alone_ns && page->alone_ns[i] && result->outcome == TENANT_PASSED)
-        table_cell(table, "%.3f", (double)result->own_ns / (double)page->alone_ns[i]);
+    uint64_t ns = alone_ns(page, i);
+    if (ns && result->outcome == TENANT_PASSED && result->steps == page->alone[i].steps)
+        table_cell(table, "%.3f", (double)result->own_ns / (double)ns);
     else
         table_cell(table, "-");
 }
@@ -228,7 +236,7 @@ void tenants_csv_draw(FILE *stream, const struct tenants_page *page, size_t draw
                 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
                 result->retries_waited, result->peak_live_bytes, result->peak_reserved_bytes,
                 result->peak_physical_bytes, result->end_reserved_bytes, result->end_physical_bytes,
-                result->peak_card_bytes, result->stall_ns, result->own_ns,
-                page->alone_ns ? page->alone_ns[i] : 0, result->driver_calls);
+                result->peak_card_bytes, result->stall_ns, result->own_ns, alone_ns(page, i),
+                result->driver_calls);
     }
 }

@@ -13,7 +13,7 @@ struct tenants_page {
     size_t draws;
     const struct tenant_result *results; /* draws x count, one draw behind the other */
     bool real;                           /* on a card */
-    const uint64_t *alone_ns; /* own_ns of each when it runs alone; NULL, or 0: not known */
+    const struct tenant_result *alone;   /* of each when it runs alone; NULL: not known */
 };
 
 /* One draw: a row for each process. Several: how often each outcome was seen, and ranges. */

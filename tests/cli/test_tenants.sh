@@ -24,6 +24,13 @@ ends two_limited too_little 'failed at step [0-9]+: (fragmentation|capacity)'
 ends unlike_cards on_24 passed
 ends unlike_cards on_40 passed
 ends unlike_cards on_3 'failed at step [0-9]+: .*'
+ends cards_24_40_80 on_24 'failed at step [0-9]+: .*'
+ends cards_24_40_80 on_80 passed
+ends cards_24_40_80 too_large 'no room'
+check on_the_second_card grep -qE '^placed +1 ' "$out"
+run tenants "$suites/cards_24_40_80.ini"
+check no_slowdown_of_half_the_work grep -qE '^on_40 +1 +2 .* - +passed$' "$out"
+check slowdown_of_all_of_it grep -qE '^on_80 +2 +4 .* 1.000 +passed$' "$out"
 ends who_leaves long passed
 ends who_leaves early 'failed at step [0-9]+: .*'
 ends who_leaves late passed
