@@ -31,15 +31,39 @@ static void starting_destroy(struct policy *base)
     forward_destroy(base);
 }
 
+/* Pages are mapped from the lower end of a range up: where the recording maps some far above all that
+ * were ever mapped in it, another range begins. */
+static uint64_t cut_where_next_begins(const struct recording *recording, uint64_t address,
+                                      uint64_t top, uint64_t bytes)
+{
+    for (size_t i = 0; i < recording->action_count; i++) {
+        const struct recorded_action *action = &recording->actions[i];
+        if (action->kind != RECORDED_MAPPED || action->address < address ||
+            action->address - address >= bytes)
+            continue;
+        if (action->address > top && action->address - top >= GIB)
+            bytes = action->address - address;
+        else if (action->address + action->bytes > top)
+            top = action->address + action->bytes;
+    }
+    return bytes;
+}
+
 /* A range reaches to the next one, or as far as an allocator may have reserved. */
 static uint64_t range_bytes(const struct recorded_device *device, size_t index)
 {
     const struct recorded_start *start = &device->recording->start;
-    uint64_t bytes = size_round_up(2 * device->base.props.total_bytes, GIB);
-    for (size_t i = index + 1; i < start->area_count; i++)
-        if (!start->areas[i].pages && start->areas[i].address - start->areas[index].address < bytes)
-            return start->areas[i].address - start->areas[index].address;
-    return bytes;
+    const uint64_t address = start->areas[index].address;
+    uint64_t bytes = size_round_up(2 * device->base.props.total_bytes, GIB), top = address;
+    for (size_t i = index + 1; i < start->area_count; i++) {
+        const struct recorded_area *area = &start->areas[i];
+        if (!area->pages && area->address - address < bytes)
+            bytes = area->address - address;
+        if (!area->pages)
+            break;
+        top = area->address + area->bytes;
+    }
+    return cut_where_next_begins(device->recording, address, top, bytes);
 }
 
 static enum status put_places(struct recorded_device *device)
@@ -51,6 +75,8 @@ static enum status put_places(struct recorded_device *device)
         bool is_range = !area->bytes;
         if (area->pages) {
             struct recorded_place *place = recorded_place_at(device, area->address);
+            if (!place || !place->range)
+                return STATUS_INVALID; /* pages above all that the range can be */
             if (!place->mapped_bytes)
                 place->ordinal = device->base.counters.segments_made++;
             place->mapped_bytes += area->bytes;

@@ -41,7 +41,8 @@ static void act(struct witness *self, enum witness_kind kind, uint64_t address, 
         !witness_grow(self, &acts, self->act_count, &self->act_room, sizeof *self->acts))
         return;
     self->acts = acts;
-    self->acts[self->act_count++] = (struct witness_act){kind, address, bytes, now(self)};
+    self->acts[self->act_count++] =
+        (struct witness_act){.kind = kind, .address = address, .bytes = bytes, .now_ns = now(self)};
 }
 
 /* The place of the first range above an address. */
@@ -146,6 +147,9 @@ void witness_tell_acts(struct witness *self, const struct policy_request *reques
             event.bytes = area.bytes;
             event.stream = area.stream;
             event.pool = area.pool;
+        } else if (done->placed) {
+            event.stream = done->stream;
+            event.pool = done->pool;
         } else {
             fill_range(self, &event, request);
         }
@@ -184,13 +188,31 @@ static enum status reserve(struct backing *base, uint64_t bytes, uint64_t *addre
     return told(self, "reserve", status ? 0 : *address, bytes, begun_ns, status);
 }
 
+/* A range goes before what was done in it is told: that learns now whose it was. */
+static void place_acts(struct witness *self, uint64_t address)
+{
+    size_t at = range_above(self, address);
+    if (!at || self->ranges[at - 1].address != address)
+        return;
+    const struct witness_area *range = &self->ranges[at - 1];
+    for (size_t i = 0; i < self->act_count; i++) {
+        struct witness_act *act = &self->acts[i];
+        bool pages = act->kind == WITNESS_SEGMENT_MAP || act->kind == WITNESS_SEGMENT_UNMAP;
+        if (!pages || act->placed || act->address - address >= range->bytes)
+            continue;
+        act->placed = true;
+        act->stream = range->stream;
+        act->pool = range->pool;
+    }
+}
+
 static enum status release(struct backing *base, uint64_t address)
 {
     struct witness *self = of_backing(base);
     uint64_t begun_ns = now(self);
     enum status status = backing_release(self->below, address);
     if (!status && !self->over) {
-        witness_tell_acts(self, NULL); /* what was unmapped lay in that range */
+        place_acts(self, address);
         drop_range(self, address);
     }
     return told(self, "release", address, 0, begun_ns, status);

@@ -10,6 +10,8 @@
 struct witness_act {
     enum witness_kind kind;
     uint64_t address, bytes, now_ns;
+    uint32_t stream, pool; /* of pages, where `placed`: their range is gone since */
+    bool placed;
 };
 
 /* A segment, by its address, or an address range. */

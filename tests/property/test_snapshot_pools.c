@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +23,9 @@ struct live {
     unsigned pool;
 };
 
-/* A program in which a pool is on a stream of its own, as graphs have it, or not. */
-static void write_program(const char *path, uint64_t seed)
+/* A program in which a pool is on a stream of its own, as graphs have it, or not; `uses`: blocks are used
+ * on other streams too, which the card is behind with. */
+static void write_program(const char *path, uint64_t seed, bool uses)
 {
     struct live live[LIVE_MOST];
     size_t count = 0;
@@ -38,6 +40,8 @@ static void write_program(const char *path, uint64_t seed)
             fprintf(file, "c\n");
         if (count == LIVE_MOST || (count && rng_below(&rng, 2))) {
             size_t which = rng_below(&rng, count);
+            if (uses && rng_below(&rng, 3) == 0)
+                fprintf(file, "u,%" PRIu64 ",%u\nk,%u,%u\n", live[which].id, 2u, 2u, 300000u);
             fprintf(file, "f,%" PRIu64 "\n", live[which].id);
             live[which] = live[--count];
             continue;
@@ -51,30 +55,58 @@ static void write_program(const char *path, uint64_t seed)
     assert_int_equal(fclose(file), 0);
 }
 
+/* Each layout that has all of `keys`, whole and as a ring, of a run of such a program. */
+static void check_program(struct trace_rig *rig, const char *policy, uint64_t seed, unsigned keys)
+{
+    struct run_snapshot run;
+    snapshot_run(&run, policy, rig->path[0]);
+    for (size_t i = 0; i < snapshot_layout_count; i++)
+        for (size_t part = 0; part < 3; part++) {
+            const struct snapshot_layout *layout = &snapshot_layouts[i];
+            const struct snapshot_layout_options options = {
+                .form = SNAPSHOT_PICKLE_4, .dropped = part * run.image.entry_count / 3};
+            char what[160];
+            if (layout->keys & LAYOUT_NO_HISTORY || (layout->keys & keys) != keys)
+                continue;
+            snprintf(what, sizeof what, "%s, seed %" PRIu64 ", layout %s, %zu entries dropped",
+                     policy, seed, layout->name, options.dropped);
+            snapshot_layout_write(rig->path[1], layout, &run.image, &options);
+            struct trace_source *source = snapshot_open(rig->path[1], NULL, what);
+            snapshot_check_agrees(source, what);
+            snapshot_check_comes_back(source, rig->path[2], what);
+            trace_close(source);
+        }
+    run_snapshot_close(&run);
+}
+
 static void pools_are_found_again(void **state)
 {
     struct trace_rig rig;
     (void)state;
     trace_rig_open(&rig);
     for (uint64_t seed = 1; seed <= PROGRAMS; seed++) {
-        struct run_snapshot run;
-        write_program(rig.path[0], seed);
-        snapshot_run(&run, "torch", rig.path[0]);
-        for (size_t i = 0; i < snapshot_layout_count; i++)
-            for (size_t part = 0; part < 3; part++) {
-                if (snapshot_layouts[i].keys & LAYOUT_NO_HISTORY)
-                    continue;
-                const struct snapshot_layout_options options = {
-                    .form = SNAPSHOT_PICKLE_4, .dropped = part * run.image.entry_count / 3};
-                char what[120];
-                snprintf(what, sizeof what, "seed %" PRIu64 ", layout %s, %zu entries dropped",
-                         seed, snapshot_layouts[i].name, options.dropped);
-                snapshot_layout_write(rig.path[1], &snapshot_layouts[i], &run.image, &options);
-                struct trace_source *source = snapshot_open(rig.path[1], NULL, what);
-                snapshot_check_agrees(source, what);
-                trace_close(source);
-            }
-        run_snapshot_close(&run);
+        write_program(rig.path[0], seed, false);
+        check_program(&rig, "torch", seed, 0);
+    }
+    trace_rig_close(&rig);
+}
+
+/* What the settings change; they are told, and so are the pools. */
+static void settings_are_followed(void **state)
+{
+    static const char *const policies[] = {
+        "torch",
+        "torch:expandable_segments=true",
+        "torch:conf='max_split_size_mb:64'",
+        "torch:conf='roundup_power2_divisions:8'",
+    };
+    struct trace_rig rig;
+    (void)state;
+    trace_rig_open(&rig);
+    for (uint64_t seed = 1; seed <= PROGRAMS / 4; seed++) {
+        write_program(rig.path[0], seed, true);
+        for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
+            check_program(&rig, policies[i], seed, LAYOUT_SETTINGS);
     }
     trace_rig_close(&rig);
 }
@@ -83,6 +115,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pools_are_found_again),
+        cmocka_unit_test(settings_are_followed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

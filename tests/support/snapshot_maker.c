@@ -143,6 +143,7 @@ enum name {
     N_SEGMENTS,
     N_TRACES,
     N_OTHER_FILE,
+    N_POOL,
 };
 
 static void named(struct maker *self, enum name key, const char *key_text, uint64_t value)
@@ -293,6 +294,11 @@ static void put_segments(struct maker *self)
         named(self, N_DEVICE, "device", 0);
         text(self, N_TYPE, "segment_type");
         text(self, N_LARGE, "large");
+        text(self, N_POOL, "segment_pool_id");
+        number(self, 0);
+        number(self, 0);
+        op(self, 0x86, 0, 0);
+        memoize(self);
         text(self, N_BLOCKS, "blocks");
         begin(self, ']');
         for (size_t i = first; i < first + PER_SEGMENT; i++) {

@@ -5,11 +5,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "sim/fidelity.h"
 #include "tests/support/experiment_rig.h"
+#include "workloads/formats/writers.h"
 
 static enum status at_the_end(void *argument, const struct policy *policy, struct error *error)
 {
@@ -68,4 +70,15 @@ void snapshot_check_agrees(struct trace_source *source, const char *what)
     assert_int_equal(result.end_blocks, result.end_blocks_met);
     fidelity_result_close(&result);
     spec_close(&policy);
+}
+
+void snapshot_check_comes_back(struct trace_source *source, const char *path, const char *what)
+{
+    struct error error = {""};
+    if (format_writer_snapshot.write(source, path, false, &error))
+        fail_msg("%s: %s", what, error.text);
+    struct trace_source *again = snapshot_open(path, NULL, what);
+    if (memcmp(source->info.sha256, again->info.sha256, sizeof source->info.sha256) != 0)
+        fail_msg("%s: written as a snapshot and read it is another trace", what);
+    trace_close(again);
 }

@@ -15,4 +15,7 @@ struct trace_source *snapshot_open(const char *path, const uint32_t *device, con
 /* Holds it against the policy of its settings: every address and the end must agree. */
 void snapshot_check_agrees(struct trace_source *source, const char *what);
 
+/* Writes it as a snapshot and reads that: the same events, keys and notes. */
+void snapshot_check_comes_back(struct trace_source *source, const char *path, const char *what);
+
 #endif

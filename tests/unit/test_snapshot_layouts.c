@@ -37,6 +37,7 @@ static void check_layouts(const struct snapshot_image *image, unsigned keys)
                 snapshot_layout_write(rig.path[0], layout, image, &options);
                 struct trace_source *source = snapshot_open(rig.path[0], NULL, what);
                 snapshot_check_agrees(source, what);
+                snapshot_check_comes_back(source, rig.path[1], what);
                 trace_close(source);
             }
     trace_rig_close(&rig);

@@ -6,8 +6,8 @@
  * 2. The same for segments and pages. A segment that was given back has no place in the final ones,
  *    and so no pool: the common one is taken, and said.
  * 3. On the way, each request learns the pool of the segment that it lies in.
- * 4. What a block of the start was given is known where it is still there at the end; else only
- *    what it asked for is.
+ * 4. What a block of the start was given is known where it is still there at the end; else what it
+ *    asked for is, and where the next request lies a little behind that, what was kept with it.
  *
  * Source: the method by which public snapshots were replayed for this project (blocks that are
  * freed and never made were there), and the layouts that PyTorch has written since 2.0. */
@@ -20,6 +20,7 @@
 #include "allocators/base/size.h"
 
 #define LARGE_PAGE_BYTES    (20 * MIB) /* of a range of the large pool; of the small one 2 MiB */
+#define MIN_BLOCK_BYTES     512u
 #define SMALL_SEGMENT_BYTES (2 * MIB)
 #define RANGE_MOST          (256 * GIB) /* a range of addresses is not longer: 9/8 of the largest card */
 
@@ -211,6 +212,14 @@ static void drop(struct snapshot_world *world, size_t at)
             (world->area_count - at) * sizeof *world->areas);
 }
 
+static bool touching(const struct snapshot_area *left, const struct snapshot_area *right)
+{
+    return left && right && left->expandable && right->expandable &&
+           left->stream == right->stream && left->address + left->bytes == right->address;
+}
+
+/* Pages that were unmapped and touch no others are taken for the common pool's: a private pool keeps its
+ * pages, unless it was given up. */
 static enum status add_area(struct snapshot_world *world, const struct snapshot_record *record,
                             bool pages, struct error *error)
 {
@@ -232,9 +241,10 @@ static enum status add_area(struct snapshot_world *world, const struct snapshot_
         return STATUS_OK;
     }
     if (pages && !record->pool) {
-        const struct snapshot_area *near =
-            before && before->expandable && before->stream == area.stream ? before : next;
-        if (near && near->expandable && near->stream == area.stream) {
+        const struct snapshot_area *near = touching(before, &area) ? before
+                                           : touching(&area, next) ? next
+                                                                   : NULL;
+        if (near) {
             area.pool = near->pool;
             area.small = near->small;
         }
@@ -441,6 +451,21 @@ static enum status begin_at_end(struct snapshot_world *world, struct error *erro
     return status ? status : check_final(world, error);
 }
 
+/* Runs of pages that touch are one: a block may lie in both. */
+static void join_areas(struct snapshot_world *world)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < world->area_count; i++) {
+        struct snapshot_area *last = kept ? &world->areas[kept - 1] : NULL;
+        const struct snapshot_area area = world->areas[i];
+        if (touching(last, &area) && last->pool == area.pool)
+            last->bytes += area.bytes;
+        else
+            world->areas[kept++] = area;
+    }
+    world->area_count = kept;
+}
+
 /* Leaves the places of the start, by address. */
 static void settle(struct snapshot_world *world)
 {
@@ -459,6 +484,47 @@ static void settle(struct snapshot_world *world)
     world->at = (struct id_map){0};
 }
 
+/* The place of the start that is the last one at or below an address; NULL: none. */
+static struct snapshot_place *place_below(const struct snapshot_world *world, uint64_t address)
+{
+    size_t low = 0, high = world->place_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (world->places[middle].address <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? &world->places[low - 1] : NULL;
+}
+
+/* PyTorch keeps up to 1 MiB with a large block rather than cut it off: where the first request behind
+ * one begins so far behind its end, that much was kept. */
+static void learn_granted(struct snapshot_world *world, const struct snapshot_tree *tree)
+{
+    for (size_t i = 0; i < world->event_count && world->place_count; i++) {
+        const struct snapshot_record *record = snapshot_world_event(world, tree, i);
+        if (!record ||
+            (record->action != SNAPSHOT_ALLOC && record->action != SNAPSHOT_FREE_COMPLETED))
+            continue;
+        struct snapshot_place *place = place_below(world, record->address);
+        if (!place || place->gone)
+            continue;
+        if (place->address == record->address) {
+            place->gone = true; /* it was freed; what comes there is another */
+            continue;
+        }
+        const struct snapshot_area *area = area_at(world, place->address);
+        uint64_t end = place->address + size_round_up(place->requested_bytes, MIN_BLOCK_BYTES);
+        if (record->action == SNAPSHOT_ALLOC && !place->granted_bytes && area && !area->small &&
+            !area->expandable && record->address > end && record->address - end <= MIB &&
+            record->address - area->address < area->bytes)
+            place->granted_bytes = record->address - place->address;
+    }
+    for (size_t i = 0; i < world->place_count; i++)
+        world->places[i].gone = false;
+}
+
 enum status snapshot_world_rewind(struct snapshot_world *world, struct snapshot_tree *tree,
                                   struct error *error)
 {
@@ -468,7 +534,9 @@ enum status snapshot_world_rewind(struct snapshot_world *world, struct snapshot_
         if (record)
             status = undo(world, record, error);
     }
+    join_areas(world);
     settle(world);
+    learn_granted(world, tree);
     return status;
 }
 
@@ -485,6 +553,10 @@ uint64_t snapshot_world_base(const struct snapshot_world *world, const struct sn
     const struct snapshot_area *of = &world->areas[area];
     uint64_t base = of->address;
     uint64_t floor = area ? of[-1].address + of[-1].bytes : 0;
+    bool shared = area && of[-1].expandable && of[-1].stream == of->stream &&
+                  of[-1].small == of->small; /* what lies between may be of the range below */
+    if (shared)
+        floor += (of->address - floor) / 2;
     if (of->address > RANGE_MOST && floor < of->address - RANGE_MOST)
         floor = of->address - RANGE_MOST;
     for (size_t i = 0; i < world->event_count; i++) {
