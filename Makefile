@@ -335,14 +335,20 @@ bench:
 	journal=$(B)/bench-$$(cksum <./allocrig | cut -d ' ' -f 1)-$$(cksum <$$suite | cut -d ' ' -f 1).journal; \
 	[ ! -e "$$journal" ] || echo "bench: goes on where it was ended ($$journal)"; \
 	echo "./allocrig run $$suite --journal $$journal"; ./allocrig run $$suite --journal $$journal
-	@+$(SUB) figures
+	@+$(SUB) draw
 	@echo "files written:"; find $(RESULTS) -type f -newer $(B)/bench-began | sort | sed 's/^/  /'
 
-## figures: draw results/latest/figures/ (SVG, PNG, and PDF as wide as a paper's column) from
-##     results/latest/data/, which plots/data.sh completes
-figures:
+## draw: draw results/latest/figures/ (SVG, PNG, and PDF as wide as a paper's column) from
+##     results/latest/data/, which plots/data.sh completes; make bench does it
+draw:
 	@if [ -x allocrig ] && [ -d $(RESULTS)/data ]; then plots/data.sh $(RESULTS)/data; fi
 	@if [ '$(HAVE_GNUPLOT)' = 1 ]; then plots/render.sh $(RESULTS)/data $(RESULTS)/figures; \
+	else echo 'skipped: figures, since gnuplot is not installed ("make deps")'; fi
+
+## figures: redraw every committed figure (plots/figures, and the table of capacities in README.md) from
+##     a run of the default suite on the simulated card
+figures: all
+	@if [ '$(HAVE_GNUPLOT)' = 1 ]; then plots/committed.sh; \
 	else echo 'skipped: figures, since gnuplot is not installed ("make deps")'; fi
 
 ## paper: rebuild results and figures in results/paper from the files of plots/paper.manifest; fails
@@ -447,7 +453,7 @@ help:
 	@sed -n 's/^## \(    .*\)/\t\1/p; s/^## \([a-z-]*\): /\1\t/p' Makefile | awk -F '\t' '{sub(/^ */, "", $$2); printf "  %-13s %s\n", $$1, $$2}'
 
 FORCE:
-.PHONY: all program plugin tests fuzzers gpu-tests test test-gpu check lint san tsan fuzz format bench figures paper whatif claims phases micro instructions regress history baseline harness deps install clean help FORCE
+.PHONY: all program plugin tests fuzzers gpu-tests test test-gpu check lint san tsan fuzz format bench draw figures paper whatif claims phases micro instructions regress history baseline harness deps install clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

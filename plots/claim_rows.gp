@@ -8,12 +8,15 @@ file(name) = sprintf("%s/%s.csv", IN, name)
 processes(name) = system(sprintf("awk -F, 'NR > 1 && !seen[$1]++ { printf \"%%s \", $1 }' '%s' 2>/dev/null", file(name)))
 of(name, process) = sprintf("< awk -F, 'NR > 1 && $1 == \"%s\"' '%s'", process, file(name))
 most(name) = system(sprintf("awk -F, 'NR > 1 { if ($4 > m) m = $4; if ($3 > m) m = $3 } END { printf \"%%.0f\", m }' '%s' 2>/dev/null", file(name))) + 0.0
+last_event(name) = system(sprintf("awk -F, 'NR > 1 && $2 > m { m = $2 } END { print m + 0 }' '%s' 2>/dev/null", file(name))) + 0.0
+# A fourth of it, as 1, 2 or 5 and zeros.
+step(most) = (power = 10.0 ** floor(log10(most / 4)), first = most / 4 / power, (first < 1.5 ? 1 : first < 3.5 ? 2 : 5) * power)
 several(name) = processes(name) ne 'pool ' && processes(name) ne ''
 A = word(EXPERIMENT, 1); C = word(CONTROL, 1)
 SEVERAL = several(A) || several(C)
 if (SEVERAL) {
     names = processes(A) ne '' ? processes(A) : processes(C)
-    do for [i = 1:words(names)] { rest = key_add(word(names, i).': reserved', colour(i), 0, 1, 2.5) }
+    do for [i = 1:words(names)] { rest = key_add(word(names, i).': reserved', colour(i), point(i), 1, 2.5) }
 } else {
     rest = key_add('live', GREY, 0, 1, 9)
     rest = key_add('a: reserved', colour(1), 0, 1, 2.5)
@@ -22,7 +25,7 @@ if (SEVERAL) {
 TITLE = SAYS.': '.VERDICT
 W = 3
 MOST_COLUMNS = 3
-ROW = 380
+ROW = NARROW ? 240 : 380
 ABOVE = 55
 BELOW = 55
 GAP = 75
@@ -36,6 +39,10 @@ do for [w = 1:2] {
     set xlabel SEVERAL ? 'round of steps' : 'event'
     set ylabel 'memory (GiB)'
     set xrange [*:*]
+    # 18k, and few of them: six digits would run into each other.
+    events = last_event(NAME)
+    set format x (events > 5000 ? '%.0s%c' : '%g')
+    if (events > 5000) { set xtics step(events) } else { set xtics autofreq }
     top = words(LIST) > 1 ? larger(most(NAME), most(word(LIST, 2))) : most(NAME)
     set yrange [0:larger(top, 1.0) / GIB * 1.08]
     names = processes(NAME)
@@ -61,6 +68,7 @@ do for [w = 1:2] {
 eval panel(3)
 set title MEASURE."\nbound (dashed): ".BOUND font ',9'
 unset xlabel; unset ylabel
+set format x '%g'
 set xrange [0.4:2.6]
 limit = word(BOUND, 2) + 0.0
 value = VALUE + 0.0 > 1e300 ? limit * 2 : VALUE + 0.0
@@ -69,11 +77,11 @@ high_end = larger(larger(value, control), limit)
 set yrange [0:1.25 * larger(high_end, 1e-9)]
 set xtics scale 0 ('experiment' 1, 'control' 2)
 set boxwidth 0.6
-set arrow 1 from first 0.4, first limit to first 2.6, first limit nohead front lc rgb '#000000' dt 2
 # A number above its bar, on white where the line of the bound would run through it.
 set style textbox opaque noborder fillcolor rgb '#FFFFFF'
 set label 3 TOLD at first 1, first value center offset 0,0.6 front boxed font ',9' textcolor rgb '#222222'
 set label 4 CONTROL_TOLD at first 2, first control center offset 0,0.6 front boxed font ',9' textcolor rgb '#222222'
-plot '+' every ::::0 using (1):(value) with boxes lc rgb COLOUR[1], '+' every ::::0 using (2):(control) with boxes lc rgb GREY
+plot '+' every ::::0 using (1):(value) with boxes lc rgb COLOUR[1], '+' every ::::0 using (2):(control) with boxes lc rgb GREY, \
+     limit with lines lc rgb '#000000' dt 2 lw 1
 unset xtics; unset arrow
 load 'plots/key.gp'

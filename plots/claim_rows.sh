@@ -1,17 +1,20 @@
 #!/bin/bash
-# Draws a figure for each row of the table of claims, as SVG and PNG.
-# Usage: plots/claim_rows.sh FOLDER OUT    (FOLDER: what bench/suite/claims.sh wrote)
+# Draws a figure for each row of the table of claims, as SVG, PNG and PDF (8.5 cm wide).
+# Usage: plots/claim_rows.sh FOLDER OUT [FORM]..    (FOLDER: what bench/suite/claims.sh wrote; FORM: as render.sh has them)
 # A row that was not measured gets none; of an earlier run none stays.
 set -u
-[ $# = 2 ] || { sed -n '2,4s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 2 ] || { sed -n '2,4s/^# \{0,1\}//p' "$0"; exit 2; }
 [ -e "$1/claims.tsv" ] || { echo "claims: $1/claims.tsv is not there: bench/suite/claims.sh writes it" >&2; exit 2; }
 folder=$(cd "$1" && pwd)
 mkdir -p "$2" || exit 2
 out=$(cd "$2" && pwd)
+shift 2
+forms=("$@")
+[ $# -gt 0 ] || forms=(svg png pdf)
 cd "$(dirname "$0")/.." || exit 2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-rm -f "$out"/claim-*.svg "$out"/claim-*.png
+rm -f "$out"/claim-*.{svg,png,pdf}
 # The texts as gnuplot takes them in single quotes.
 text() {
     echo "${1//"'"/"''"}"
@@ -20,13 +23,15 @@ while IFS=$'\t' read -r row verdict _ value control_value bound experiment contr
     [ "$value" != - ] || continue
     # Of "0.98 (76.9 GiB / 78.7 GiB)" the first number.
     set="IN='$folder/data'; SAYS='$(text "$says")'; VERDICT='$(text "$verdict")'; MEASURE='$measure'; BOUND='$bound'; EXPERIMENT='$experiment'; CONTROL='$control'; VALUE='$value'; CONTROL_VALUE='$control_value'; TOLD='${told%% (*}'; CONTROL_TOLD='${control_told%% (*}'"
-    for form in svg png; do
+    for form in "${forms[@]}"; do
         if ! gnuplot -e "$set; OUT='$work/figure.$form'; TERM='$form'" plots/claim_rows.gp 2>"$work/log" ||
             [ ! -s "$work/figure.$form" ]; then
             echo "claims: plots/claim_rows.gp failed on $row:" >&2
             cat "$work/log" >&2
             exit 1
         fi
-        mv "$work/figure.$form" "$out/claim-$row.$form"
+        file=claim-$row.${form%-column}
+        [ "$form" = "${form%-column}" ] || file=claim-$row-column.${form%-column}
+        mv "$work/figure.$form" "$out/$file"
     done
 done < <(tail -n +2 "$folder/claims.tsv")

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Draws the five figures of what people say about GPU memory, as SVG and PNG.
+# Draws the five figures of what people say about GPU memory, as SVG, PNG and PDF (8.5 cm wide).
 # Usage: plots/claims.sh FOLDER OUT    (FOLDER: what bench/suite/claims_card.sh wrote)
 set -u
 [ $# = 2 ] || { sed -n '2,3s/^# \{0,1\}//p' "$0"; exit 2; }
@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.." || exit 2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 for name in greedy growth embedding tape kept; do
-    for form in svg png; do
+    for form in svg png pdf; do
         if ! gnuplot -e "IN='$folder'; OUT='$work/figure.$form'; TERM='$form'; NAME='$name'" \
             plots/claims.gp 2>"$work/log" || [ ! -s "$work/figure.$form" ]; then
             echo "claims: plots/claims.gp failed on $name:" >&2

@@ -18,7 +18,7 @@ if (!exists('COLUMN_COLUMNS')) { COLUMN_COLUMNS = 1 }
 if (NARROW && MOST_COLUMNS > COLUMN_COLUMNS) { MOST_COLUMNS = COLUMN_COLUMNS }
 ROWS = parts(W, MOST_COLUMNS)
 COLUMNS = parts(W, ROWS)
-RIGHT = NARROW ? 14 : 25
+RIGHT = NARROW ? 18 : 25
 PITCH = (WIDTH - LEFT - RIGHT + 0.0 + GAP) / COLUMNS
 
 # The key has as many columns as fit, each as wide as its longest name (7.5 pixels a letter at most).

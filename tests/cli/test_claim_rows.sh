@@ -69,6 +69,7 @@ if command -v gnuplot >/dev/null; then
     mv "$TEST_TMP/some.tsv" "$folder/claims.tsv"
     check draws quietly plots/claim_rows.sh "$folder" "$TEST_TMP/figures"
     check figures [ "$(find "$TEST_TMP/figures" -name 'claim-*.svg' -size +2k | wc -l)" = 3 ]
+    check figures_for_a_column [ "$(grep -laE 'MediaBox \[ *0 0 24[01](\.[0-9]+)? ' "$TEST_TMP"/figures/claim-*.pdf | wc -l)" = 3 ]
 else
     echo "skip claim_rows_figures: no gnuplot"
 fi

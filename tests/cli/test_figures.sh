@@ -95,3 +95,33 @@ check table_leaves_out_what_has_no_time eval '! grep -q never_passes' <<<"$table
 output=$(plots/render.sh "$TEST_TMP/nowhere" "$out" 2>&1)
 status=$?
 check a_missing_folder_is_an_error [ $status = 2 ]
+
+# The committed ones, in a copy of what is drawn and what draws, with a small suite.
+tree=$TEST_TMP/tree
+mkdir -p "$tree/workloads/suites" "$tree/results"
+cp -r plots "$tree/plots"
+rm "$tree"/plots/figures/*
+cp results/history.jsonl "$tree/results/"
+printf '%s\n' '[suite]' 'name = small' 'time = yes' '[policies]' growth torch '[workloads]' gradient_tape:width=256 '[devices]' \
+    'sim' '[slowdown]' 'at = 1 2' >"$tree/workloads/suites/default.ini"
+echo 'cp '"$data"'/placements-three.csv "$1/placements-three.csv"' >"$tree/plots/data.sh"
+printf '%s\n' before '<!-- capacities: begin -->' old '<!-- capacities: end -->' after >"$tree/README.md"
+for name in slowdown.svg pareto.svg addresses-three.png history.svg; do echo old >"$tree/plots/figures/$name"; done
+committed() {
+    output=$(ALLOCRIG=$(realpath "$ALLOCRIG") "$tree/plots/committed.sh" "$TEST_TMP/committed" 2>&1)
+    status=$?
+}
+committed
+check committed_are_redrawn [ "$status" = 0 ]
+check all_of_them_are [ "$(grep -lx old "$tree"/plots/figures/* | wc -l)" = 0 ]
+check each_in_its_form [ "$(head -c 4 "$tree/plots/figures/addresses-three.png" | tail -c 3)" = PNG ]
+check what_changed_is_said grep -q 'plots/figures/pareto.svg' <<<"$output"
+check the_table_is_in_its_place [ "$(sed -n '1p;3p;$p' "$tree/README.md" | cut -c 1-8 | paste -sd ' ')" = 'before | policy after' ]
+committed
+check nothing_changes_twice grep -q '  none' <<<"$output"
+echo old >"$tree/plots/figures/slowdown.svg"
+echo old >"$tree/plots/figures/mine.svg"
+committed
+check what_nothing_draws_is_an_error [ "$status" = 1 ]
+check what_nothing_draws_is_said grep -q 'nothing draws plots/figures/mine.svg' <<<"$output"
+check nothing_is_replaced_then [ "$(cat "$tree/plots/figures/slowdown.svg")" = old ]

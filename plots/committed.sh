@@ -1,0 +1,47 @@
+#!/bin/bash
+# Redraws every figure of plots/figures, and the table of capacities in README.md, as `make figures`.
+# Usage: plots/committed.sh [WORK]    (WORK: .build/figures, for the run and its data)
+# They are drawn from a run of the default suite on the simulated card, without host times, from what
+# plots/data.sh adds to it, and from results/history.jsonl: the same bytes from the same tree, with the
+# same gnuplot. All are drawn before the first is replaced.
+set -eu
+cd "$(dirname "$0")/.."
+work=${1:-.build/figures}
+program=${ALLOCRIG:-./allocrig}
+suite=workloads/suites/default.ini
+rm -rf "$work"
+mkdir -p "$work"
+sed 's/^time = yes/time = no/' "$suite" >"$work/default.ini"
+"$program" run "$work/default.ini" -d sim:profile=h100 --output "$work/run" >"$work/table.txt"
+data=$work/run/data
+plots/data.sh "$data"
+# Status 1: a figure has become worse, which is no matter here.
+"$program" history results/history.jsonl --csv "$data/history.csv" >"$work/history.txt" 2>"$work/history.err" || [ $? = 1 ] ||
+    { cat "$work/history.err" >&2; exit 2; }
+
+for committed in plots/figures/*; do
+    name=$(basename "$committed")
+    FIGURES=${name%.*} plots/render.sh "$data" "$work/drawn" "${name##*.}" | grep -v '^figures: no ' || true
+    [ -s "$work/drawn/$name" ] || { echo "figures: nothing draws $committed: plots/README.md says what does" >&2; exit 1; }
+done
+
+begin='<!-- capacities: begin -->'
+end='<!-- capacities: end -->'
+if ! grep -qF "$begin" README.md || ! grep -qF "$end" README.md; then
+    echo "figures: README.md has no place for the table: $begin .. $end" >&2
+    exit 1
+fi
+awk -f plots/clean.awk "$data/slowdown.csv" | awk -f plots/capacity_table.awk >"$work/capacities.md"
+awk -v begin="$begin" -v end="$end" -v table="$work/capacities.md" '
+    $0 == begin { print; while ((getline line < table) > 0) print line; skip = 1 }
+    $0 == end { skip = 0 }
+    !skip && $0 != begin { print }' README.md >"$work/README.md"
+
+changed=0
+replace() { # NEW OLD
+    cmp -s "$1" "$2" || { cat "$1" >"$2" && echo "  $2" && changed=$((changed + 1)); }
+}
+echo 'figures that changed:'
+for drawn in "$work"/drawn/*; do replace "$drawn" "plots/figures/$(basename "$drawn")"; done
+replace "$work/README.md" README.md
+[ $changed != 0 ] || echo '  none'
