@@ -301,10 +301,13 @@ static void traces(struct maker *self)
     for (unsigned device = 0; device <= devices; device++) {
         size_t dropped = 0;
         begin(self, false);
-        for (size_t i = 0; i < image->entry_count; i++)
-            if (image->entries[i].device == device && !image->entries[i].before &&
+        for (size_t i = 0; i < image->entry_count; i++) {
+            const struct snapshot_entry *made = &image->entries[i];
+            bool skipped = self->options->no_completions && made->action == SNAPSHOT_FREE_COMPLETED;
+            if (made->device == device && !made->before && !skipped &&
                 dropped++ >= self->options->dropped)
-                entry(self, &image->entries[i]);
+                entry(self, made);
+        }
         end(self);
     }
     end(self);

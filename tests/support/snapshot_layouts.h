@@ -3,6 +3,7 @@
 #ifndef TESTS_SUPPORT_SNAPSHOT_LAYOUTS_H
 #define TESTS_SUPPORT_SNAPSHOT_LAYOUTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "workloads/formats/snapshot_image.h"
@@ -37,7 +38,8 @@ enum snapshot_form {
 
 struct snapshot_layout_options {
     enum snapshot_form form;
-    size_t dropped; /* so many entries more came first and are missing, as in a ring buffer */
+    size_t dropped;      /* so many entries more came first and are missing, as in a ring buffer */
+    bool no_completions; /* free_completed was not recorded (skip_actions) */
 };
 
 /* `image` is one that was settled. Fails the test where the file cannot be written. */

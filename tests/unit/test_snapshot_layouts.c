@@ -240,6 +240,53 @@ static void annotations_become_marks(void **state)
     trace_rig_close(&rig);
 }
 
+/* A history without completions: a free is complete where it is asked for. */
+static void frees_without_completions_are_met(void **state)
+{
+    struct run_snapshot run;
+    struct trace_rig rig;
+    (void)state;
+    trace_rig_open(&rig);
+    snapshot_run(&run, "torch", "gradient_tape:steps=4");
+    for (size_t i = 0; i < snapshot_layout_count; i++)
+        for (size_t part = 0; part < 3; part++) {
+            const struct snapshot_layout_options options = {.form = SNAPSHOT_PICKLE_4,
+                                                            .dropped =
+                                                                part * run.image.entry_count / 4,
+                                                            .no_completions = true};
+            snapshot_layout_write(rig.path[0], &snapshot_layouts[i], &run.image, &options);
+            struct trace_source *source =
+                snapshot_open(rig.path[0], NULL, snapshot_layouts[i].name);
+            snapshot_check_agrees(source, snapshot_layouts[i].name);
+            trace_close(source);
+        }
+    run_snapshot_close(&run);
+    trace_rig_close(&rig);
+}
+
+/* Settings are taken as PyTorch reads them; one that is not known is said and left out. */
+static void settings_are_taken_one_by_one(void **state)
+{
+    static const char text[] =
+        "{\"segments\": [{\"address\": 2097152, \"total_size\": 2097152, \"blocks\": []}], "
+        "\"device_traces\": [[]], \"allocator_settings\": {\"PYTORCH_HIP_ALLOC_CONF\": "
+        "\" max_split_size_mb : 64 ,, of_tomorrow:[1,2],"
+        "roundup_power2_divisions:[256:1,>:4] \", \"garbage_collection_threshold\": 0.5}}";
+    struct trace_rig rig;
+    (void)state;
+    trace_rig_open(&rig);
+    trace_rig_write(rig.path[0], text, sizeof text - 1);
+    struct trace_source *source = snapshot_open(rig.path[0], NULL, "settings");
+    assert_string_equal(source->info.conf,
+                        "max_split_size_mb:64,roundup_power2_divisions:[256:1,>:4],"
+                        "garbage_collection_threshold:0.5");
+    assert_int_equal(source->report->guess_count, 1);
+    assert_string_equal(source->report->guesses[0],
+                        "the setting of_tomorrow:[1,2] is not known: left out");
+    trace_close(source);
+    trace_rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +297,8 @@ int main(void)
         cmocka_unit_test(marks_come_back),
         cmocka_unit_test(annotations_stand_by_their_times),
         cmocka_unit_test(annotations_become_marks),
+        cmocka_unit_test(frees_without_completions_are_met),
+        cmocka_unit_test(settings_are_taken_one_by_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,7 +154,7 @@ static enum status convert(struct reading *reading, struct trace_input *input,
     if (status)
         return status;
     trace_name_from_path(trace_input_path(input), info.name, sizeof info.name);
-    snapshot_conf(&reading->tree, reading->settings, info.conf, sizeof info.conf);
+    snapshot_conf(&reading->tree, reading->settings, info.conf, sizeof info.conf, &reading->report);
     guess_pages(reading, count, info.conf, sizeof info.conf);
     status = snapshot_marks_read(&reading->marks, &reading->tree, reading->annotations,
                                  &reading->report.left_out, error);

@@ -61,23 +61,98 @@ static void add_divisions(struct conf *conf, const struct snapshot_tree *tree, u
         add(conf, "roundup_power2_divisions:[%s]", list);
 }
 
+/* ---- the text -------------------------------------------------------------------------- */
+
+static bool is_known(const char *item)
+{
+    /* Those that decide something, and those that the policy takes and that decide nothing. */
+    static const char *const names[] = {
+        "backend",
+        "expandable_segments",
+        "expandable_segments_reserve",
+        "expandable_segments_reserve_by_class",
+        "garbage_collection_threshold",
+        "graph_capture_record_stream_reuse",
+        "large_segment_size_mb",
+        "max_non_split_rounding_mb",
+        "max_split_size_mb",
+        "per_process_memory_fraction",
+        "pinned_num_register_threads",
+        "pinned_reserve_segment_size_mb",
+        "pinned_use_background_threads",
+        "pinned_use_cuda_host_register",
+        "pinned_use_hip_host_register",
+        "release_lock_on_cudamalloc",
+        "release_lock_on_hipmalloc",
+        "roundup_power2_divisions",
+        "throw_on_cudamalloc_oom",
+    };
+    size_t length = strcspn(item, ":");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strlen(names[i]) == length && strncmp(names[i], item, length) == 0)
+            return true;
+    return false;
+}
+
+/* Takes the settings of the text one by one, without blanks, as PyTorch reads them; one that it has in no
+ * version known here is left out. */
+static void add_text(struct conf *conf, const char *text, struct import_report *report)
+{
+    char item[400];
+    size_t length = 0;
+    unsigned depth = 0;
+    for (const char *at = text;; at++) {
+        if (*at && *at != ' ' && (*at != ',' || depth) && length < sizeof item - 1) {
+            if (*at == '[')
+                depth++;
+            else if (*at == ']' && depth)
+                depth--;
+            item[length++] = *at;
+        }
+        if (*at && (*at != ',' || depth))
+            continue;
+        item[length] = '\0';
+        if (length && is_known(item))
+            add(conf, "%s", item);
+        else if (length)
+            import_guess(report, "the setting %.80s is not known: left out", item);
+        length = depth = 0;
+        if (!*at)
+            return;
+    }
+}
+
+/* The text of the environment variable, by whichever name: PYTORCH_CUDA_ALLOC_CONF,
+ * PYTORCH_ALLOC_CONF, those of other devices. */
+static const char *find_text(const struct snapshot_tree *tree, uint64_t settings)
+{
+    static const char ending[] = "_ALLOC_CONF";
+    size_t count, length = sizeof ending - 1;
+    const uint64_t *pairs = snapshot_pairs(tree, settings, &count);
+    for (size_t i = 0; i < count; i++) {
+        const char *key = snapshot_text(tree, pairs[2 * i]);
+        const char *text = snapshot_text(tree, pairs[2 * i + 1]);
+        if (*text && strlen(key) >= length && strcmp(key + strlen(key) - length, ending) == 0)
+            return text;
+    }
+    return "";
+}
+
 static bool is_true(uint64_t value)
 {
     return value == pickle_make(PICKLE_BOOL, 1);
 }
 
-void snapshot_conf(const struct snapshot_tree *tree, uint64_t settings, char *text, size_t room)
+void snapshot_conf(const struct snapshot_tree *tree, uint64_t settings, char *text, size_t room,
+                   struct import_report *report)
 {
     struct conf conf = {.text = text, .room = room};
     struct snapshot_settings said;
-    uint64_t number, value = snapshot_get(tree, settings, SNAPSHOT_KEY_PYTORCH_CUDA_ALLOC_CONF);
-    if (!*snapshot_text(tree, value))
-        value = snapshot_get(tree, settings, SNAPSHOT_KEY_PYTORCH_ALLOC_CONF);
+    uint64_t number, value;
     char clean[400];
     *text = '\0';
-    field_text(snapshot_text(tree, value), clean, sizeof clean);
-    if (*clean)
-        add(&conf, "%s", clean);
+    field_text(find_text(tree, settings), clean, sizeof clean);
+    add_text(&conf, clean, report);
     snapshot_settings_read(text, &said);
     value = snapshot_get(tree, settings, SNAPSHOT_KEY_expandable_segments);
     if (is_true(value) && !said.expandable_segments)

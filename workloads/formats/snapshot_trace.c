@@ -208,7 +208,7 @@ static void say_guesses(const struct conversion *c)
 {
     struct import_report *report = c->report;
     uint64_t pools = 0, private_pools = 0, sizes = 0, contradictions = 0, pending = 0;
-    bool has_times = false, lacks_times = false, untold = false;
+    bool has_times = false, lacks_times = false, untold = false, completions_lack = false;
     for (size_t i = 0; i < c->world_count; i++) {
         const struct snapshot_world *world = &c->worlds[i];
         report->records += world->event_count;
@@ -216,6 +216,7 @@ static void say_guesses(const struct conversion *c)
         report->begins_in_the_middle |= world->area_count || world->place_count;
         pools += world->unknown_pools;
         private_pools += world->private_pools;
+        completions_lack |= world->no_completions;
         untold |= !world->tells_pools && world->event_count;
         for (size_t k = 0; k < world->place_count && !world->event_count; k++)
             pending += world->places[k].state == SNAPSHOT_PENDING;
@@ -234,6 +235,8 @@ static void say_guesses(const struct conversion *c)
                      "%" PRIu64 " segments do not tell their pool: taken for private ones, since "
                      "requests passed free blocks over",
                      private_pools);
+    if (completions_lack)
+        import_guess(report, "it does not tell when frees are complete: taken for at once");
     if (untold)
         import_guess(report, "its segments do not tell their pools: taken for the common one");
     if (pools && c->pool_count > 1)

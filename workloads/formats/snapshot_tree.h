@@ -42,8 +42,6 @@
     X(real_size)                                                                                   \
     X(stage)                                                                                       \
     X(entry)                                                                                       \
-    X(PYTORCH_CUDA_ALLOC_CONF)                                                                     \
-    X(PYTORCH_ALLOC_CONF)                                                                          \
     X(max_split_size)                                                                              \
     X(garbage_collection_threshold)                                                                \
     X(expandable_segments)                                                                         \

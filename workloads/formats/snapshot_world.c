@@ -525,10 +525,31 @@ static void learn_granted(struct snapshot_world *world, const struct snapshot_tr
         world->places[i].gone = false;
 }
 
+/* A program may leave completions out of its history (skip_actions): then a free is complete where it
+ * is asked for. */
+static void complete_at_once(struct snapshot_world *world, const struct snapshot_tree *tree)
+{
+    bool completed = false;
+    for (size_t i = 0; i < world->final_place_count; i++)
+        completed |= world->final_places[i].state == SNAPSHOT_PENDING;
+    for (size_t i = 0; i < world->event_count && !completed; i++) {
+        const struct snapshot_record *record = snapshot_world_event(world, tree, i);
+        completed = record && record->action == SNAPSHOT_FREE_COMPLETED;
+    }
+    for (size_t i = 0; i < world->event_count && !completed; i++) {
+        struct snapshot_record *record = snapshot_world_event(world, tree, i);
+        if (record && record->action == SNAPSHOT_FREE_REQUESTED) {
+            record->action = SNAPSHOT_FREE_COMPLETED;
+            world->no_completions = true;
+        }
+    }
+}
+
 enum status snapshot_world_rewind(struct snapshot_world *world, struct snapshot_tree *tree,
                                   struct error *error)
 {
     enum status status = begin_at_end(world, error);
+    complete_at_once(world, tree);
     for (size_t i = world->event_count; i-- > 0 && !status;) {
         struct snapshot_record *record = snapshot_world_event(world, tree, i);
         if (record)

@@ -34,6 +34,7 @@ struct snapshot_world {
     uint32_t first_record; /* of its events, which follow each other */
     uint32_t *records;     /* where they do not: one for each event */
     bool has_times, lacks_times, has_pages;
+    bool no_completions;               /* of frees: they are complete where they are asked for */
     struct snapshot_area *final_areas; /* by address */
     size_t final_area_count, final_area_room;
     struct snapshot_place *final_places; /* by address, free ones too */
