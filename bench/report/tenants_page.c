@@ -79,7 +79,11 @@ static void print_reasons(FILE *stream, const struct tenants_page *page)
             fprintf(stream, "%s: warning: %s\n", page->setups[i].name, result->warned);
         if (result->why[0])
             fprintf(stream, "%s: %s\n", page->setups[i].name, result->why);
-        if (result->refused_by < page->count)
+        if (result->refused_by == i)
+            fprintf(stream, "%s: %s refused; its other pools hold most of card %" PRIu32 "\n",
+                    page->setups[i].name, size_print(result->refused_bytes, size, sizeof size),
+                    result->card);
+        else if (result->refused_by < page->count)
             fprintf(stream, "%s: %s refused; %s holds most of card %" PRIu32 " beside it\n",
                     page->setups[i].name, size_print(result->refused_bytes, size, sizeof size),
                     page->setups[result->refused_by].name, result->card);

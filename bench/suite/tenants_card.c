@@ -31,6 +31,7 @@ struct answer {
     bool done;          /* its workload has ended or a request has failed */
     uint64_t steps;
     uint64_t card_bytes[PROCESS_CARDS]; /* that it holds of each */
+    uint64_t other_pools_bytes;         /* beside the pool that failed, on its card */
     struct tenant_result result;
     struct error error;
 };
@@ -207,6 +208,18 @@ static void count_card_bytes(const struct member *self, struct answer *answer)
         answer->result.peak_card_bytes = bytes;
 }
 
+static void count_other_pools(const struct member *self, struct answer *answer)
+{
+    const struct runner *failed = NULL;
+    for (size_t i = 0; i < self->count && !failed; i++)
+        if (self->runners[i].failed)
+            failed = &self->runners[i];
+    answer->other_pools_bytes = 0;
+    for (size_t i = 0; i < self->count && failed; i++)
+        if (&self->runners[i] != failed && self->runners[i].card == failed->card)
+            answer->other_pools_bytes += self->runners[i].session.device->counters.physical_bytes;
+}
+
 static bool say(struct member *self, const struct answer *answer)
 {
     return write(self->socket, answer, sizeof *answer) == (ssize_t)sizeof *answer;
@@ -263,6 +276,7 @@ static void live(struct member *self)
             answer.status = step(self, &answer.done, &answer.error);
             answer.steps++;
             count_card_bytes(self, &answer);
+            count_other_pools(self, &answer);
             if (!say(self, &answer))
                 return;
         }
@@ -335,10 +349,10 @@ static void lost(struct party *self, size_t i, const char *how)
     let_go(self, i);
 }
 
-/* Beside it on its card. */
-static uint64_t largest_holder(const struct party *self, size_t but)
+/* Beside the pool of it that failed, on its card: others', or its own. */
+static uint64_t largest_holder(const struct party *self, size_t but, uint64_t own_bytes)
 {
-    uint64_t most_bytes = 0, who = TENANTS_MOST;
+    uint64_t most_bytes = own_bytes, who = own_bytes ? but : TENANTS_MOST;
     uint32_t card = self->results[but].card;
     for (size_t i = 0; i < self->tenants->count; i++)
         if (i != but && self->items[i].card_bytes[card] > most_bytes) {
@@ -369,8 +383,9 @@ static enum status hear(struct party *self, size_t i, struct error *error)
     uint64_t arrived = self->results[i].arrived;
     self->results[i] = answer.result;
     self->results[i].arrived = arrived;
-    self->results[i].refused_by =
-        answer.result.refused_bytes ? largest_holder(self, i) : TENANTS_MOST;
+    self->results[i].refused_by = answer.result.refused_bytes
+                                      ? largest_holder(self, i, answer.other_pools_bytes)
+                                      : TENANTS_MOST;
     tenant->steps = answer.steps;
     memcpy(tenant->card_bytes, answer.card_bytes, sizeof tenant->card_bytes);
     if (!answer.done)

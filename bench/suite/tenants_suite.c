@@ -137,17 +137,17 @@ static enum status tenant_of(struct reading *self, struct tenant_setup **setup)
     return (*setup)->name ? STATUS_OK : no_memory(self->error);
 }
 
-static enum status add_workload(const struct reading *self, struct tenant_setup *setup)
+/* One more text of a list. */
+static enum status add_text(const struct reading *self, const char *const **texts, size_t *count)
 {
-    size_t count = setup->workload_count;
-    const char **longer =
-        realloc((void *)(uintptr_t)setup->workloads, (count + 1) * sizeof *longer);
-    if (!longer)
+    const char **longer = realloc((void *)(uintptr_t)*texts, (*count + 1) * sizeof *longer);
+    if (longer)
+        *texts = longer;
+    char *text = longer ? strdup(self->value) : NULL;
+    if (!text)
         return no_memory(self->error);
-    setup->workloads = longer;
-    longer[count] = strdup(self->value);
-    setup->workload_count += longer[count] != NULL;
-    return longer[count] ? STATUS_OK : no_memory(self->error);
+    longer[(*count)++] = text;
+    return STATUS_OK;
 }
 
 static enum status add_setting(const struct reading *self, struct tenant_setup *setup)
@@ -187,7 +187,9 @@ static enum status tenant_line(struct reading *self)
     if (status != STATUS_OK)
         return status;
     if (!strcmp(self->key, "workload"))
-        return add_workload(self, setup);
+        return add_text(self, &setup->workloads, &setup->workload_count);
+    if (!strcmp(self->key, "beside"))
+        return add_text(self, &setup->beside, &setup->beside_count);
     if (!strcmp(self->key, "policy")) {
         free((void *)(uintptr_t)setup->policy);
         setup->policy = strdup(self->value);
@@ -288,11 +290,14 @@ void tenants_suite_close(struct tenants_suite *suite)
         struct tenant_setup *setup = &suite->setups[i];
         for (size_t k = 0; k < setup->workload_count; k++)
             free((void *)(uintptr_t)setup->workloads[k]);
+        for (size_t k = 0; k < setup->beside_count; k++)
+            free((void *)(uintptr_t)setup->beside[k]);
         for (size_t k = 0; k < setup->line_count; k++) {
             free((void *)(uintptr_t)setup->lines[k].key);
             free((void *)(uintptr_t)setup->lines[k].value);
         }
         free((void *)(uintptr_t)setup->workloads);
+        free((void *)(uintptr_t)setup->beside);
         free((void *)(uintptr_t)setup->lines);
         free((void *)(uintptr_t)setup->policy);
         free((void *)(uintptr_t)setup->name);

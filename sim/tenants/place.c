@@ -50,6 +50,23 @@ static enum status configure(const struct tenant_setup *setup, const struct proc
     return process_configure(left, card_count, lines, line_count, process, error);
 }
 
+/* Pools of other libraries in the same process. */
+static enum status add_beside(const struct tenant_setup *setup, struct process *process,
+                              struct error *error)
+{
+    for (size_t i = 0; i < setup->beside_count; i++) {
+        if (!process->pool_count || process->pool_count == PROCESS_POOLS)
+            return error_set(error, STATUS_INVALID,
+                             "beside = %s: a process has 1 to %d pools, and a first one whose card "
+                             "the others take",
+                             setup->beside[i], PROCESS_POOLS);
+        struct process_pool *pool = &process->pools[process->pool_count++];
+        *pool = (struct process_pool){.card = process->pools[0].card, .limit_bytes = UINT64_MAX};
+        snprintf(pool->policy, sizeof pool->policy, "%s", setup->beside[i]);
+    }
+    return STATUS_OK;
+}
+
 enum status tenant_place(const struct tenant_setup *setup, const struct process_card *cards,
                          size_t card_count, uint64_t context_bytes, struct process *process,
                          struct error *error)
@@ -71,5 +88,5 @@ enum status tenant_place(const struct tenant_setup *setup, const struct process_
         process->retries = setup->retry_ms > 0;
         process->retry_ms = setup->retry_ms;
     }
-    return status;
+    return status ? status : add_beside(setup, process, error);
 }

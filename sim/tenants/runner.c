@@ -156,6 +156,7 @@ enum status runner_report(struct runner *runner, struct tenant_result *result, s
     enum status status = replay_end(replay, &replayed, error);
     if (status != STATUS_OK)
         return status;
+    runner->failed = !replayed.passed;
     if (!replayed.passed)
         note_failure(runner, &replayed, result);
     result->steps += replayed.steps;

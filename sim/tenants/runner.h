@@ -19,7 +19,7 @@ struct runner {
     bool limit_of_free; /* its policy's limit follows from what was free then */
     uint64_t own_ns;    /* that its turns took */
     uint64_t peak_live_bytes, peak_reserved_bytes, peak_physical_bytes;
-    bool open;
+    bool open, failed; /* failed: a request of its, when it was reported */
 };
 
 /* Opens everything at the first event. The runner stays where it is. `others_bytes` is what the

@@ -86,13 +86,29 @@ static uint64_t card_free(const struct schedule *self, uint32_t card)
     return self->cards[card].free_bytes - others_held(self, NULL, card);
 }
 
-/* The process beside `tenant` that holds most of a card; TENANTS_MOST: none holds any. */
+/* What siblings of a runner hold of its card as the process's context. */
+static uint64_t context_held(const struct tenant *tenant, const struct runner *runner)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < tenant->runner_count; i++) {
+        const struct runner *other = &tenant->runners[i];
+        if (other != runner && other->card == runner->card && other->open)
+            bytes += other->session.device->counters.outside_bytes;
+    }
+    return bytes;
+}
+
+/* The process that holds most of a card beside the runner of `tenant`, which may be that itself;
+ * TENANTS_MOST: none holds any. */
 static uint64_t largest_holder(const struct schedule *self, const struct tenant *tenant,
-                               uint32_t card)
+                               const struct runner *runner)
 {
     uint64_t most_bytes = 0, who = TENANTS_MOST;
+    uint32_t card = runner->card;
     for (size_t i = 0; i < self->tenants->count; i++) {
-        uint64_t bytes = &self->items[i] == tenant ? 0 : tenant_held(&self->items[i], card);
+        uint64_t bytes = tenant_held(&self->items[i], card);
+        if (&self->items[i] == tenant) /* the context is nobody's doing */
+            bytes -= runner_held_bytes(runner) + context_held(tenant, runner);
         if (bytes > most_bytes) {
             most_bytes = bytes;
             who = i;
@@ -142,7 +158,7 @@ static enum status report(struct tenant *tenant, struct runner *runner, struct e
     if (status != STATUS_OK)
         return error_prefix(error, status, "process %s", tenant->setup->name);
     if (!had_failed && result->refused_bytes)
-        result->refused_by = largest_holder(tenant->schedule, tenant, runner->card);
+        result->refused_by = largest_holder(tenant->schedule, tenant, runner);
     return STATUS_OK;
 }
 

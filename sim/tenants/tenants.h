@@ -37,8 +37,10 @@ struct tenant_setup {
     const char *name;
     const struct process_line *lines; /* its settings; NULL: `policy` instead */
     size_t line_count;
-    const char *policy;           /* a spec, for one pool on the first card that it sees, or NULL */
-    uint32_t card;                /* with `policy` and TENANT_GIVEN: the machine's number */
+    const char *policy;        /* a spec, for one pool on the first card that it sees, or NULL */
+    uint32_t card;             /* with `policy` and TENANT_GIVEN: the machine's number */
+    const char *const *beside; /* specs of further pools in the process, on the card of its first */
+    size_t beside_count;
     const char *const *workloads; /* of its pools in order; the last one of all further ones */
     size_t workload_count;
     uint64_t context_bytes;   /* context and libraries, on each card */
@@ -68,7 +70,8 @@ struct tenant_result {
     enum replay_cause cause;
     uint64_t refused_bytes; /* of all requests that failed for want of others' memory */
     uint64_t
-        refused_by; /* number of the one that held most of the card then; TENANTS_MOST: nobody */
+        refused_by; /* number of the one whose other pools held most of the card then, be it itself;
+                     * TENANTS_MOST: nobody */
     uint64_t retries_waited; /* requests that were tried again while it waited */
     uint64_t peak_live_bytes, peak_reserved_bytes, peak_physical_bytes;
     uint64_t end_reserved_bytes, end_physical_bytes; /* when its workload ended, before it left */

@@ -35,7 +35,9 @@ ends who_leaves long passed
 ends who_leaves early 'failed at step [0-9]+: .*'
 ends who_leaves late passed
 ends placement d 'no room'
-ends mixed_pools cupy passed
+ends mixed_pools both passed
+ends ../claims/cupy_beside_default both 'failed at step [0-9]+: tenant'
+check its_own_pools_are_in_the_way grep -q '^both: .* refused; its other pools hold most of card 0$' "$out"
 ends two_cards_given on_1 passed
 ends two_cards_given late 'failed at step 0: tenant'
 ends two_cards_both mirrored passed
@@ -171,6 +173,10 @@ suite "${two}arrives = 5\nleaves = 5\n"
 refuses leaves_before_it_arrives 2 'leaves after round 5 and arrives after round 5' tenants "$tmp/suite.ini"
 suite "${two}arrives = 4611686018427387904\n"
 refuses arrives_after_ages 2 'suite.ini:6: .*a round, from 0 to 1000000' tenants "$tmp/suite.ini"
+suite '[machine]\ncard = sim\n[tenant a]\nframework = tensorflow\nset_visible_devices = none\nbeside = cupy\nworkload = linear_ramp\n'
+refuses beside_nothing 2 'process a: beside = cupy: a process has' tenants "$tmp/suite.ini"
+suite "${two}beside = cupi\n"
+refuses no_such_pool_beside 2 'process a: .*cupi' tenants "$tmp/suite.ini"
 suite "${two}retry_ms = 5s\n"
 refuses no_such_wait 2 'suite.ini:6: retry_ms = 5s' tenants "$tmp/suite.ini"
 refuses no_such_mode_wanted 2 'barriered or free' tenants "$suites/two_greedy.ini" --mode serial
