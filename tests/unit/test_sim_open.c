@@ -51,7 +51,7 @@ static void bad_options_have_a_sentence(void **state)
         {"sym", STATUS_INVALID, "did you mean \"sim\"?"},
         {"checked+sim", STATUS_INVALID, "takes no decorators"},
         {"sim:profile=h10", STATUS_INVALID, "did you mean \"h100\"?"},
-        {"sim:profile=umpb7", STATUS_INVALID, "There are bump and h100"},
+        {"sim:profile=umpb7", STATUS_INVALID, "There are bump, h100-rested and h100"},
         {"sim:profile=./no-such.profile", STATUS_IO, "./no-such.profile cannot be read"},
         {"sim:profile=/tmp", STATUS_IO, "/tmp cannot be read"},
         {"sim:capacity=0", STATUS_INVALID, "capacity=0 is less than one page"},
