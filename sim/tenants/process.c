@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
+#include "allocators/options.h"
 #include "sim/tenants/process_parts.h"
 
 const char *process_exception_name(enum process_exception exception)
@@ -128,6 +129,40 @@ bool process_read_bool(const char *text, bool *value)
     return *value || !strcmp(text, "false") || !strcmp(text, "False") || !strcmp(text, "0");
 }
 
+/* A variable that no framework reads does nothing, there as here, and is most likely a slip. */
+static void warn_of_unknown_variables(struct process_reading *self)
+{
+    static const char *const known[] = {
+        "CUDA_VISIBLE_DEVICES",
+        "TF_FORCE_GPU_ALLOW_GROWTH",
+        "TF_GPU_ALLOCATOR",
+        "TF_DEVICE_MIN_SYS_MEMORY_IN_MB",
+        "TF_ENABLE_GPU_GARBAGE_COLLECTION",
+        "TF_GPU_HOST_MEM_LIMIT_IN_MB",
+        "TF_BFC_MEMORY_DUMP",
+        "TF_FORCE_UNIFIED_MEMORY",
+        "XLA_PYTHON_CLIENT_PREALLOCATE",
+        "XLA_CLIENT_MEM_FRACTION",
+        "XLA_PYTHON_CLIENT_MEM_FRACTION",
+        "XLA_PYTHON_CLIENT_ALLOCATOR",
+        "XLA_PYTHON_CLIENT_COLLECTIVE_MEM_SIZE_MB",
+        "PYTORCH_ALLOC_CONF",
+        "PYTORCH_CUDA_ALLOC_CONF",
+        "PYTORCH_NO_CUDA_MEMORY_CACHING",
+    };
+    const size_t count = sizeof known / sizeof *known;
+    for (size_t i = 0; i < self->line_count; i++) {
+        const char *key = self->lines[i].key;
+        bool found = !is_variable(&self->lines[i]);
+        for (size_t k = 0; k < count && !found; k++)
+            found = !strcmp(key, known[k]);
+        const char *near = found ? NULL : nearest_name(key, known, count);
+        if (!found)
+            process_warn(self, "the variable %s is not known and does nothing%s%s%s", key,
+                         near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
+    }
+}
+
 /* CUDA_VISIBLE_DEVICES: a list of the machine's numbers; what follows the first that is none is
  * not seen. Absent: all. */
 static enum status see_cards(struct process_reading *self)
@@ -186,6 +221,7 @@ enum status process_configure(const struct process_card *cards, size_t card_coun
     if (at == line_count || strcmp(lines[at].key, "framework") != 0)
         return error_set(error, STATUS_INVALID,
                          "the first line of a process is framework = tensorflow, jax or torch");
+    warn_of_unknown_variables(&self);
     enum status status = see_cards(&self);
     if (status)
         return status;

@@ -16,6 +16,14 @@
  *               use_unified_memory                      (of GPUOptions)
  *               initialize = yes                         (the first operation)
  *   torch       set_per_process_memory_fraction = CARD|all FRACTION
+ * The environment:
+ *   all         CUDA_VISIBLE_DEVICES
+ *   tensorflow  TF_FORCE_GPU_ALLOW_GROWTH, TF_GPU_ALLOCATOR, TF_DEVICE_MIN_SYS_MEMORY_IN_MB,
+ *               TF_ENABLE_GPU_GARBAGE_COLLECTION
+ *   jax         XLA_PYTHON_CLIENT_PREALLOCATE, XLA_CLIENT_MEM_FRACTION or
+ *               XLA_PYTHON_CLIENT_MEM_FRACTION, XLA_PYTHON_CLIENT_ALLOCATOR
+ *   torch       PYTORCH_ALLOC_CONF or PYTORCH_CUDA_ALLOC_CONF, PYTORCH_NO_CUDA_MEMORY_CACHING
+ * and some that change nothing here; others are warned of.
  * Cards are numbered as the process sees them after CUDA_VISIBLE_DEVICES. */
 #ifndef SIM_TENANTS_PROCESS_H
 #define SIM_TENANTS_PROCESS_H

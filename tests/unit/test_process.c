@@ -131,6 +131,8 @@ static const struct {
     /* of the host's memory and of reports: no matter here */
     {TF "set_visible_devices=0;TF_GPU_HOST_MEM_LIMIT_IN_MB=64;TF_BFC_MEMORY_DUMP=/tmp/d", GREEDY_0,
      NULL},
+    {TF "set_visible_devices=0;TF_FORCE_GPU_ALOW_GROWTH=true", GREEDY_0,
+     "did you mean TF_FORCE_GPU_ALLOW_GROWTH?"},
     {TF "set_visibel_devices=0", "INVALID@2", NULL},
     /* JAX: 0.75 of 40 and of 8 GiB */
     {"framework=jax",
