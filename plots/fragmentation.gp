@@ -10,6 +10,7 @@ M = key_policies(SHOWN, 0)
 array NAMES[4] = ['internal: 1 - live / granted', 'external: 1 - largest servable / free', 'unusable free index at the median request', 'overhead: peak physical / peak live']
 # Beside each other around the workload's place, so that equal values are all seen.
 place(w, k) = w + (M > 1 ? 0.8 * ((k - 1.0) / (M - 1) - 0.5) : 0)
+inside = system(sprintf("awk -F, 'NR > 1 && $3 + 0 > m { m = $3 } END { print m + 0 }' '%s'", IN)) + 0.0
 above = system(sprintf("awk -F, 'NR > 1 && $6 + 0 > m { m = $6 } END { print m + 0 }' '%s'", IN)) + 0.0
 
 TITLE = 'fragmentation (lower is better)'
@@ -36,7 +37,7 @@ do for [p = 1:4] {
     set ytics autofreq
     if (p == 4) {
         if (above > 4) { set logscale y; set ytics (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10000, 100000); set yrange [0.9:above * 1.2] } else { set yrange [0.95:*] }
-    } else { if (p == 1) { set yrange [-0.01:*] } else { set yrange [-0.04:1.04] } }
+    } else { if (p == 1) { set yrange [-0.04 * larger(inside, 0.001):1.04 * larger(inside, 0.001)] } else { set yrange [-0.04:1.04] } }
     # For each policy and workload one point: the values of the column in the order of the file.
     plot for [k = 1:M] for [w = 1:L] rows2(word(WORKLOADS, w), KEY_NAME[k]) using (place(w, k)):(column(p + 2)) \
             with points pt KEY_POINT[k] ps 0.85 lc rgb KEY_COLOUR[k] notitle
