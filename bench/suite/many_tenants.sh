@@ -4,6 +4,14 @@
 # Ends with 1 where two runs differ, a process does not end, or one of the default size takes 120 s or more.
 set -u
 processes=${1:-64} cards=${2:-8} events=${3:-1000000}
+for number in "$processes" "$cards" "$events"; do
+    case $number in
+    '' | 0* | *[!0-9]*)
+        echo "many_tenants: \"$number\" is no number; write many_tenants.sh [PROCESSES [CARDS [EVENTS]]]" >&2
+        exit 2
+        ;;
+    esac
+done
 cd "$(dirname "$0")/../.." || exit 2
 rig=${ALLOCRIG:-./allocrig}
 work=$(mktemp -d)
