@@ -39,7 +39,6 @@ static enum status no_memory(struct error *error)
 
 static enum status print_and_close(struct table *table, struct error *error)
 {
-    table_fit(table, SENTENCE_WIDTH);
     enum status status = table_print(table, stdout, TABLE_TEXT, error);
     table_close(table);
     return status;

@@ -297,7 +297,7 @@ static void print_settings(FILE *stream, const struct advise_result *result)
         fprintf(stream, "  %zu  %s\n", i + 1, setting_of(row));
         if (row->candidate.cost) {
             fputs("     ", stream);
-            sentence_wrap(stream, row->candidate.cost, 5, 5, 95);
+            sentence_wrap(stream, row->candidate.cost, 5, 5, SENTENCE_WIDTH);
         }
     }
 }

@@ -25,5 +25,5 @@ void sentence_wrap(FILE *stream, const char *text, int column, int indent, int w
 
 void sentence_print(FILE *stream, const char *sentence)
 {
-    sentence_wrap(stream, sentence, 0, 2, 95);
+    sentence_wrap(stream, sentence, 0, 2, SENTENCE_WIDTH);
 }

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#define SENTENCE_WIDTH 80 /* columns of help pages and lists */
+#define SENTENCE_WIDTH 80 /* columns of what a person reads at a terminal */
 
 /* The words of a text, the first at `column`, in lines of at most `width` columns; lines after
  * the first begin at `indent`. With the line end. A line end in the text is a space. */

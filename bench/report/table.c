@@ -1,4 +1,6 @@
-/* Rows are kept as texts until all are there, since the widths depend on all of them. */
+/* Rows are kept as texts until all are there, since the widths depend on all of them. Where a line
+ * would be longer than LINE_WIDTH, one column of texts gives way if that is enough: a cell that is
+ * longer than its column stands on a line of its own, with the rest of its row below it. */
 #include "bench/report/table_rows.h"
 
 #include <stdarg.h>
@@ -8,24 +10,18 @@
 
 #include "allocators/base/utf8.h"
 
-#define GAP        2   /* spaces between columns */
-#define LINE_WIDTH 100 /* what a last column of text is broken to fit */
-#define LEAST_WIDE 30  /* but not into a strip narrower than this */
+#define GAP        2 /* spaces between columns */
+#define LINE_WIDTH 80
+#define LEAST_WIDE 30 /* a last column of text is not broken into a strip narrower than this */
 
 struct table *table_create(const struct table_column *columns, size_t column_count)
 {
     struct table *self = calloc(1, sizeof *self);
     if (self) {
         self->columns = columns;
-        self->line_width = LINE_WIDTH;
         self->column_count = column_count;
     }
     return self;
-}
-
-void table_fit(struct table *self, unsigned columns)
-{
-    self->line_width = columns;
 }
 
 void table_close(struct table *self)
@@ -113,7 +109,8 @@ void table_rest(struct table *self, const char *format, ...)
     va_end(arguments);
 }
 
-static size_t column_width(const struct table *self, size_t column)
+/* As wide as its longest cell of at most `most` bytes, 0: of any length. */
+static size_t column_width(const struct table *self, size_t column, size_t most)
 {
     const struct table_column *info = &self->columns[column];
     size_t title = strlen(info->title);
@@ -126,10 +123,38 @@ static size_t column_width(const struct table *self, size_t column)
         if (row->rest && column == row->cell_count - 1)
             continue;
         size_t length = strlen(row->cells[column]);
-        if (length > width && (info->most_wide == 0 || length <= info->most_wide))
+        if (length > width && (most == 0 || length <= most))
             width = length;
     }
     return width;
+}
+
+static size_t line_length(const struct table *self, const size_t *widths)
+{
+    size_t last = self->column_count - 1;
+    size_t length =
+        self->columns[last].left && widths[last] > LEAST_WIDE ? LEAST_WIDE : widths[last];
+    for (size_t j = 0; j < last; j++)
+        length += widths[j] + GAP;
+    return length;
+}
+
+/* The widest column of texts, the last aside, becomes so narrow that lines fit. */
+static void make_fit(const struct table *self, size_t *widths)
+{
+    size_t length = line_length(self, widths);
+    size_t widest = self->column_count;
+    for (size_t j = 0; j + 1 < self->column_count; j++)
+        if (self->columns[j].left && (widest == self->column_count || widths[j] > widths[widest]))
+            widest = j;
+    if (length <= LINE_WIDTH || widest == self->column_count)
+        return;
+    size_t excess = length - LINE_WIDTH;
+    if (excess >= widths[widest])
+        return;
+    size_t width = column_width(self, widest, widths[widest] - excess);
+    if (width <= widths[widest] - excess)
+        widths[widest] = width;
 }
 
 static void print_cell(FILE *stream, const char *text, size_t width, bool left, bool last)
@@ -143,9 +168,9 @@ static void print_cell(FILE *stream, const char *text, size_t width, bool left, 
 }
 
 /* The text of a last column, broken between words so that lines fit, and set below itself. */
-static void print_wrapped(FILE *stream, const char *text, size_t indent, size_t line_width)
+static void print_wrapped(FILE *stream, const char *text, size_t indent)
 {
-    size_t room = indent + LEAST_WIDE <= line_width ? line_width - indent : SIZE_MAX;
+    size_t room = indent + LEAST_WIDE <= LINE_WIDTH ? LINE_WIDTH - indent : SIZE_MAX;
     while (strlen(text) > room) {
         size_t cut = room;
         while (cut > 0 && text[cut] != ' ')
@@ -166,7 +191,7 @@ static void print_row(const struct table *self, FILE *stream, const size_t *widt
         bool last = j == row->cell_count - 1;
         const char *text = row->cells[j];
         if (last && (row->rest || self->columns[j].left)) {
-            print_wrapped(stream, text, indent, self->line_width);
+            print_wrapped(stream, text, indent);
             break;
         }
         indent += widths[j] + GAP;
@@ -180,26 +205,29 @@ static void print_row(const struct table *self, FILE *stream, const size_t *widt
     fputc('\n', stream);
 }
 
-static void print_titles(const struct table *self, FILE *stream, const size_t *widths)
+static const char *title_text(const struct table_column *column, bool unit)
 {
-    bool units = false;
-    for (size_t j = 0; j < self->column_count; j++) {
-        units = units || self->columns[j].unit[0];
-        print_cell(stream, self->columns[j].title, widths[j], self->columns[j].left,
-                   j == self->column_count - 1);
-    }
-    fputc('\n', stream);
-    if (!units)
+    return unit ? column->unit : column->title;
+}
+
+static void print_title_line(const struct table *self, FILE *stream, const size_t *widths,
+                             bool unit)
+{
+    size_t count = self->column_count;
+    while (count > 0 && !title_text(&self->columns[count - 1], unit)[0])
+        count--;
+    if (count == 0)
         return;
-    for (size_t j = 0; j < self->column_count; j++)
-        print_cell(stream, self->columns[j].unit, widths[j], self->columns[j].left,
-                   j == self->column_count - 1);
+    for (size_t j = 0; j < count; j++)
+        print_cell(stream, title_text(&self->columns[j], unit), widths[j], self->columns[j].left,
+                   j == count - 1);
     fputc('\n', stream);
 }
 
 static void print_text(const struct table *self, FILE *stream, const size_t *widths)
 {
-    print_titles(self, stream, widths);
+    print_title_line(self, stream, widths, false);
+    print_title_line(self, stream, widths, true);
     for (size_t i = 0; i < self->row_count; i++) {
         const struct table_row *row = self->rows[i];
         if (row->kind == TABLE_ROW_HEADING)
@@ -258,7 +286,8 @@ enum status table_print(const struct table *self, FILE *stream, enum table_form 
     if (!widths)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
     for (size_t j = 0; j < self->column_count; j++)
-        widths[j] = column_width(self, j);
+        widths[j] = column_width(self, j, self->columns[j].most_wide);
+    make_fit(self, widths);
     print_text(self, stream, widths);
     free(widths);
     return STATUS_OK;

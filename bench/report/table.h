@@ -1,6 +1,6 @@
 /* A table of texts: columns as wide as they need to be, titles with a unit line below, groups
- * under headings. Printed for a terminal, as Markdown or for LaTeX. On a terminal a last column of text
- * is broken between words to fit 100 columns. */
+ * under headings. Printed for a terminal, as Markdown or for LaTeX. For a terminal a last column of
+ * text is broken between words to fit 80 columns, and long cells get lines of their own. */
 #ifndef BENCH_REPORT_TABLE_H
 #define BENCH_REPORT_TABLE_H
 
@@ -24,9 +24,6 @@ struct table;
 /* `columns` must outlive the table. NULL: no host memory. The caller closes it. */
 struct table *table_create(const struct table_column *columns, size_t column_count);
 void table_close(struct table *self);
-
-/* Lines are broken to fit so many columns from now on; 100 without this. */
-void table_fit(struct table *self, unsigned columns);
 
 /* A group begins. A memory failure here and below is reported by table_print. */
 void table_heading(struct table *self, const char *format, ...)

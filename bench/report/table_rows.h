@@ -16,7 +16,6 @@ struct table_row {
 struct table {
     const struct table_column *columns;
     size_t column_count;
-    size_t line_width;
     struct table_row **rows;
     size_t row_count, row_room;
     bool lost; /* host memory ran out */

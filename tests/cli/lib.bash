@@ -28,6 +28,16 @@ run() {
     status=$?
 }
 
+# not COMMAND...: the command fails
+not() {
+    ! "$@"
+}
+
+# says PATTERN: it is in the output (grep -E), where a line that was broken to fit is one line
+says() {
+    sed -e ':more' -e 'N;$!b more' -e 's/\n  */ /g' "$out" | grep -qE -e "$1"
+}
+
 # quietly COMMAND...: without its standard output
 quietly() {
     "$@" >/dev/null

@@ -57,7 +57,7 @@ refuses json_nowhere 2 "$tmp/no/x.json: cannot be written" capacity -p growth -w
 
 # A policy that cannot begin is a row with its reason.
 run capacity -d sim:profile=bump -p growth -p torch:expandable_segments=true -w order_flip
-check one_that_cannot_begin_is_a_row grep -qE 'not started: policy torch: expandable_segments needs' "$out"
+check one_that_cannot_begin_is_a_row says 'not started: policy torch: expandable_segments needs'
 check the_others_have_capacities grep -qE '^1 +growth +[0-9]' "$out"
 refuses none_can_begin 3 'not started: policy torch: expandable_segments needs virtual memory' capacity -d sim:profile=bump -p torch:expandable_segments=true -w order_flip
 # draws: the range is that of single searches with these seeds; places where ranges do not overlap

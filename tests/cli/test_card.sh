@@ -47,7 +47,7 @@ if "${CC:-cc}" -std=c11 -Wall -Wextra -Werror -shared -fPIC -o "$tmp/libnvidia-m
     for visible in '' 0 GPU-1; do
         LD_LIBRARY_PATH=$tmp:$stand_in CUDA_VISIBLE_DEVICES=$visible PYTORCH_CUDA_ALLOC_CONF=a:b \
             "$ALLOCRIG" run -d cuda -p torch -w order_flip --reps 1 --json "$tmp/context.json" >"$out" 2>"$err"
-        check "card_is_described_$visible" grep -q '^Card: Stand-in, driver 580.1, CUDA 13.0; clock 1410 of at most 1980 MHz, 61 C, ? ' "$out"
+        check "card_is_described_$visible" says '^Card: Stand-in, driver 580.1, CUDA 13.0; clock 1410 of at most 1980 MHz, 61 C, ? '
     done
     tr -s ' \n' ' ' <"$out" >"$tmp/one_line"
     check throttling_is_warned_of grep -q 'Warning: the card.s clocks were held down (software power cap, hardware thermal slowdown)' "$tmp/one_line"

@@ -131,7 +131,7 @@ add "$tmp/old.json" 1
 sed 's/"sha256": "[0-9a-f]\{8\}/"sha256": "00000000/' "$tmp/waste.json" >"$tmp/another.json"
 add "$tmp/another.json" 2
 check another_workload_is_no_change [ "$status" = 0 ]
-check another_workload_has_no_row grep -q 'Changes: 0 for the worse, 0 for the better, 0 between' "$out"
+check another_workload_has_no_row says 'Changes: 0 for the worse, 0 for the better, 0 between'
 
 # ---- instructions: a folder of results and counts; 0.4 % more at each commit
 history=$tmp/counts.jsonl
@@ -187,7 +187,7 @@ done
 check slower_is_caught [ "$status" = 1 ]
 check slower_is_under_its_commit grep -q '^commit c51 of' "$out"
 said slower_is_told '^WORSE random.* alloc_ns_p50 and 3 more .* % more; p '
-check how_to_make_sure_is_said grep -q 'make regress BASE=c50 ' "$out"
+check how_to_make_sure_is_said says 'make regress BASE=c50 '
 run history "$history" --csv "$tmp/history.csv" --panels 1
 head -n 1 "$tmp/history.csv" >"$tmp/head"
 check figure_data_has_columns grep -qx 'panel,workload,policy,figure,unit,kind,place,commit,value,level,change' "$tmp/head"

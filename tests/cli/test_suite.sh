@@ -86,7 +86,7 @@ refuses output_is_a_file 2 'a_file: the folder cannot be made' run -d sim -p bfc
 refuses output_is_in_a_file 2 'a_file/in: the folder cannot be made' run -d sim -p bfc -w order_flip --output "$tmp/a_file/in"
 # A policy that cannot begin is a row with its reason; nothing is done where none can.
 run run -d sim:profile=bump -p growth -p torch:expandable_segments=true -w order_flip
-check one_that_cannot_begin_is_a_row grep -q 'DNF: not started: policy torch: expandable_segments needs virtual memory' "$out"
+check one_that_cannot_begin_is_a_row says 'DNF: not started: policy torch: expandable_segments needs virtual memory'
 check the_others_run [ "$status$(grep -cE '^1 +growth ' "$out")" = 01 ]
 refuses none_can_begin 3 'expandable_segments needs virtual memory' run -d sim:profile=bump -p torch:expandable_segments=true -w order_flip --output "$tmp/none"
 check none_can_begin_leaves_nothing [ ! -e "$tmp/none" ]

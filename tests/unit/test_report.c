@@ -210,18 +210,47 @@ static void long_texts_are_broken(void **state)
     struct table *table = table_create(columns, 2);
     assert_non_null(table);
     table_cell(table, "a");
-    table_cell(table, "%040d %040d %040d", 1, 2, 3);
+    table_cell(table, "%035d %035d %035d", 1, 2, 3);
     table_cell(table, "b");
     table_cell(table, "%0120d", 1); /* no place to break it */
     capture_begin(&capture);
     assert_int_equal(table_print(table, capture.stream, TABLE_TEXT, &error), STATUS_OK);
     fclose(capture.stream);
     char wanted[512];
-    snprintf(wanted, sizeof wanted, "name  text\na     %040d %040d\n      %040d\nb     %0120d\n", 1,
+    snprintf(wanted, sizeof wanted, "name  text\na     %035d %035d\n      %035d\nb     %0120d\n", 1,
              2, 3, 1);
     assert_string_equal(capture.text, wanted);
     free(capture.text);
     table_close(table);
+}
+
+/* A line of 80 columns is the longest: at 81 the widest column of texts gives way. */
+static void wide_columns_give_way(void **state)
+{
+    (void)state;
+    static const struct table_column columns[] = {
+        {"name", "", true, 0}, {"kind", "", true, 0}, {"size", "", false, 0}};
+    struct error error;
+    struct capture capture;
+    for (int size = 40; size <= 41; size++) {
+        struct table *table = table_create(columns, 3);
+        assert_non_null(table);
+        table_cell(table, "%030d", 1);
+        table_cell(table, "kind 1");
+        table_cell(table, "%0*d", size, 1);
+        table_cell(table, "b");
+        table_cell(table, "kind 2");
+        table_cell(table, "2");
+        capture_begin(&capture);
+        assert_int_equal(table_print(table, capture.stream, TABLE_TEXT, &error), STATUS_OK);
+        int name = size == 40 ? 30 : 4;
+        char wanted[512];
+        snprintf(wanted, sizeof wanted,
+                 "%-*s  kind    %*s\n%030d%skind 1  %0*d\n%-*s  kind 2  %*d\n", name, "name", size,
+                 "size", 1, size == 40 ? "  " : "\n      ", size, 1, name, "b", size, 2);
+        capture_is(&capture, wanted);
+        table_close(table);
+    }
 }
 
 static void file_names_are_safe(void **state)
@@ -303,6 +332,7 @@ int main(void)
         cmocka_unit_test(thin_series_keep_their_peaks),
         cmocka_unit_test(tables_line_up),
         cmocka_unit_test(long_texts_are_broken),
+        cmocka_unit_test(wide_columns_give_way),
         cmocka_unit_test(file_names_are_safe),
         cmocka_unit_test(specs_take_a_key),
         cmocka_unit_test(sets_appear_together),
