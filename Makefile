@@ -361,7 +361,7 @@ paper: all
 whatif: all
 	@bench/suite/whatif.sh
 
-## claims: what people say about GPU memory, a row and a figure for each, into results/latest/claims: exit status 1
+## claims: what people say about GPU memory, a row and a figure for each, into results/latest/claims; fails
 ##     where one does not come out as expected (DEVICE=cuda: on a card what can be)
 claims: all
 	@bench/suite/claims.sh $(RESULTS)/claims $(or $(DEVICE),sim); status=$$?; [ $$status -le 1 ] || exit $$status; \
@@ -390,8 +390,8 @@ instructions:
 	@+$(SUB) all $(B)/bench/micro/instructions
 	@bench/micro/run.sh $(B) instructions
 
-## regress: a fixed suite and counts of instructions against results/baselines: exact figures exactly, exit
-##     status 1 where one is worse (BASE=COMMIT: that commit and this tree measured in turn, times too, PAIRS=9;
+## regress: a fixed suite and counts of instructions against results/baselines: exact figures exactly; fails
+##     where one is worse (BASE=COMMIT: that commit and this tree measured in turn, times too, PAIRS=9;
 ##     DEVICE=cuda; POLICIES='./mine.so ...'; BASELINE=FOLDER)
 regress:
 	@+$(SUB) all $(B)/bench/micro/instructions
@@ -399,7 +399,7 @@ regress:
 	[ -z '$(BASE)' ] || { bench/regress/regress.sh times $(B) || status=$$?; }; exit $$status
 
 ## history: measure what `make regress` does, add it to results/history.jsonl under this commit, and draw where figures
-##     changed: exit status 1 where one is worse of late (LAST=10 commits; TIMES=N: times too, N repetitions)
+##     changed; fails where one is worse of late (LAST=10 commits; TIMES=N: times too, N repetitions)
 history:
 	@+$(SUB) all $(B)/bench/micro/instructions
 	@HAVE_GNUPLOT=$(HAVE_GNUPLOT) bench/regress/regress.sh history $(B)
@@ -410,7 +410,7 @@ baseline:
 	@bench/regress/regress.sh baseline $(B)
 
 ## harness: what the rig adds to a step on a card, beside a hand-written loop of the same launches
-##     (HARNESS_FLAGS="-p torch -d sim"; exit status 1 where it is not surely under 3 %)
+##     (HARNESS_FLAGS="-p torch -d sim"; fails where it is not surely under 3 %)
 harness:
 	@+$(SUB) $(B)/bench/micro/harness
 	@$(B)/bench/micro/harness $(HARNESS_FLAGS)
@@ -450,7 +450,13 @@ clean:
 
 ## help: list the targets
 help:
-	@sed -n 's/^## \(    .*\)/\t\1/p; s/^## \([a-z-]*\): /\1\t/p' Makefile | awk -F '\t' '{sub(/^ */, "", $$2); printf "  %-13s %s\n", $$1, $$2}'
+	@awk '/^## [a-z-]+: / { sub(/^## /, "\n  "); sub(/: /, " "); text = text $$0; next } /^##     / { text = text substr($$0, 3) } \
+	    END { count = split(text, targets, "\n"); for (i = 2; i <= count; i++) { \
+	        words = split(targets[i], word, " "); line = sprintf("  %-13s", word[1]); \
+	        for (j = 2; j <= words; j++) { \
+	            if (length(line) + 1 + length(word[j]) > 80) { print line; line = sprintf("%15s", "") } \
+	            line = line " " word[j] } \
+	        print line } }' Makefile
 
 FORCE:
 .PHONY: all program plugin tests fuzzers gpu-tests test test-gpu check lint san tsan fuzz format bench draw figures paper whatif claims phases micro instructions regress history baseline harness deps install clean help FORCE
