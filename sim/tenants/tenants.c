@@ -223,7 +223,8 @@ static enum status open_pools(struct tenant *tenant, struct error *error)
 static void stay_away(struct tenant *tenant, enum tenant_outcome outcome, const char *why)
 {
     tenant->result->outcome = outcome;
-    snprintf(tenant->result->why, sizeof tenant->result->why, "%s", why);
+    snprintf(tenant->result->why, sizeof tenant->result->why, "%.*s",
+             (int)sizeof tenant->result->why - 1, why);
     leave(tenant);
 }
 
