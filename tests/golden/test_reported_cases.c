@@ -1,0 +1,227 @@
+/* What people reported in exact bytes, and small programs whose answer is arithmetic, through the whole
+ * machine. Origins: EnzymeAD/Reactant.jl (its FAQ), pytorch/pytorch#159674, cupy/cupy#7678 and PR 1256,
+ * tinygrad/tinygrad#2175, httomo#667; the fragmentation measures of the Linux kernel; Berger and others
+ * (Hoard, ASPLOS 2000). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/size.h"
+#include "tests/support/experiment_rig.h"
+#include "tests/support/tiny_trace.h"
+
+#define CARD "sim:profile=h100"
+
+/* The state after each event, and how it ended. */
+struct seen {
+    struct replay_sample at[4096];
+    struct replay_result result; /* its numbers only */
+};
+
+static enum status note(void *argument, const struct replay_sample *sample, struct error *error)
+{
+    struct seen *seen = argument;
+    (void)error;
+    assert_true(sample->event < 4096);
+    seen->at[sample->event] = *sample;
+    return STATUS_OK;
+}
+
+static const struct seen *see(const char *policy, const char *device, const char *events)
+{
+    static struct seen seen;
+    struct experiment_rig rig;
+    memset(&seen, 0, sizeof seen);
+    experiment_rig_over(&rig, policy, device, tiny_trace(events));
+    rig.experiment.sample = note;
+    rig.experiment.argument = &seen;
+    rig.experiment.stop_on_failure = true;
+    experiment_rig_run(&rig);
+    seen.result = rig.result;
+    experiment_rig_close(&rig);
+    return &seen;
+}
+
+static void passes(const char *policy, const char *device, const char *events)
+{
+    if (!see(policy, device, events)->result.passed)
+        fail_msg("%s on %s does not finish: %s", policy, device, events);
+}
+
+static const struct seen *fails(const char *policy, const char *device, const char *events,
+                                uint64_t event, enum replay_cause cause)
+{
+    const struct seen *seen = see(policy, device, events);
+    assert_false(seen->result.passed);
+    assert_int_equal(seen->result.first_failed_event, event);
+    assert_int_equal(seen->result.cause, cause);
+    return seen;
+}
+
+/* Four results of 4 GB that nobody has let go of under a limit of 18,995,773,440: 2,995,773,440 are left in
+ * one piece, and the fifth is a matter of capacity. Let go in time, it is served. */
+static void late_frees_are_no_fragmentation(void **state)
+{
+    (void)state;
+    static const char *const policies[] = {"greedy:limit=18995773440", "growth:limit=18995773440",
+                                           "torch:limit=18995773440", "vmm:limit=18995773440"};
+    for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
+        const struct seen *seen =
+            fails(policies[i], CARD ",capacity=24GiB",
+                  "a,0,4000000000 a,1,4000000000 a,2,4000000000 a,3,4000000000 a,4,4000000000", 4,
+                  REPLAY_CAUSE_CAPACITY);
+        assert_int_equal(seen->at[3].live_bytes, 16000000000);
+        if (i == 0) {
+            assert_int_equal(seen->at[3].free_bytes, 2995773440);
+            assert_int_equal(seen->at[3].largest_hole_bytes, 2995773440);
+        }
+        passes(policies[i], CARD ",capacity=24GiB",
+               "a,0,4000000000 a,1,4000000000 a,2,4000000000 a,3,4000000000 f,0 a,4,4000000000");
+    }
+}
+
+/* 60 GiB let go, 70 asked of 79, which is what this card of 80 has: whoever keeps the 60 cannot. JAX's growth keeps its regions. */
+static void what_is_kept_makes_room(void **state)
+{
+    (void)state;
+    static const char events[] = "a,0,64424509440 f,0 a,1,75161927680";
+    static const char card[] = CARD ",capacity=79GiB";
+    static const char *const giving[] = {
+        "torch",    "torch:expandable_segments=true", "cupy", "growth:limit=79GiB", "vmm", "direct",
+        "first-fit"};
+    for (size_t i = 0; i < sizeof giving / sizeof giving[0]; i++)
+        passes(giving[i], card, events);
+    const struct seen *seen =
+        fails("growth:framework=jax,limit=79GiB", card, events, 2, REPLAY_CAUSE_FRAGMENTATION);
+    assert_int_equal(seen->at[1].live_bytes, 0);
+}
+
+/* 512 MiB let go, 768 asked under a limit of 1 GiB; and 30 %, 30 %, the second let go, 60 %. */
+static void cupy_frees_before_it_counts(void **state)
+{
+    (void)state;
+    passes("cupy:limit=1073741824", CARD, "a,0,536870912 f,0 a,1,805306368");
+    passes("cupy", CARD ",capacity=1000MiB", "a,0,314572800 a,1,314572800 f,1 a,2,629145600");
+    passes("torch", CARD ",capacity=1000MiB", "a,0,314572800 a,1,314572800 f,1 a,2,629145600");
+}
+
+/* A, B and A again on 8 GiB: each keeps 1, A works on 4 beside that. 3 of 8 GiB are live where the last
+ * request fails. */
+static void an_output_stays_in_the_giant(void **state)
+{
+    (void)state;
+    const struct seen *seen =
+        fails("torch", CARD ",capacity=8GiB",
+              "a,0,1073741824 a,1,4294967296 f,1 a,2,1073741824 a,3,1073741824 a,4,4294967296", 5,
+              REPLAY_CAUSE_FRAGMENTATION);
+    assert_int_equal(seen->at[4].live_bytes, 3 * GIB);
+    assert_int_equal(seen->at[4].reserved_bytes, 5 * GIB);
+    assert_int_equal(seen->at[4].largest_hole_bytes, 2 * GIB);
+}
+
+/* 1,000 buffers of 1.1 MiB, each an allocation of the driver's in pages of 2 MiB. */
+static void the_driver_rounds_up(void **state)
+{
+    (void)state;
+    char *events = malloc(1000 * 24);
+    size_t used = 0;
+    assert_non_null(events);
+    for (unsigned i = 0; i < 1000; i++)
+        used += (size_t)sprintf(events + used, "%sa,%u,1153434", i ? " " : "", i);
+    const struct seen *seen = see("direct", CARD, events);
+    assert_true(seen->result.passed);
+    assert_int_equal(seen->at[999].live_bytes, 1153434000);
+    assert_int_equal(seen->at[999].physical_bytes, 2000 * MIB);
+    free(events);
+}
+
+/* 512 MiB in blocks of 8, every second one freed: half is free, and the largest hole is 1 / 32 of that:
+ * external fragmentation 1 - 2 * 8 / 512. No hole serves 16. */
+static void a_checkerboard_in_numbers(void **state)
+{
+    (void)state;
+    static const char *const fits[] = {"first-fit", "best-fit"};
+    char events[2048];
+    size_t used = 0;
+    for (unsigned i = 0; i < 64; i++)
+        used += (size_t)sprintf(events + used, "a,%u,8388608 ", i);
+    for (unsigned i = 0; i < 64; i += 2)
+        used += (size_t)sprintf(events + used, "f,%u ", i);
+    sprintf(events + used, "a,64,16777216");
+    for (int i = 0; i < 2; i++) {
+        const struct seen *seen =
+            fails(fits[i], CARD ",capacity=512MiB", events, 96, REPLAY_CAUSE_FRAGMENTATION);
+        assert_int_equal(seen->at[95].free_bytes, 256 * MIB);
+        assert_int_equal(seen->at[95].largest_hole_bytes, 8 * MIB);
+        double external =
+            1 - (double)seen->at[95].largest_hole_bytes / (double)seen->at[95].free_bytes;
+        assert_true(external == 1 - 2 * 8.0 / 512);
+    }
+}
+
+/* One of P streams allocates, the next one frees, and so on: a cache for each stream comes to P blocks, a
+ * shared one needs one. */
+static void a_cache_for_each_stream_multiplies(void **state)
+{
+    (void)state;
+    static const unsigned streams[] = {2, 4, 8};
+    for (size_t i = 0; i < sizeof streams / sizeof streams[0]; i++) {
+        char events[2048];
+        size_t used = 0;
+        unsigned p = streams[i], last = 3 * p - 1;
+        for (unsigned turn = 0; turn < 3 * p; turn++)
+            used += (size_t)sprintf(events + used, "%sa,%u,67108864,%u u,%u,%u f,%u",
+                                    turn ? " " : "", turn, turn % p, turn, (turn + 1) % p, turn);
+        assert_int_equal(see("torch", CARD, events)->at[3 * last].reserved_bytes, p * 64 * MIB);
+        assert_int_equal(see("cupy", CARD, events)->at[3 * last].reserved_bytes, p * 64 * MIB);
+        assert_int_equal(see("growth", CARD, events)->at[3 * last].reserved_bytes, 64 * MIB);
+        assert_int_equal(see("first-fit", CARD, events)->at[3 * last].reserved_bytes, 64 * MIB);
+    }
+}
+
+/* 1,024 blocks of 64 KiB fill 32 segments of 2 MiB. One block that lives on in each keeps all of them
+ * when the cache is released, one in every second half of them; ideal are 64 KiB each. */
+static void one_small_block_pins_a_segment(void **state)
+{
+    (void)state;
+    static const unsigned every[] = {16, 32, 64, 128};
+    static const uint64_t kept_mib[] = {64, 64, 32, 16};
+    for (size_t i = 0; i < 4; i++) {
+        char *events = malloc(64 * 1024);
+        size_t used = 0;
+        assert_non_null(events);
+        for (unsigned block = 0; block < 1024; block++)
+            used += (size_t)sprintf(events + used, "a,%u,65536 ", block);
+        for (unsigned block = 0; block < 1024; block++)
+            if (block % every[i])
+                used += (size_t)sprintf(events + used, "f,%u ", block);
+        sprintf(events + used, "c");
+        unsigned end = 2 * 1024 - 1024 / every[i];
+        const struct seen *seen = see("torch", CARD, events);
+        assert_int_equal(seen->at[1023].reserved_bytes, 64 * MIB);
+        assert_int_equal(seen->at[end].reserved_bytes, kept_mib[i] * MIB);
+        assert_int_equal(seen->at[end].live_bytes, 1024 / every[i] * 64 * KIB);
+        free(events);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(late_frees_are_no_fragmentation),
+        cmocka_unit_test(what_is_kept_makes_room),
+        cmocka_unit_test(cupy_frees_before_it_counts),
+        cmocka_unit_test(an_output_stays_in_the_giant),
+        cmocka_unit_test(the_driver_rounds_up),
+        cmocka_unit_test(a_checkerboard_in_numbers),
+        cmocka_unit_test(a_cache_for_each_stream_multiplies),
+        cmocka_unit_test(one_small_block_pins_a_segment),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
