@@ -1,5 +1,6 @@
 #include "bench/regress/compare_page.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/report/junit_xml.h"
@@ -39,6 +40,27 @@ static size_t alike(const struct verdicts *verdicts, size_t first)
     return end;
 }
 
+/* Fractions have nine digits for a reader, where these tell the two apart; else all. */
+static void shorten(const char *text, char shorter[40])
+{
+    char *end;
+    double number = strtod(text, &end);
+    if (strchr(text, '.') && *end == 0)
+        snprintf(shorter, 40, "%.9g", number);
+    else
+        snprintf(shorter, 40, "%.39s", text);
+}
+
+static void value_cells(struct table *table, const struct verdict_row *row)
+{
+    char old[40], new_[40];
+    shorten(row->old, old);
+    shorten(row->new_, new_);
+    bool apart = strcmp(old, new_) != 0 || strcmp(row->old, row->new_) == 0;
+    table_cell(table, "%s", apart ? old : row->old);
+    table_cell(table, "%s", apart ? new_ : row->new_);
+}
+
 static void rows_of(const struct verdicts *verdicts, enum verdict verdict, struct table *table)
 {
     for (size_t i = 0, end; i < verdicts->count; i = end) {
@@ -55,8 +77,7 @@ static void rows_of(const struct verdicts *verdicts, enum verdict verdict, struc
             table_cell(table, "%s and %zu more", row->figure, end - i - 1);
         else
             table_cell(table, "%s", row->figure);
-        table_cell(table, "%s", row->old);
-        table_cell(table, "%s", row->new_);
+        value_cells(table, row);
         table_cell(table, "%s", text);
     }
 }
