@@ -36,29 +36,6 @@ static const struct option plan_options[] = {
     {0},
 };
 
-static enum status plan_create(const struct policy_context *context, const void *values,
-                               struct policy **out, struct error *error)
-{
-    const struct plan_values *given = values;
-    uint64_t granule = given->granule_bytes;
-    if (granule == 0)
-        granule = context->backing->granule_bytes == 1 ? 1 : 256;
-    if (!size_is_power_of_two(granule))
-        return error_set(error, STATUS_INVALID,
-                         "policy plan, option granule: %llu is not a power of two up to 1 GiB",
-                         (unsigned long long)granule);
-    enum status status = planned_create(&plan_policy, sizeof(struct plan), granule, context,
-                                        &given->common, out, error);
-    if (status == STATUS_OK)
-        ((struct plan *)*out)->steps = given->steps;
-    return status;
-}
-
-static void plan_destroy(struct policy *base)
-{
-    planned_destroy((struct planned *)base, sizeof(struct plan));
-}
-
 static enum status lowest(const struct planned *planned, const struct packing *packing,
                           uint64_t *offsets)
 {
@@ -73,10 +50,22 @@ static enum status lowest(const struct planned *planned, const struct packing *p
     return packing_exact(packing, &options, offsets, &exact);
 }
 
-static enum status plan_plan(struct policy *base, const struct policy_lifetime *lifetimes,
-                             size_t count)
+static enum status plan_create(const struct policy_context *context, const void *values,
+                               struct policy **out, struct error *error)
 {
-    return planned_plan((struct planned *)base, lifetimes, count, lowest);
+    const struct plan_values *given = values;
+    uint64_t granule = given->granule_bytes;
+    if (granule == 0)
+        granule = context->backing->granule_bytes == 1 ? 1 : 256;
+    if (!size_is_power_of_two(granule))
+        return error_set(error, STATUS_INVALID,
+                         "policy plan, option granule: %llu is not a power of two up to 1 GiB",
+                         (unsigned long long)granule);
+    enum status status = planned_create(&plan_policy, sizeof(struct plan), granule, lowest, context,
+                                        &given->common, out, error);
+    if (status == STATUS_OK)
+        ((struct plan *)*out)->steps = given->steps;
+    return status;
 }
 
 const struct policy_ops plan_policy = {
@@ -85,18 +74,9 @@ const struct policy_ops plan_policy = {
     .name = "plan",
     .summary = "every lifetime is known beforehand and each block has its place: a bound",
     .reference = "offline dynamic storage allocation; MiniMalloc (ASPLOS 2023)",
-    .capabilities = POLICY_OFFLINE | POLICY_UNRANKED | POLICY_WATCHES_HOLES,
+    .capabilities = PLANNED_CAPABILITIES,
     .options = plan_options,
     .values_bytes = sizeof(struct plan_values),
     .create = plan_create,
-    .destroy = plan_destroy,
-    .alloc = planned_alloc,
-    .free = planned_free,
-    .stats = planned_stats,
-    .walk = planned_walk,
-    .validate = planned_validate,
-    .servable = planned_servable,
-    .trim = planned_trim,
-    .plan = plan_plan,
-    .report = planned_report,
+    PLANNED_HOOKS,
 };

@@ -32,19 +32,6 @@ static const struct option stalloc_options[] = {
     {0},
 };
 
-static enum status stalloc_create(const struct policy_context *context, const void *values,
-                                  struct policy **out, struct error *error)
-{
-    const struct stalloc_values *given = values;
-    return planned_create(&stalloc_policy, sizeof(struct planned), UNIT_BYTES, context,
-                          &given->common, out, error);
-}
-
-static void stalloc_destroy(struct policy *base)
-{
-    planned_destroy((struct planned *)base, sizeof(struct planned));
-}
-
 static enum status least(const struct planned *self, const struct packing *packing,
                          uint64_t *offsets)
 {
@@ -53,10 +40,12 @@ static enum status least(const struct planned *self, const struct packing *packi
     return packing_best_order(packing, offsets, &best);
 }
 
-static enum status stalloc_plan(struct policy *base, const struct policy_lifetime *lifetimes,
-                                size_t count)
+static enum status stalloc_create(const struct policy_context *context, const void *values,
+                                  struct policy **out, struct error *error)
 {
-    return planned_plan((struct planned *)base, lifetimes, count, least);
+    const struct stalloc_values *given = values;
+    return planned_create(&stalloc_policy, sizeof(struct planned), UNIT_BYTES, least, context,
+                          &given->common, out, error);
 }
 
 const struct policy_ops stalloc_policy = {
@@ -65,18 +54,9 @@ const struct policy_ops stalloc_policy = {
     .name = "stalloc",
     .summary = "places planned from a profile of another run, a caching pool for what differs",
     .reference = "STAlloc (infinigence/STAlloc, arXiv 2507.16274); needs a profile",
-    .capabilities = POLICY_OFFLINE | POLICY_UNRANKED | POLICY_WATCHES_HOLES,
+    .capabilities = PLANNED_CAPABILITIES,
     .options = stalloc_options,
     .values_bytes = sizeof(struct stalloc_values),
     .create = stalloc_create,
-    .destroy = stalloc_destroy,
-    .alloc = planned_alloc,
-    .free = planned_free,
-    .stats = planned_stats,
-    .walk = planned_walk,
-    .validate = planned_validate,
-    .servable = planned_servable,
-    .trim = planned_trim,
-    .plan = stalloc_plan,
-    .report = planned_report,
+    PLANNED_HOOKS,
 };

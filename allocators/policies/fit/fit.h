@@ -46,6 +46,14 @@ enum status fit_use(struct policy *base, const struct policy_block *block, uint3
 enum status fit_trim(struct policy *base, uint64_t keep_bytes);
 const char *fit_problem(const struct policy *base);
 
+/* The hooks that are the same for every policy of the family. */
+#define FIT_HOOKS                                                                                  \
+    .destroy = fit_destroy, .alloc = fit_alloc, .free = fit_free, .stats = fit_stats,              \
+    .walk = fit_walk, .validate = fit_validate, .use = fit_use, .trim = fit_trim,                  \
+    .problem = fit_problem
+
+#define FIT_CAPABILITIES (POLICY_WATCHES_HOLES | POLICY_HONOURS_ALIGNMENT)
+
 /* Whether a range is a hole: in the tree. The rest are marked in `left`. */
 #define FIT_USED UINT32_MAX
 #define FIT_GAP  (UINT32_MAX - 1) /* between two supplies that do not touch */

@@ -27,14 +27,17 @@ static struct planned *planned_of(struct policy *base)
 }
 
 enum status planned_create(const struct policy_ops *ops, size_t bytes, uint64_t granule_bytes,
-                           const struct policy_context *context, const struct policy_common *values,
-                           struct policy **out, struct error *error)
+                           planned_rule *rule, const struct policy_context *context,
+                           const struct policy_common *values, struct policy **out,
+                           struct error *error)
 {
     struct planned *self = host_alloc(context->host, bytes);
     if (!self)
         return error_set(error, STATUS_HOST_MEMORY, "policy %s: the host has no memory left",
                          ops->name);
     self->base.ops = ops;
+    self->bytes = bytes;
+    self->rule = rule;
     heap_open(&self->heap, &self->base, context);
     range_pool_open(&self->live, context->host);
     self->granule_bytes = granule_bytes;
@@ -51,13 +54,14 @@ static void forget_plan(struct planned *self)
     self->plan_bytes = 0;
 }
 
-void planned_destroy(struct planned *self, size_t bytes)
+void planned_destroy(struct policy *base)
 {
+    struct planned *self = planned_of(base);
     struct host *host = self->heap.host;
     forget_plan(self);
     heap_close(&self->heap);
     range_pool_close(&self->live);
-    host_free(host, self, bytes);
+    host_free(host, self, self->bytes);
 }
 
 /* The problem: sizes in granules. */
@@ -83,9 +87,9 @@ static void take_plan(struct planned *self, const struct packing_block *blocks,
     }
 }
 
-enum status planned_plan(struct planned *self, const struct policy_lifetime *lifetimes,
-                         size_t count, planned_rule *rule)
+enum status planned_plan(struct policy *base, const struct policy_lifetime *lifetimes, size_t count)
 {
+    struct planned *self = planned_of(base);
     struct host *host = self->heap.host;
     struct packing packing;
     forget_plan(self);
@@ -100,7 +104,7 @@ enum status planned_plan(struct planned *self, const struct policy_lifetime *lif
         make_blocks(self, lifetimes, count, blocks);
         status = packing_open(&packing, host, blocks, count, NULL);
         if (status == STATUS_OK) {
-            status = rule(self, &packing, offsets);
+            status = self->rule(self, &packing, offsets);
             packing_close(&packing);
         }
     }

@@ -14,8 +14,16 @@ struct planned_place {
     uint64_t offset;
 };
 
+struct planned;
+
+/* Writes the offsets of a plan for the problem; the size of the arena follows from them. */
+typedef enum status planned_rule(const struct planned *self, const struct packing *packing,
+                                 uint64_t *offsets);
+
 struct planned {
     struct policy base;
+    size_t bytes; /* of the whole policy, which this begins */
+    planned_rule *rule;
     struct heap heap;
     uint64_t granule_bytes, limit_bytes;
     struct planned_place *places;
@@ -29,17 +37,14 @@ struct planned {
     uint64_t flushes, retries, failures;
 };
 
-/* Writes the offsets of a plan for the problem; the size of the arena follows from them. */
-typedef enum status planned_rule(const struct planned *self, const struct packing *packing,
-                                 uint64_t *offsets);
-
 /* Creates the base part in memory of `bytes`, of which it is the first member. */
 enum status planned_create(const struct policy_ops *ops, size_t bytes, uint64_t granule_bytes,
-                           const struct policy_context *context, const struct policy_common *values,
-                           struct policy **out, struct error *error);
-void planned_destroy(struct planned *self, size_t bytes);
-enum status planned_plan(struct planned *self, const struct policy_lifetime *lifetimes,
-                         size_t count, planned_rule *rule);
+                           planned_rule *rule, const struct policy_context *context,
+                           const struct policy_common *values, struct policy **out,
+                           struct error *error);
+void planned_destroy(struct policy *base);
+enum status planned_plan(struct policy *base, const struct policy_lifetime *lifetimes,
+                         size_t count);
 enum status planned_alloc(struct policy *base, const struct policy_request *request,
                           struct policy_block *out);
 enum status planned_free(struct policy *base, const struct policy_block *block, uint32_t stream);
@@ -50,5 +55,14 @@ uint64_t planned_servable(const struct policy *base, enum policy_price price);
 enum status planned_trim(struct policy *base, uint64_t keep_bytes);
 bool planned_report(const struct policy *base, size_t index, char *name, size_t name_bytes,
                     uint64_t *value);
+
+/* The hooks that are the same for every policy of the family. */
+#define PLANNED_HOOKS                                                                              \
+    .destroy = planned_destroy, .alloc = planned_alloc, .free = planned_free,                      \
+    .stats = planned_stats, .walk = planned_walk, .validate = planned_validate,                    \
+    .servable = planned_servable, .trim = planned_trim, .plan = planned_plan,                      \
+    .report = planned_report
+
+#define PLANNED_CAPABILITIES (POLICY_OFFLINE | POLICY_UNRANKED | POLICY_WATCHES_HOLES)
 
 #endif
