@@ -24,12 +24,13 @@ struct live {
 };
 
 /* A program in which a pool is on a stream of its own, as graphs have it, or not; `uses`: blocks are used
- * on other streams too, which the card is behind with. */
-static void write_program(const char *path, uint64_t seed, bool uses)
+ * on other streams too, which the card is behind with; `gives_up`: the program gives up pools. */
+static void write_program(const char *path, uint64_t seed, bool uses, bool gives_up)
 {
     struct live live[LIVE_MOST];
     size_t count = 0;
     uint64_t id = 0;
+    unsigned given_up = 0; /* pools up to it */
     struct rng rng;
     FILE *file = fopen(path, "w");
     assert_non_null(file);
@@ -38,6 +39,8 @@ static void write_program(const char *path, uint64_t seed, bool uses)
     for (unsigned i = 0; i < EVENTS; i++) {
         if (rng_below(&rng, 60) == 0)
             fprintf(file, "c\n");
+        if (gives_up && rng_below(&rng, 120) == 0)
+            fprintf(file, "c,pool=%u\n", ++given_up);
         if (count == LIVE_MOST || (count && rng_below(&rng, 2))) {
             size_t which = rng_below(&rng, count);
             if (uses && rng_below(&rng, 3) == 0)
@@ -47,6 +50,7 @@ static void write_program(const char *path, uint64_t seed, bool uses)
             continue;
         }
         unsigned pool = (unsigned)(rng_below(&rng, 3) ? 0 : rng_below(&rng, 4));
+        pool += pool ? given_up : 0;
         unsigned stream = pool ? (seed & 1) : (unsigned)rng_below(&rng, 2);
         uint64_t bytes = (1 + rng_below(&rng, 64)) << (9 + rng_below(&rng, 14));
         fprintf(file, "a,%" PRIu64 ",%" PRIu64 ",%u,pool=%u\n", id, bytes, stream, pool);
@@ -85,7 +89,7 @@ static void pools_are_found_again(void **state)
     (void)state;
     trace_rig_open(&rig);
     for (uint64_t seed = 1; seed <= PROGRAMS; seed++) {
-        write_program(rig.path[0], seed, false);
+        write_program(rig.path[0], seed, false, seed % 2);
         check_program(&rig, "torch", seed, 0);
     }
     trace_rig_close(&rig);
@@ -94,20 +98,23 @@ static void pools_are_found_again(void **state)
 /* What the settings change; they are told, and so are the pools. */
 static void settings_are_followed(void **state)
 {
-    static const char *const policies[] = {
-        "torch",
-        "torch:expandable_segments=true",
-        "torch:conf='max_split_size_mb:64'",
-        "torch:conf='roundup_power2_divisions:8'",
+    static const struct {
+        const char *policy;
+        bool gives_up;
+    } runs[] = {
+        {"torch", true},
+        {"torch:conf='roundup_power2_divisions:8'", true},
+        {"torch:conf='max_split_size_mb:64'", false},
+        {"torch:expandable_segments=true", false},
     };
     struct trace_rig rig;
     (void)state;
     trace_rig_open(&rig);
-    for (uint64_t seed = 1; seed <= PROGRAMS / 4; seed++) {
-        write_program(rig.path[0], seed, true);
-        for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
-            check_program(&rig, policies[i], seed, LAYOUT_SETTINGS);
-    }
+    for (uint64_t seed = 1; seed <= PROGRAMS / 4; seed++)
+        for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+            write_program(rig.path[0], seed, true, runs[i].gives_up);
+            check_program(&rig, runs[i].policy, seed, LAYOUT_SETTINGS);
+        }
     trace_rig_close(&rig);
 }
 

@@ -14,6 +14,7 @@
 #include "workloads/formats/snapshot_conf.h"
 #include "workloads/formats/snapshot_json.h"
 #include "workloads/formats/snapshot_pools.h"
+#include "workloads/formats/snapshot_ranges.h"
 #include "workloads/formats/snapshot_trace.h"
 #include "workloads/trace/reader.h"
 
@@ -162,7 +163,9 @@ static enum status convert(struct reading *reading, struct trace_input *input,
     for (size_t i = 0; i < count && !status; i++)
         status = snapshot_world_rewind(&reading->worlds[i], &reading->tree, error);
     for (size_t i = 0; i < count && !status; i++)
-        status = snapshot_pools_tell(&reading->worlds[i], &reading->tree, info.conf, error);
+        status = reading->worlds[i].has_pages
+                     ? snapshot_ranges_tell(&reading->worlds[i], &reading->tree, error)
+                     : snapshot_pools_tell(&reading->worlds[i], &reading->tree, info.conf, error);
     if (status)
         return status;
     *memory = trace_memory_create(&info);

@@ -7,9 +7,7 @@
 
 #include "allocators/base/size.h"
 
-#define BLOCK_BYTES 512u
-#define SMALL_BYTES MIB /* requests up to it, and the rest that is kept with a large block */
-#define STEPS_MOST  (UINT64_C(1) << 25) /* over all requests, at blocks passed over */
+#define STEPS_MOST (UINT64_C(1) << 25) /* over all requests, at blocks passed over */
 
 static enum status no_memory(struct error *error)
 {
@@ -106,10 +104,14 @@ static void absorb_next(struct snapshot_passed *self, uint32_t block)
     drop_block(self, next);
 }
 
-/* What a request leaves of a block: PyTorch keeps a little of a large one with it. */
-static bool leaves_rest(bool small, uint64_t rest_bytes)
+/* What a request leaves of a block: PyTorch keeps a little of a large one with it, and all of one
+ * that is not to be split. */
+static bool leaves_rest(const struct snapshot_passed *self, bool small, uint64_t bytes,
+                        uint64_t rest_bytes)
 {
-    return small ? rest_bytes >= BLOCK_BYTES : rest_bytes > SMALL_BYTES;
+    if (small)
+        return rest_bytes >= TORCH_MIN_BLOCK_BYTES;
+    return bytes < self->settings.max_split_bytes && rest_bytes > TORCH_SMALL_BYTES;
 }
 
 /* ---- segments -------------------------------------------------------------------------- */
@@ -162,8 +164,8 @@ static enum status lay_out(struct snapshot_passed *self, const struct snapshot_a
             uint64_t limit =
                 ++*place < world->place_count && after->address < end ? after->address : end;
             bytes = next->granted_bytes ? next->granted_bytes
-                                        : size_round_up(next->requested_bytes, BLOCK_BYTES);
-            if (!next->granted_bytes && !leaves_rest(area->small, limit - at - bytes))
+                                        : torch_round(&self->settings, next->requested_bytes);
+            if (!next->granted_bytes && !leaves_rest(self, area->small, bytes, limit - at - bytes))
                 bytes = limit - at;
             self->stuck |= next->address != at || bytes > limit - at || !bytes;
         }
@@ -215,17 +217,28 @@ static enum status oppose(struct snapshot_passed *self, uint32_t one, uint32_t o
     return STATUS_OK;
 }
 
+/* Blocks of so many bytes and more are not taken for a request, with a limit on what is split. */
+static uint64_t most_for(const struct snapshot_passed *self, uint64_t bytes)
+{
+    const struct torch_settings *settings = &self->settings;
+    if (settings->max_split_bytes == UINT64_MAX)
+        return UINT64_MAX;
+    return bytes < settings->max_split_bytes ? settings->max_split_bytes
+                                             : bytes + settings->max_non_split_rounding_bytes;
+}
+
 /* Free blocks that would have served a request before `block`; of a fresh one all that would. */
 static enum status find_passed(struct snapshot_passed *self, uint32_t block, uint64_t bytes,
                                bool fresh, struct error *error)
 {
     const uint32_t root = *root_of(self, block);
+    const uint64_t most_bytes = most_for(self, bytes);
     const uint32_t taken = (uint32_t)(node_of(self, block)->extra >> 1);
     uint64_t address = 0;
     enum status status = STATUS_OK;
     while (!status && !self->stuck) {
         uint32_t other = range_tree_best(&self->blocks, root, bytes, address);
-        if (!other || (other == block && !fresh))
+        if (!other || (other == block && !fresh) || node_of(self, other)->bytes >= most_bytes)
             break;
         if (other != block)
             status = oppose(self, taken, (uint32_t)(node_of(self, other)->extra >> 1), error);
@@ -241,8 +254,8 @@ static enum status find_passed(struct snapshot_passed *self, uint32_t block, uin
 static enum status take_request(struct snapshot_passed *self, const struct snapshot_record *record,
                                 size_t event, struct error *error)
 {
-    uint64_t found, bytes = size_round_up(record->bytes, BLOCK_BYTES);
-    bool small = bytes <= SMALL_BYTES;
+    uint64_t found, bytes = torch_round(&self->settings, record->bytes);
+    bool small = bytes <= TORCH_SMALL_BYTES;
     uint32_t rest, block = id_map_get(&self->at, record->address, &found) ? (uint32_t)found : 0;
     if (!record->bytes)
         return STATUS_OK;
@@ -259,7 +272,7 @@ static enum status take_request(struct snapshot_passed *self, const struct snaps
         return status;
     set_used(self, block);
     uint64_t left_bytes = node_of(self, block)->bytes - bytes;
-    if (!leaves_rest(small, left_bytes))
+    if (!leaves_rest(self, small, bytes, left_bytes))
         return STATUS_OK;
     node_of(self, block)->bytes = bytes;
     status = make_block(self, record->address + bytes, left_bytes, segment, block, &rest, error);
@@ -298,8 +311,8 @@ static enum status take_segment(struct snapshot_passed *self, const struct snaps
     self->stuck |= !record->bytes || id_map_get(&self->at, record->address, &seen);
     if (self->stuck)
         return STATUS_OK;
-    enum status status =
-        add_segment(self, &segment, record->stream, record->bytes == 2 * SMALL_BYTES, error);
+    enum status status = add_segment(self, &segment, record->stream,
+                                     record->bytes == TORCH_SMALL_SEGMENT_BYTES, error);
     uint32_t block, made = (uint32_t)self->segment_count - 1;
     if (!status)
         status = make_block(self, record->address, record->bytes, made, 0, &block, error);
@@ -340,24 +353,39 @@ static void take_back(struct snapshot_passed *self, const struct snapshot_record
     segment->live = false;
 }
 
-/* Segments were given back, and these were not. */
-static void look_at_rest(struct snapshot_passed *self)
+/* Segments were given back, and these were not: they are neither of the common pool nor of one that has
+ * ever given any back, which a private one does once the program has given it up. */
+static enum status look_at_rest(struct snapshot_passed *self, struct error *error)
 {
+    enum status status = STATUS_OK;
+    /* The oldest alone, or as many of the largest as a request needs, may have been given back. */
+    if (self->settings.gc_threshold > 0 || self->smallest_back >= self->settings.max_split_bytes)
+        return STATUS_OK;
     for (size_t i = 0; i < self->segment_count; i++)
         if (self->segments[i].told && !self->segments[i].pool &&
             whole_block(self, &self->segments[i]))
-            return;
-    for (size_t i = 0; i < self->segment_count; i++)
-        if (i != self->fresh && whole_block(self, &self->segments[i]))
-            self->segments[i].is_not_common = true;
+            return STATUS_OK;
+    for (uint32_t i = 0; i < self->segment_count; i++) {
+        if (i == self->fresh || !whole_block(self, &self->segments[i]))
+            continue;
+        self->segments[i].is_not_common = true;
+        for (uint32_t k = 0; k < self->segment_count && !status && !self->stuck; k++) {
+            if (!self->segments[k].live)
+                status = oppose(self, i, k, error);
+            self->stuck |= ++self->steps > STEPS_MOST;
+        }
+    }
+    return status;
 }
 
 static enum status take(struct snapshot_passed *self, const struct snapshot_record *record,
                         size_t event, struct error *error)
 {
     if (self->giving_back && record->action != SNAPSHOT_SEGMENT_FREE) {
-        look_at_rest(self);
+        enum status status = look_at_rest(self, error);
         self->giving_back = false;
+        if (status)
+            return status;
     }
     switch (record->action) {
     case SNAPSHOT_ALLOC:
@@ -368,6 +396,8 @@ static enum status take(struct snapshot_passed *self, const struct snapshot_reco
     case SNAPSHOT_SEGMENT_ALLOC:
         return take_segment(self, record, event, error);
     case SNAPSHOT_SEGMENT_FREE:
+        if (!self->giving_back || record->bytes < self->smallest_back)
+            self->smallest_back = record->bytes;
         self->giving_back = true;
         take_back(self, record, event);
         return STATUS_OK;
@@ -397,7 +427,7 @@ enum status snapshot_passed_find(struct snapshot_passed *self, struct error *err
         status = record ? take(self, record, i, error) : STATUS_OK;
     }
     if (!status && !self->stuck && self->giving_back)
-        look_at_rest(self);
+        status = look_at_rest(self, error);
     return status;
 }
 

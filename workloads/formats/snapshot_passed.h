@@ -3,6 +3,7 @@
 #define WORKLOADS_FORMATS_SNAPSHOT_PASSED_H
 
 #include "allocators/base/range_tree.h"
+#include "allocators/policies/torch/torch.h"
 #include "workloads/formats/snapshot_world.h"
 
 #define SNAPSHOT_NO_SEGMENT UINT32_MAX
@@ -25,6 +26,7 @@ struct snapshot_passed_group {
 struct snapshot_passed {
     struct snapshot_world *world;
     struct snapshot_tree *tree;
+    struct torch_settings settings;
     struct host host;
     struct range_pool blocks; /* extra: segment * 2 + used */
     struct id_map at;         /* from address to block */
@@ -38,12 +40,13 @@ struct snapshot_passed {
     uint64_t *pairs;
     size_t pair_count, pair_room;
     uint64_t steps;
-    uint32_t fresh;   /* the segment that was made for the next request */
-    bool giving_back; /* in a run of segments given back */
+    uint32_t fresh;         /* the segment that was made for the next request */
+    bool giving_back;       /* in a run of segments given back */
+    uint64_t smallest_back; /* bytes of the smallest of that run */
     bool stuck;
 };
 
-/* Goes through the history from its start; `world` and `tree` are set, all else is zero. `stuck`: it
+/* Goes through the history from its start; `world`, `tree` and `settings` are set, all else is zero. `stuck`: it
  * contradicts itself. HOST_MEMORY. The caller closes it, also after a failure. */
 enum status snapshot_passed_find(struct snapshot_passed *self, struct error *error) STATUS_CHECKED;
 void snapshot_passed_close(struct snapshot_passed *self);

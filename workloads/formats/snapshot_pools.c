@@ -58,6 +58,12 @@ static bool is_taken(const struct snapshot_passed *self, uint32_t segment, unsig
     return false;
 }
 
+enum status snapshot_new_pool(struct snapshot_tree *tree, unsigned number, unsigned *pool,
+                              struct error *error)
+{
+    return snapshot_pool(tree, pickle_make(PICKLE_PAIR, (FIRST_NEW + number) << 28), pool, error);
+}
+
 static enum status colour(struct snapshot_passed *self, uint32_t at, size_t named,
                           struct error *error)
 {
@@ -70,8 +76,7 @@ static enum status colour(struct snapshot_passed *self, uint32_t at, size_t name
         }
     for (unsigned i = 0; i < NEW_POOLS; i++) {
         unsigned pool;
-        enum status status = snapshot_pool(
-            self->tree, pickle_make(PICKLE_PAIR, (FIRST_NEW + i) << 28), &pool, error);
+        enum status status = snapshot_new_pool(self->tree, i, &pool, error);
         if (status)
             return status;
         if (is_taken(self, at, pool))
@@ -167,29 +172,28 @@ static enum status tell(struct snapshot_passed *self, struct error *error)
     return status;
 }
 
-/* Whether blocks are chosen as this page says. */
-static bool is_plain(const char *conf)
+/* The settings, as the policy reads them. False: it refuses them. */
+static bool read_settings(const char *conf, struct torch_settings *out)
 {
-    static const char *const others[] = {"max_split_size", "garbage_collection",
-                                         "roundup",        "expandable_segments:True",
-                                         "large_segment",  "backend"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strstr(conf, others[i]))
-            return false;
-    return true;
+    const struct torch_values values = {
+        .conf = conf, .max_non_split_rounding_mb = 20, .large_segment_size_mb = 20};
+    struct error ignored;
+    return torch_settings_read(&values, out, &ignored) == STATUS_OK && !out->expandable;
 }
 
 enum status snapshot_pools_tell(struct snapshot_world *world, struct snapshot_tree *tree,
                                 const char *conf, struct error *error)
 {
+    struct torch_settings settings;
     if (!world->event_count || (world->tells_pools && !world->unknown_pools) || world->has_pages ||
-        !is_plain(conf))
+        !read_settings(conf, &settings))
         return STATUS_OK;
     struct snapshot_passed *self = calloc(1, sizeof *self);
     if (!self)
         return no_memory(error);
     self->world = world;
     self->tree = tree;
+    self->settings = settings;
     enum status status = tell(self, error);
     snapshot_passed_close(self);
     free(self);

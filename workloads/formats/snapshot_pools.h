@@ -10,4 +10,8 @@
 enum status snapshot_pools_tell(struct snapshot_world *world, struct snapshot_tree *tree,
                                 const char *conf, struct error *error) STATUS_CHECKED;
 
+/* A pool that the snapshot does not name, by its number from 0. */
+enum status snapshot_new_pool(struct snapshot_tree *tree, unsigned number, unsigned *pool,
+                              struct error *error) STATUS_CHECKED;
+
 #endif

@@ -232,6 +232,76 @@ static void keep_live(struct making *self)
             image->blocks[i].bytes = bytes;
 }
 
+/* ---- pools of segments ----------------------------------------------------------------- */
+
+/* Segments that are there, by address, while the entries are gone through. */
+struct standing {
+    struct {
+        uint64_t address, bytes;
+        size_t entry; /* that made it */
+    } * items;
+    size_t count, room;
+};
+
+/* The first of those above an address. */
+static size_t standing_above(const struct standing *self, uint64_t address)
+{
+    size_t low = 0, high = self->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (self->items[middle].address <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static enum status stand(struct standing *self, const struct snapshot_entry *entry, size_t number,
+                         struct error *error)
+{
+    if (self->count == self->room) {
+        size_t room = self->room ? 2 * self->room : 64;
+        void *items = realloc(self->items, room * sizeof *self->items);
+        if (!items)
+            return no_memory(error);
+        self->items = items;
+        self->room = room;
+    }
+    size_t at = standing_above(self, entry->address);
+    memmove(self->items + at + 1, self->items + at, (self->count - at) * sizeof *self->items);
+    self->items[at].address = entry->address;
+    self->items[at].bytes = entry->bytes;
+    self->items[at].entry = number;
+    self->count++;
+    return STATUS_OK;
+}
+
+/* Notes of segments name no pool: it is that of the blocks in them. */
+static enum status take_segment_pools(struct snapshot_image *image, struct error *error)
+{
+    struct standing standing = {0};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < image->entry_count && !status; i++) {
+        struct snapshot_entry *entry = &image->entries[i];
+        size_t at = standing_above(&standing, entry->address);
+        bool inside =
+            at && entry->address - standing.items[at - 1].address < standing.items[at - 1].bytes;
+        if (entry->action == SNAPSHOT_SEGMENT_ALLOC) {
+            status = stand(&standing, entry, i, error);
+        } else if (entry->action == SNAPSHOT_ALLOC && inside) {
+            image->entries[standing.items[at - 1].entry].pool = entry->pool;
+        } else if (entry->action == SNAPSHOT_SEGMENT_FREE && inside) {
+            entry->pool = image->entries[standing.items[at - 1].entry].pool;
+            standing.count--;
+            memmove(standing.items + at - 1, standing.items + at,
+                    (standing.count - (at - 1)) * sizeof *standing.items);
+        }
+    }
+    free(standing.items);
+    return status;
+}
+
 /* Notes name no device: a stream belongs to one, which its blocks tell. */
 static void take_devices(struct making *self)
 {
@@ -286,6 +356,8 @@ static enum status write_snapshot(struct trace_source *source, const char *path,
                            source->info.name);
     keep_live(&self);
     take_devices(&self);
+    if (!status)
+        status = take_segment_pools(&self.image, error);
     if (!status)
         status = snapshot_settle(&self.image, error);
     take_end_pools(&self);
