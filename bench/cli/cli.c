@@ -1,9 +1,11 @@
 #include "bench/cli/cli.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "allocators/options.h"
+#include "bench/cli/files.h"
 #include "bench/report/sentence.h"
 
 #define NAMES_MOST 64
@@ -113,7 +115,17 @@ struct cursor {
     char **argv;
     cli_take *take;
     void *self;
+    struct cli_file *named; /* all values so far */
+    size_t count;
 };
+
+static enum status take_value(struct cursor *cursor, const struct cli_option *option,
+                              const char *value, struct error *error)
+{
+    if (value)
+        cursor->named[cursor->count++] = (struct cli_file){option, value};
+    return cursor->take(cursor->self, option ? option->key : CLI_ARGUMENT, value, error);
+}
 
 static enum status read_long(struct cursor *cursor, struct error *error)
 {
@@ -135,7 +147,7 @@ static enum status read_long(struct cursor *cursor, struct error *error)
                              option->name, option->value);
         value = cursor->argv[++cursor->at];
     }
-    return cursor->take(cursor->self, option->key, value, error);
+    return take_value(cursor, option, value, error);
 }
 
 static enum status read_short(struct cursor *cursor, struct error *error)
@@ -155,7 +167,7 @@ static enum status read_short(struct cursor *cursor, struct error *error)
         else if (option->value)
             return error_set(error, STATUS_INVALID, "-%c needs a value: -%c %s", *letter, *letter,
                              option->value);
-        enum status status = cursor->take(cursor->self, option->key, value, error);
+        enum status status = take_value(cursor, option, value, error);
         if (status || value)
             return status;
     }
@@ -173,7 +185,7 @@ static bool wants_help(int argc, char **argv)
 enum status cli_parse(const struct cli_page *page, int argc, char **argv, cli_take *take,
                       void *self, bool *help, struct error *error)
 {
-    struct cursor cursor = {page, argc, 1, argv, take, self};
+    struct cursor cursor = {page, argc, 1, argv, take, self, NULL, 0};
     bool options_end = false;
     enum status status = STATUS_OK;
     *help = wants_help(argc, argv);
@@ -181,6 +193,9 @@ enum status cli_parse(const struct cli_page *page, int argc, char **argv, cli_ta
         print_page(page, argv[0]);
         return STATUS_OK;
     }
+    cursor.named = calloc((size_t)argc, sizeof *cursor.named); /* a word is one value at most */
+    if (!cursor.named)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the command line");
     for (; cursor.at < argc && !status; cursor.at++) {
         const char *word = argv[cursor.at];
         if (!options_end && strcmp(word, "--") == 0)
@@ -190,7 +205,10 @@ enum status cli_parse(const struct cli_page *page, int argc, char **argv, cli_ta
         else if (!options_end && word[0] == '-' && word[1])
             status = read_short(&cursor, error);
         else
-            status = take(self, CLI_ARGUMENT, word, error);
+            status = take_value(&cursor, NULL, word, error);
     }
+    if (!status)
+        status = cli_files_check(cursor.named, cursor.count, error);
+    free(cursor.named);
     return status ? error_prefix(error, status, "%s", argv[0]) : STATUS_OK;
 }

@@ -129,7 +129,7 @@ enum status history_read(struct history *self, const char *path, struct error *e
     char *text = NULL;
     size_t bytes = 0;
     *self = (struct history){0};
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* of a pipe, too, for the sentence */
     if (file < 0)
         return failed(path, "read", error);
     enum status status = flock(file, LOCK_SH) == 0 ? STATUS_OK : failed(path, "locked", error);
@@ -297,7 +297,7 @@ enum status history_append(const char *path, const struct side *results,
         free(line);
         return no_memory(error);
     }
-    int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    int file = open(path, O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
     if (file < 0) {
         status = failed(path, "written", error);
     } else {

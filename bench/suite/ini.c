@@ -69,6 +69,35 @@ static enum status read_line(struct ini_line *line, char named[INI_SECTION_ROOM]
     return entry(argument, line, error);
 }
 
+/* The next line without its end into `text`, which has room for INI_LINE_MOST bytes and a 0. */
+static enum status next_line(FILE *file, const struct ini_line *line, char *text, bool *more,
+                             struct error *error)
+{
+    size_t length = 0;
+    int byte;
+    errno = 0;
+    while ((byte = getc_unlocked(file)) != EOF && byte != '\n') {
+        if (byte == '\0')
+            return error_set(error, STATUS_FORMAT,
+                             "%s:%u: holds a zero byte; a suite is a text file", line->path,
+                             line->number);
+        if (length == INI_LINE_MOST)
+            return error_set(error, STATUS_FORMAT,
+                             "%s:%u: the line has more than %d bytes; is this a text file?",
+                             line->path, line->number, INI_LINE_MOST);
+        text[length++] = (char)byte;
+    }
+    text[length] = '\0';
+    if (byte == EOF && ferror(file))
+        return error_set(error, STATUS_IO, "%s:%u: cannot be read further: %s", line->path,
+                         line->number, strerror(errno));
+    *more = byte != EOF || length > 0;
+    if (*more && line->number > INI_LINES_MOST)
+        return error_set(error, STATUS_FORMAT, "%s: has more than %d lines; is this a suite?",
+                         line->path, INI_LINES_MOST);
+    return STATUS_OK;
+}
+
 static FILE *open_file(const char *path, struct error *error)
 {
     struct stat info;
@@ -91,25 +120,20 @@ enum status ini_read(const char *path, const char *const *sections, size_t secti
         return STATUS_IO;
     struct ini_line line = {.path = path};
     char named[INI_SECTION_ROOM];
-    char *buffer = NULL;
-    size_t room = 0;
-    ssize_t length;
+    char *buffer = malloc(INI_LINE_MOST + 1);
+    bool more = true;
     enum status status = STATUS_OK;
-    while (!status && (errno = 0, length = getline(&buffer, &room, file)) >= 0) {
+    if (!buffer)
+        status = error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to read it", path);
+    while (!status && more) {
         line.number++;
-        if (strlen(buffer) != (size_t)length) {
-            status =
-                error_set(error, STATUS_FORMAT, "%s:%u: holds a zero byte; a suite is a text file",
-                          path, line.number);
+        status = next_line(file, &line, buffer, &more, error);
+        if (status || !more)
             break;
-        }
         bool marked = line.number == 1 && strncmp(buffer, "\xef\xbb\xbf", 3) == 0;
         line.text = trim(buffer + (marked ? 3 : 0)); /* an editor's byte-order mark */
         status = read_line(&line, named, sections, section_count, entry, argument, error);
     }
-    if (!status && ferror(file))
-        status = error_set(error, STATUS_IO, "%s:%u: cannot be read further: %s", path, line.number,
-                           strerror(errno));
     free(buffer);
     fclose(file);
     return status;

@@ -1,6 +1,6 @@
 /* Reads INI files: `[section]` lines, and entries below them, one a line. A line whose first
- * character is # or ; is a comment. Lines may be of any length. What an entry means is the
- * caller's matter: in some sections it is `key = value`, in others a name. */
+ * character is # or ; is a comment. What an entry means is the caller's matter: in some sections
+ * it is `key = value`, in others a name. What cannot be a suite (/dev/zero) is refused early. */
 #ifndef BENCH_SUITE_INI_H
 #define BENCH_SUITE_INI_H
 
@@ -19,7 +19,9 @@ struct ini_line {
 
 typedef enum status ini_entry(void *argument, const struct ini_line *line, struct error *error);
 
-#define INI_SECTION_ROOM 80 /* bytes of a section's name */
+#define INI_SECTION_ROOM 80        /* bytes of a section's name */
+#define INI_LINE_MOST    (1 << 20) /* bytes */
+#define INI_LINES_MOST   1000000
 
 /* Calls `entry` for each one, in order. A section "tenant *" stands for every [tenant NAME]; the
  * line's section, valid during the call, is the whole name then. FORMAT and IO name file and line. */

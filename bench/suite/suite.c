@@ -238,7 +238,7 @@ enum status suite_set(struct suite *self, const char *key, const char *value, st
     if (strcmp(key, "draws") == 0)
         return set_count(&self->draws, key, value, 1, 10000, error);
     if (strcmp(key, "seed") == 0)
-        return set_count(&self->seed, key, value, 0, UINT64_MAX, error);
+        return set_count(&self->seed, key, value, 0, SUITE_SEED_MOST, error);
     if (strcmp(key, "jobs") == 0)
         return set_count(&self->jobs, key, value, 1, 1024, error);
     if (strcmp(key, "time") == 0)

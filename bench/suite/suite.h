@@ -11,6 +11,7 @@
 #include "sim/replay.h"
 
 #define SUITE_RATIOS_MOST 32
+#define SUITE_SEED_MOST   (UINT64_C(1) << 62) /* with all draws still an integer of JSON's readers */
 
 struct text_list {
     char **items;

@@ -102,6 +102,49 @@ check old_result_is_untouched [ "$(cat "$tmp/kept.json")" = old ]
 refuses output_without_a_name 2 'an output has an empty name' run -d sim -p growth -w order_flip --output ''
 refuses one_file_for_two 2 'is named for two outputs' run -d sim -p growth -w order_flip --json "$tmp/two" --csv "$tmp/two"
 check one_file_for_two_is_not_there [ ! -e "$tmp/two" ]
+# What is read is not written over: of every command that reads a file, by whatever name it has.
+"$ALLOCRIG" run -d sim -p growth -w order_flip --json "$tmp/in.json" >/dev/null
+"$ALLOCRIG" gen order_flip -o "$tmp/in.txt" >/dev/null
+printf '[policies]\ngrowth\n[workloads]\norder_flip\n[devices]\nsim\n' >"$tmp/in.ini"
+"$ALLOCRIG" history "$tmp/in.jsonl" --append "$tmp/in.json" --commit a --time 2027-01-31T12:00:00Z >/dev/null
+ln -s "$tmp/in.txt" "$tmp/link.txt"
+sums=$(sha256sum "$tmp"/in.*)
+over='would write over ".*in.*", which is read; give it another place'
+refuses suite_is_not_written_over 2 "$over" run "$tmp/in.ini" --json "$tmp/in.ini"
+refuses grid_is_not_written_over 2 "$over" sweep "$tmp/in.ini" --csv "$tmp/in.ini"
+refuses journal_is_no_suite 2 "$over" sweep "$tmp/in.ini" --journal "$tmp/../$(basename "$tmp")/in.ini"
+refuses workload_is_not_written_over 2 "$over" run -d sim -p growth -w "$tmp/in.txt" --chrome "$tmp/in.txt"
+refuses link_is_not_written_over 2 'would write over ".*link' explain "$tmp/in.txt" -p growth --json "$tmp/link.txt"
+refuses recording_is_not_written_over 2 "$over" advise "$tmp/in.txt" --json "$tmp/in.txt"
+refuses trace_is_not_written_over 2 "$over" minimize "$tmp/in.txt" --until 'differs(growth,torch)' -o "$tmp/in.txt"
+refuses plan_is_no_input 2 "$over" bound "$tmp/in.txt" --plan "$tmp/in.txt"
+refuses results_are_not_written_over 2 "$over" compare "$tmp/in.json" "$tmp/in.json" --markdown "$tmp/in.json"
+refuses history_is_not_written_over 2 "$over" history "$tmp/in.jsonl" --json "$tmp/in.jsonl"
+refuses appended_is_not_written_over 2 "$over" history "$tmp/in.jsonl" --append "$tmp/in.json" --csv "$tmp/in.json"
+refuses history_one_file_for_two 2 'is named for two outputs' history "$tmp/in.jsonl" --csv "$tmp/two" --json "$tmp/two"
+refuses an_output_given_twice 2 '--json is given twice' history "$tmp/in.jsonl" --json "$tmp/a" --json "$tmp/b"
+check inputs_are_as_they_were [ "$(sha256sum "$tmp"/in.*)" = "$sums" ]
+run convert "$tmp/in.txt" "$tmp/in.txt"
+check a_trace_may_be_rewritten [ "$status" = 0 ]
+run compare "$tmp/in.json" "$tmp/in.json" --markdown /dev/null --junit /dev/null
+check nowhere_may_be_named_twice [ "$status" = 0 ]
+
+# Files without end, and pipes that nobody writes to.
+for command in run sweep tenants; do
+    refuses "${command}_of_zeros" 2 '/dev/zero:1: holds a zero byte' $command /dev/zero
+    refuses "${command}_of_lines_without_end" 2 'has more than 1000000 lines' $command <(yes '')
+    refuses "${command}_of_a_line_without_end" 2 ':1: the line has more than 1048576 bytes' $command <(yes | tr -d '\n')
+done
+refuses waivers_of_zeros 2 '/dev/zero:1: holds a zero byte' compare "$tmp/in.json" "$tmp/in.json" --waivers /dev/zero
+mkfifo "$tmp/pipe"
+refuses history_of_a_pipe 2 'pipe: is no file that lines can be added to' history "$tmp/pipe"
+
+# A seed that no reader of JSON takes would make results that cannot be compared.
+refuses seed_beyond_json 2 'seed is 18446744073709551615; it must be between 0 and' run -d sim -p growth -w order_flip --seed 18446744073709551615
+run run -d sim:addresses=random -p growth -w order_flip --seed 4611686018427387904 --draws 2 --json "$tmp/seeds.json"
+check the_last_seed_runs [ "$status" = 0 ]
+run compare "$tmp/seeds.json" "$tmp/seeds.json"
+check results_of_the_last_seed_are_read [ "$status" = 0 ]
 refuses too_many_runs 2 'more than 1,000,000 runs' run -p growth -w order_flip -d sim:addresses=random --draws 10000 --reps 10000
 printf '# allocrig-trace 1\nk,0,4611686018427387000\nk,0,4611686018427387000\n' >"$tmp/long.txt"
 refuses kernels_without_end 2 'long.txt:3: kernels of 2.62 nanoseconds or more' run -d sim -p growth -w "$tmp/long.txt"

@@ -19,16 +19,16 @@ check recorded_table_is_narrow [ "$(awk 'length > 100' "$out" | wc -l)" = 0 ]
 check one_policy_a_row [ "$(grep -cE '^[0-9] +(growth|first-fit) ' "$out")" = 2 ]
 
 # -- a run that does not finish
-run run -p first-fit -p growth -w order_flip -d sim:capacity=200MiB
+run run -p first-fit -p growth -w order_flip -d sim:capacity=300MiB
 check dnf_is_no_failure [ "$status" = 0 ]
 check dnf_names_event_and_cause grep -qE '^- +growth +DNF @ [0-9]+: (capacity|fragmentation), a request of' "$out"
 check dnf_is_below_the_ranked awk '/^1 +first-fit/ { seen = 1 } /DNF/ { exit !seen }' "$out"
-"$ALLOCRIG" run -p growth -w order_flip -d sim:capacity=200MiB --require-pass --json "$tmp/dnf.json" >"$out" 2>"$err"
+"$ALLOCRIG" run -p growth -w order_flip -d sim:capacity=300MiB --require-pass --json "$tmp/dnf.json" >"$out" 2>"$err"
 check require_pass_is_exit_1 [ $? = 1 ]
 check require_pass_says_which grep -qE '^allocrig: 1 of 1 runs did not finish, first order_flip with policy growth at event' "$err"
 check require_pass_writes_results grep -q '"passed": false' "$tmp/dnf.json"
 check require_pass_passes quietly "$ALLOCRIG" run -p first-fit -w order_flip --require-pass --json "$tmp/a.json" -d sim
-run run -p growth -w order_flip -d sim:capacity=200MiB --on-fail stop --csv -
+run run -p growth -w order_flip -d sim:capacity=300MiB --on-fail stop --csv -
 stopped=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "events") c = i } NR == 2 { print $c }' "$out")
 check on_fail_stop_ends_there [ "$stopped" -lt 24 ]
 
