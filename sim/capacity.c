@@ -5,7 +5,8 @@
  *    failure. Points do not depend on each other, so any number of workers may try them, each
  *    with a device, a policy and a copy of the trace of its own; results are kept by point.
  * 3. Between neighbours on the grid of which one passes and one fails, the edge is found to
- *    2 MiB by halving. Edges do not depend on each other either.
+ *    2 MiB by halving. Edges do not depend on each other either. So are those above which no run
+ *    flushes, and none retries.
  * 4. The grid ends where the card does. */
 #include "sim/capacity.h"
 
@@ -22,11 +23,15 @@
 
 #define UNIT_BYTES (2 * MIB)
 
-/* A piece of work: try one point, or (with low < high) halve between two. */
+/* What a replay at one capacity shows, as bits. */
+enum { PASSES = 1, NO_FLUSH = 2, NO_RETRY = 4 };
+
+/* A piece of work: try one point, or (with low < high) halve between two of which one shows a bit. */
 struct task {
     uint64_t low_bytes, high_bytes;
-    bool low_passes; /* known; of an edge */
-    bool passes;     /* found; of a point */
+    unsigned bit;
+    bool low_shows; /* known; of an edge */
+    unsigned shows; /* found; of a point */
     uint64_t runs;
 };
 
@@ -34,7 +39,7 @@ struct search {
     const struct experiment *experiment;
     struct trace_source *trace;
     uint64_t *grid_bytes;
-    bool *passes;
+    unsigned *shows;
     size_t count;
     /* Work that is being done. */
     pthread_mutex_t lock;
@@ -53,7 +58,7 @@ struct worker {
 
 /* Replays once on the experiment's device with another capacity. */
 static enum status try_capacity(const struct search *search, struct trace_source *trace,
-                                uint64_t bytes, bool *passes, struct error *error)
+                                uint64_t bytes, unsigned *shows, struct error *error)
 {
     const struct experiment *experiment = search->experiment;
     struct session_device device;
@@ -80,7 +85,10 @@ static enum status try_capacity(const struct search *search, struct trace_source
         status = trace_rewind(trace, error);
     if (status == STATUS_OK) {
         status = replay_run(&config, &result, error);
-        *passes = result.passed;
+        const struct metric_value *at = result.metrics.at;
+        *shows = !result.passed ? 0
+                                : PASSES | (at[METRIC_flushes].integer ? 0u : NO_FLUSH) |
+                                      (at[METRIC_retries].integer ? 0u : NO_RETRY);
         replay_result_close(&result);
     }
     session_close(&session);
@@ -92,17 +100,17 @@ static enum status do_task(const struct search *search, struct trace_source *tra
 {
     if (task->low_bytes == task->high_bytes) {
         task->runs = 1;
-        return try_capacity(search, trace, task->low_bytes, &task->passes, error);
+        return try_capacity(search, trace, task->low_bytes, &task->shows, error);
     }
     while (task->high_bytes - task->low_bytes > UNIT_BYTES) {
         uint64_t middle_bytes =
             task->low_bytes + size_round_down((task->high_bytes - task->low_bytes) / 2, UNIT_BYTES);
-        bool passes;
-        enum status status = try_capacity(search, trace, middle_bytes, &passes, error);
+        unsigned shows;
+        enum status status = try_capacity(search, trace, middle_bytes, &shows, error);
         if (status != STATUS_OK)
             return status;
         task->runs++;
-        if (passes == task->low_passes)
+        if ((shows & task->bit) == (task->low_shows ? task->bit : 0))
             task->low_bytes = middle_bytes;
         else
             task->high_bytes = middle_bytes;
@@ -219,7 +227,7 @@ static enum status try_grid(struct search *search, struct worker *workers, unsig
         tasks[i].low_bytes = tasks[i].high_bytes = search->grid_bytes[i];
     enum status status = do_tasks(search, workers, jobs, tasks, search->count, error);
     for (size_t i = 0; i < search->count; i++) {
-        search->passes[i] = tasks[i].passes;
+        search->shows[i] = tasks[i].shows;
         result->runs += tasks[i].runs;
     }
     free(tasks);
@@ -233,12 +241,12 @@ static enum status conclude(const struct search *search, const struct task *edge
     result->gaps = calloc(count / 2 + 1, sizeof *result->gaps);
     if (!result->gaps)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for gaps");
-    if (search->count && search->passes[0])
+    if (search->count && search->shows[0] & PASSES)
         result->first_pass_bytes = result->safe_bytes = search->grid_bytes[0];
     for (size_t i = 0; i < count; i++) {
         result->runs += edges[i].runs;
         struct capacity_gap *gap = &result->gaps[result->gap_count];
-        if (edges[i].low_passes) {
+        if (edges[i].low_shows) {
             gap->from_bytes = edges[i].high_bytes;
             gap->to_bytes = search->grid_bytes[search->count - 1];
             result->safe_bytes = 0;
@@ -254,21 +262,50 @@ static enum status conclude(const struct search *search, const struct task *edge
     return STATUS_OK;
 }
 
+/* The edge above which all of the grid shows the bit. False: there is none, and *bytes is what all or
+ * nothing of the grid says. */
+static bool last_edge(const struct search *search, unsigned bit, struct task *edge, uint64_t *bytes)
+{
+    size_t first = search->count;
+    while (first > 0 && search->shows[first - 1] & bit)
+        first--;
+    *bytes = first == 0 && search->count ? search->grid_bytes[0] : 0;
+    if (first == 0 || first == search->count)
+        return false;
+    *edge =
+        (struct task){search->grid_bytes[first - 1], search->grid_bytes[first], bit, false, 0, 0};
+    return true;
+}
+
 static enum status refine(struct search *search, struct worker *workers, unsigned jobs,
                           struct capacity_result *result, struct error *error)
 {
     size_t count = 0;
-    struct task *edges = calloc(search->count + 1, sizeof *edges);
+    struct task *edges = calloc(search->count + 3, sizeof *edges);
     if (!edges)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for edges of capacity");
     for (size_t i = 0; i + 1 < search->count; i++)
-        if (search->passes[i] != search->passes[i + 1])
-            edges[count++] = (struct task){.low_bytes = search->grid_bytes[i],
-                                           .high_bytes = search->grid_bytes[i + 1],
-                                           .low_passes = search->passes[i]};
-    enum status status = do_tasks(search, workers, jobs, edges, count, error);
+        if ((search->shows[i] ^ search->shows[i + 1]) & PASSES)
+            edges[count++] = (struct task){search->grid_bytes[i],
+                                           search->grid_bytes[i + 1],
+                                           PASSES,
+                                           search->shows[i] & PASSES,
+                                           0,
+                                           0};
+    size_t all = count;
+    bool flush = last_edge(search, NO_FLUSH, &edges[all], &result->no_flush_bytes);
+    all += flush;
+    bool retry = last_edge(search, NO_RETRY, &edges[all], &result->no_retry_bytes);
+    all += retry;
+    enum status status = do_tasks(search, workers, jobs, edges, all, error);
     if (status == STATUS_OK)
         status = conclude(search, edges, count, result, error);
+    if (flush)
+        result->no_flush_bytes = edges[count].high_bytes;
+    if (retry)
+        result->no_retry_bytes = edges[all - 1].high_bytes;
+    for (size_t i = count; i < all; i++)
+        result->runs += edges[i].runs;
     free(edges);
     return status;
 }
@@ -286,9 +323,9 @@ static enum status find(struct search *search, unsigned jobs, struct capacity_re
     start_bytes = start_bytes ? start_bytes : UNIT_BYTES;
     search->count = make_grid(start_bytes, most_bytes, NULL);
     search->grid_bytes = calloc(search->count + 1, sizeof *search->grid_bytes);
-    search->passes = calloc(search->count + 1, sizeof *search->passes);
+    search->shows = calloc(search->count + 1, sizeof *search->shows);
     struct worker *workers = calloc(jobs, sizeof *workers);
-    if (!search->grid_bytes || !search->passes || !workers)
+    if (!search->grid_bytes || !search->shows || !workers)
         status = error_set(error, STATUS_HOST_MEMORY, "no host memory for a grid of capacities");
     if (status == STATUS_OK) {
         make_grid(start_bytes, most_bytes, search->grid_bytes);
@@ -302,7 +339,7 @@ static enum status find(struct search *search, unsigned jobs, struct capacity_re
         trace_close(workers[i].trace);
     free(workers);
     free(search->grid_bytes);
-    free(search->passes);
+    free(search->shows);
     return status;
 }
 

@@ -15,6 +15,9 @@ struct capacity_result {
     uint64_t live_peak_bytes;
     uint64_t first_pass_bytes; /* 0: none passed */
     uint64_t safe_bytes;       /* the lowest above which all on the grid pass; 0: none */
+    /* The same of passing without a flush of cached memory, and without a request that was tried
+     * again: a cache near its limit passes and is slow. */
+    uint64_t no_flush_bytes, no_retry_bytes;
     uint64_t runs;
     struct capacity_gap *gaps; /* capacity_result_close */
     size_t gap_count;

@@ -13,12 +13,22 @@
 #include "bench/report/statistics.h"
 #include "bench/report/table.h"
 #include "bench/suite/environment.h"
+#include "bench/suite/matrix.h"
 #include "bench/suite/plan.h"
 #include "bench/suite/progress.h"
+#include "bench/suite/slowdown.h"
 #include "sim/capacity.h"
 #include "workloads/workload.h"
 
-enum option_key { KEY_JSON = CLI_KEYS, KEY_FREES, KEY_HOST, KEY_SEED, KEY_JOBS, KEY_DRAWS };
+enum option_key {
+    KEY_JSON = CLI_KEYS,
+    KEY_FREES,
+    KEY_HOST,
+    KEY_SEED,
+    KEY_JOBS,
+    KEY_DRAWS,
+    KEY_CURVE
+};
 
 static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
@@ -30,6 +40,7 @@ static const struct cli_option options[] = {
     {KEY_HOST, "host", "MODE", "none (default), recorded or open: do host times pass"},
     {KEY_SEED, "seed", "N", "of policies that draw"},
     {KEY_DRAWS, "draws", "N", "repeat with N seeds of addresses=random and of generators"},
+    {KEY_CURVE, "curve", NULL, "also the slowdown at 1.00 to 2 times the live peak"},
     {KEY_JOBS, "jobs", "N", "workers; default: one for each processor"},
     {0},
 };
@@ -38,13 +49,15 @@ static const struct cli_page page = {
     .arguments = "-p SPEC [-p SPEC].. -w WORKLOAD [-w WORKLOAD].. [options]",
     .text =
         "Finds the capacities at which a workload passes, on a grid from its live peak to four\n"
-        "times that. A gap is a capacity above one that passes at which it fails again.",
+        "times that. A gap is a capacity above one that passes at which it fails again. Safe is\n"
+        "the lowest above which all pass; no flush and no retry, above which none does that.",
     .options = options,
 };
 
 struct capacity_arguments {
     struct suite suite;
     const char *json;
+    bool wants_curve;
 };
 
 /* One policy x workload with what was found. */
@@ -70,6 +83,9 @@ static enum status take(void *argument, int key, const char *value, struct error
         return text_list_add(&self->suite.workloads, value, error);
     case KEY_JSON:
         self->json = value;
+        return STATUS_OK;
+    case KEY_CURVE:
+        self->wants_curve = true;
         return STATUS_OK;
     default:
         return suite_set(&self->suite, cli_option_name(&page, key), value, error);
@@ -188,6 +204,8 @@ static void add_row(struct table *table, const struct answer *answer, size_t ran
         table_cell(table, "%.3f", (double)answer->result.safe_bytes / live);
     else
         table_cell(table, "-");
+    capacity_cell(table, answer->result.no_flush_bytes);
+    capacity_cell(table, answer->result.no_retry_bytes);
     table_cell(table, "%" PRIu64, answer->result.runs);
     gaps_cell(table, &answer->result);
 }
@@ -195,8 +213,14 @@ static void add_row(struct table *table, const struct answer *answer, size_t ran
 static enum status print_table(const struct answer *answers, size_t count, struct error *error)
 {
     static const struct table_column columns[] = {
-        {"#", "", false, 0},       {"policy", "", true, 30},     {"first pass", "MiB", false, 0},
-        {"safe", "MiB", false, 0}, {"safe", "/ live", false, 0}, {"runs", "", false, 0},
+        {"#", "", false, 0},
+        {"policy", "", true, 30},
+        {"first pass", "MiB", false, 0},
+        {"safe", "MiB", false, 0},
+        {"safe", "/ live", false, 0},
+        {"no flush", "MiB", false, 0},
+        {"no retry", "MiB", false, 0},
+        {"runs", "", false, 0},
         {"gaps", "MiB", true, 0},
     };
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
@@ -290,6 +314,14 @@ static enum status print_draws(const struct answer *answers, size_t count, size_
     return status;
 }
 
+static void put_capacity(struct json_writer *json, const char *name, uint64_t bytes)
+{
+    if (bytes)
+        json_put_integer(json, name, bytes);
+    else
+        json_put_null(json, name);
+}
+
 static void write_answer(struct json_writer *json, const struct answer *answer)
 {
     json_begin_object(json, NULL);
@@ -300,14 +332,10 @@ static void write_answer(struct json_writer *json, const struct answer *answer)
     if (answer->why[0])
         json_put_text(json, "detail", answer->why);
     json_put_integer(json, "live_peak_bytes", answer->result.live_peak_bytes);
-    if (answer->result.first_pass_bytes)
-        json_put_integer(json, "first_pass_bytes", answer->result.first_pass_bytes);
-    else
-        json_put_null(json, "first_pass_bytes");
-    if (answer->result.safe_bytes)
-        json_put_integer(json, "safe_bytes", answer->result.safe_bytes);
-    else
-        json_put_null(json, "safe_bytes");
+    put_capacity(json, "first_pass_bytes", answer->result.first_pass_bytes);
+    put_capacity(json, "safe_bytes", answer->result.safe_bytes);
+    put_capacity(json, "no_flush_bytes", answer->result.no_flush_bytes);
+    put_capacity(json, "no_retry_bytes", answer->result.no_retry_bytes);
     json_put_integer(json, "runs", answer->result.runs);
     json_begin_array(json, "gaps");
     for (size_t i = 0; i < answer->result.gap_count; i++) {
@@ -320,7 +348,61 @@ static void write_answer(struct json_writer *json, const struct answer *answer)
     json_end_object(json);
 }
 
-static void write_json(FILE *stream, const struct answer *answers, size_t count)
+/* ---- the curve ---- */
+
+/* What a policy costs where memory is short: the slowdown at a few capacities, in live peaks. */
+struct curve {
+    struct run_record *records; /* of the plan's cells; the points borrow from them */
+    struct slowdown_curve slowdown;
+};
+
+static enum status find_curve(struct plan *plan, struct suite *suite, struct curve *curve,
+                              struct error *error)
+{
+    static const double ratios[] = {1.00, 1.02, 1.05, 1.1, 1.25, 1.5, 2};
+    curve->records = calloc(plan->cell_count + 1, sizeof *curve->records);
+    if (!curve->records)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the slowdown curve");
+    suite->ratio_count = sizeof ratios / sizeof ratios[0];
+    memcpy(suite->ratios, ratios, sizeof ratios);
+    enum status status =
+        matrix_run(plan, plan->cells, plan->cell_count, plan_jobs(plan), curve->records, error);
+    return status ? status
+                  : slowdown_run(plan, curve->records, plan_jobs(plan), &curve->slowdown, error);
+}
+
+static enum status print_curve(const struct slowdown_curve *curve, const struct suite *suite,
+                               struct error *error)
+{
+    if (curve->count == 0) {
+        puts("\nNo slowdown: no workload has a time that an allocator could lengthen.");
+        return STATUS_OK;
+    }
+    puts("\nSlowdown at a capacity of so many live peaks; DNF: did not finish.\n");
+    return slowdown_table_print(curve, suite, SLOWDOWN_TIME, stdout, TABLE_TEXT, error);
+}
+
+static void write_curve(struct json_writer *json, const struct slowdown_curve *curve)
+{
+    json_begin_array(json, "slowdown");
+    for (size_t i = 0; i < curve->count; i++) {
+        const struct slowdown_point *point = &curve->points[i];
+        json_begin_object(json, NULL);
+        json_put_text(json, "workload", point->workload);
+        json_put_text(json, "policy", point->policy_spec);
+        json_put_real(json, "capacity_ratio", point->capacity_ratio);
+        json_put_integer(json, "capacity_bytes", point->capacity_bytes);
+        if (point->passed && point->slowdown.kind == METRIC_REAL)
+            json_put_real(json, "slowdown", point->slowdown.real);
+        else
+            json_put_null(json, "slowdown");
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+static void write_json(FILE *stream, const struct answer *answers, size_t count,
+                       const struct slowdown_curve *curve)
 {
     struct json_writer json = {.stream = stream};
     json_begin_object(&json, NULL);
@@ -329,11 +411,14 @@ static void write_json(FILE *stream, const struct answer *answers, size_t count)
     for (size_t i = 0; i < count; i++)
         write_answer(&json, &answers[i]);
     json_end_array(&json);
+    if (curve)
+        write_curve(&json, curve);
     json_end_object(&json);
 }
 
 static enum status report(const struct capacity_arguments *self, struct output_file *json,
-                          struct answer *answers, size_t count, struct error *error)
+                          struct answer *answers, size_t count, const struct slowdown_curve *curve,
+                          struct error *error)
 {
     size_t draws = self->suite.draws;
     if (draws <= 1)
@@ -341,22 +426,24 @@ static enum status report(const struct capacity_arguments *self, struct output_f
     if (!self->json || strcmp(self->json, "-") != 0) {
         enum status status = draws > 1 ? print_draws(answers, count, draws, error)
                                        : print_table(answers, count, error);
+        if (!status && curve)
+            status = print_curve(curve, &self->suite, error);
         if (status)
             return status;
     }
     if (!self->json)
         return STATUS_OK;
-    write_json(json->stream, answers, count);
+    write_json(json->stream, answers, count, curve);
     return output_commit(json, error);
 }
 
-static enum status find_all(const struct capacity_arguments *self, const struct plan *plan,
-                            struct error *error)
+static enum status find_all(struct capacity_arguments *self, struct plan *plan, struct error *error)
 {
     struct output_file json = {0};
     struct progress progress;
     size_t count = 0;
     bool begun = false;
+    struct curve curve = {0};
     struct answer *answers = calloc(plan->cell_count, sizeof *answers);
     enum status status = STATUS_OK;
     if (!answers)
@@ -373,8 +460,13 @@ static enum status find_all(const struct capacity_arguments *self, const struct 
     progress_end(&progress);
     if (!status && !begun)
         status = error_set(error, STATUS_MISSING, "%s", answers[0].why);
+    if (!status && self->wants_curve)
+        status = find_curve(plan, &self->suite, &curve, error);
     if (!status)
-        status = report(self, &json, answers, count, error);
+        status =
+            report(self, &json, answers, count, self->wants_curve ? &curve.slowdown : NULL, error);
+    slowdown_close(&curve.slowdown);
+    free(curve.records);
     output_abandon(&json);
     for (size_t i = 0; i < count; i++)
         capacity_result_close(&answers[i].result);
@@ -382,9 +474,13 @@ static enum status find_all(const struct capacity_arguments *self, const struct 
     return status;
 }
 
-static enum status plan_and_find(const struct capacity_arguments *self, struct error *error)
+static enum status plan_and_find(struct capacity_arguments *self, struct error *error)
 {
     struct plan plan;
+    if (self->wants_curve && self->suite.draws > 1)
+        return error_set(error, STATUS_INVALID,
+                         "capacity: --curve is of one draw; leave --draws out, or use `run` with a "
+                         "suite that has [slowdown]");
     if (self->suite.policies.count == 0 || self->suite.workloads.count == 0)
         return error_set(error, STATUS_INVALID,
                          "capacity: no %s given; write capacity -p SPEC -w WORKLOAD",

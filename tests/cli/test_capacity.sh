@@ -49,6 +49,31 @@ check table_names_the_live_peak grep -q '^order_flip: live peak 128.0 MiB' "$out
 "$ALLOCRIG" capacity -p growth -p first-fit -w order_flip --json "$tmp/2.json" --jobs 2 >/dev/null
 check the_same_with_any_jobs cmp "$tmp/1.json" "$tmp/2.json"
 
+# without a flush and without a retry: single runs at both sides of the edge
+counted() { # POLICY WORKLOAD BYTES METRIC
+    "$ALLOCRIG" run -p "$1" -w "$2" -d "sim:capacity=$3" --metrics none --json - 2>/dev/null | sed -n "s/.*\"$4\": \([0-9]*\),*$/\1/p"
+}
+"$ALLOCRIG" capacity -p torch -w "$tape" --json "$tmp/answer.json" >"$out"
+for what in flush:flushes retry:retries; do
+    edge=$(answer "no_${what%%:*}_bytes")
+    check "no_${what%%:*}_is_above_safe" [ "$edge" -gt "$(answer safe_bytes)" ]
+    check "no_${what%%:*}_at_it" [ "$(counted torch "$tape" "$edge" "${what#*:}")" = 0 ]
+    check "some_${what#*:}_below_it" [ "$(counted torch "$tape" $((edge - 2 * mib)) "${what#*:}")" -gt 0 ]
+done
+check table_has_them grep -qE '^1 +torch +[0-9.]+ +[0-9.]+ +[0-9.]+ +1628\.0 +1628\.0 ' "$out"
+
+# the curve: slowdowns of single runs
+run capacity -p torch -p growth -p null -w "$tape" -w order_flip --curve --json "$tmp/curve.json"
+check curve_passes [ "$status" = 0 ]
+check curve_has_a_row_for_each_ranked [ "$(sed -n '/^Slowdown at/,$p' "$out" | grep -cE '^(torch|growth|null) ')" = 2 ]
+check curve_has_seven_points [ "$(grep -c '"capacity_ratio"' "$tmp/curve.json")" = 14 ]
+bytes=$(awk -F': ' '/"capacity_ratio": 1.25/ { found = 1 } found && /capacity_bytes/ { print $2 + 0; exit }' "$tmp/curve.json")
+slow=$(awk -F': ' '/"capacity_ratio": 1.25/ { found = 1 } found && /"slowdown"/ { print $2; exit }' "$tmp/curve.json")
+check curve_is_of_single_runs [ "$("$ALLOCRIG" run -p torch -w "$tape" -d "sim:capacity=$bytes" --json - | sed -n 's/.*"slowdown": \([0-9.]*\),*$/\1/p')" = "$slow" ]
+run capacity -p torch -w order_flip --curve
+check no_time_is_said grep -q '^No slowdown: ' "$out"
+refuses curve_of_draws 2 '.-curve is of one draw' capacity -p torch -w random --curve --draws 2
+
 refuses no_policy 2 'no policy given' capacity -w order_flip
 refuses no_workload 2 'no workload given' capacity -p growth
 refuses unknown_policy 2 'did you mean "growth"' capacity -p grwth -w order_flip
