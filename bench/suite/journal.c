@@ -143,18 +143,25 @@ static enum status read_journal(struct journal *self, const struct plan *plan,
         return error_set(error, STATUS_INVALID, "%s: another process is writing to it", self->path);
     if (fstat(self->file, &about) != 0)
         return error_set(error, STATUS_IO, "%s: cannot be read: %s", self->path, strerror(errno));
-    if (about.st_size < (off_t)sizeof head) { /* new, or killed within its head */
-        if (ftruncate(self->file, 0) != 0)
-            return error_set(error, STATUS_IO, "%s: cannot be written", self->path);
-        return write_all(self, &wanted, sizeof wanted, error);
-    }
-    if (!read_all(self->file, &head, sizeof head) || head.magic != wanted.magic ||
-        head.key != wanted.key)
+    if (!S_ISREG(about.st_mode))
+        return error_set(error, STATUS_INVALID, "%s: is no file that a journal can be kept in",
+                         self->path);
+    bool whole = about.st_size >= (off_t)sizeof head;
+    size_t there = whole ? sizeof head : (size_t)about.st_size;
+    size_t same = there < sizeof head.magic ? there : sizeof head.magic;
+    if (!read_all(self->file, &head, there) || memcmp(&head, &wanted, same) != 0 ||
+        (whole && head.key != wanted.key))
         return error_set(
             error, STATUS_INVALID,
             "%s: is the journal of another sweep or suite, or of another build of this program; "
             "remove it to begin anew, or name another with --journal",
             self->path);
+    if (!whole) { /* new, or killed within its head */
+        if (ftruncate(self->file, 0) != 0 || lseek(self->file, 0, SEEK_SET) != 0)
+            return error_set(error, STATUS_IO, "%s: cannot be written: %s", self->path,
+                             strerror(errno));
+        return write_all(self, &wanted, sizeof wanted, error);
+    }
     off_t end = (off_t)sizeof head;
     while (take(self, plan, records, done))
         end = lseek(self->file, 0, SEEK_CUR);
@@ -169,7 +176,10 @@ enum status journal_open(struct journal *self, const char *path, const struct pl
 {
     self->path = path;
     self->synced_ns = latency_clock_ns();
-    self->file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (!*path || strcmp(path, "-") == 0)
+        return error_set(error, STATUS_INVALID,
+                         "\"%s\" is no journal: it is read again, so name a file", path);
+    self->file = open(path, O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
     if (self->file < 0)
         return error_set(error, STATUS_IO, "%s: cannot be written: %s", path, strerror(errno));
     enum status status = read_journal(self, plan, records, done, error);

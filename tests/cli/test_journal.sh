@@ -65,5 +65,20 @@ cp "$tmp/kept" "$journal"
 refuses another_suite 2 'is the journal of another sweep or suite' "${suite[@]}" --seed 3
 refuses events_are_not_kept 2 'keeps the figures of runs and not their events' run -d sim -p torch -w order_flip \
     --journal "$tmp/j2" --placements "$tmp/p.csv"
+# What is no journal stays as it is, however short; a pipe, a device and a stream are none.
+for text in hello '' "$(head -c 40 README.md)"; do
+    printf '%s' "$text" >"$tmp/foreign"
+    run run -d sim -p torch -w order_flip --journal "$tmp/foreign"
+    [ "$status" = "$([ -z "$text" ] && echo 0 || echo 2)" ] && { [ -z "$text" ] || [ "$(cat "$tmp/foreign")" = "$text" ]; }
+    verdict "a_foreign_file_of_${#text}_bytes" $?
+done
+head -c 5 "$tmp/kept" >"$tmp/foreign"
+run run -d sim -p torch -w order_flip --journal "$tmp/foreign"
+check killed_within_the_head_begins_anew [ "$status" = 0 ]
+mkfifo "$tmp/pipe"
+for place in "$tmp/pipe" /dev/full /dev/zero; do
+    refuses "no_journal_in_$(basename "$place")" 2 'is no file that a journal can be kept in' run -d sim -p torch -w order_flip --journal "$place"
+done
+refuses no_journal_on_standard_output 2 '"-" is no journal' run -d sim -p torch -w order_flip --journal -
 refuses two_outputs 2 'is named for two outputs' run -d sim -p torch -w order_flip --journal "$tmp/x" --csv "$tmp/x"
 finish
