@@ -79,7 +79,8 @@ static void put_block(struct writer *self, const struct snapshot_block *block)
 static void put_segment(struct writer *self, const struct snapshot_segment *segment)
 {
     struct pickle_writer *pickle = &self->pickle;
-    const struct snapshot_block *blocks = self->image->blocks + segment->first_block;
+    const struct snapshot_block *blocks =
+        segment->block_count ? self->image->blocks + segment->first_block : NULL;
     uint64_t allocated_bytes = 0, active_bytes = 0, requested_bytes = 0;
     for (size_t i = 0; i < segment->block_count; i++) {
         bool active = blocks[i].state != SNAPSHOT_INACTIVE;
