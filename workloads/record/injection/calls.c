@@ -1,96 +1,18 @@
 /* The driver's calls that are recorded, and what is read from their arguments. */
 #include "workloads/record/injection/state.h"
 
-/* Where the argument is a pointer to what the call made. */
-static uint64_t made(const CUdeviceptr *place)
+static void decode_pitch(const void *arguments, struct spool_record *record)
 {
-    return place ? *place : 0;
+    const cuMemAllocPitch_v2_params *call = arguments;
+    size_t width = call->WidthInBytes;
+    if (call->pPitch && *call->pPitch > width)
+        width = *call->pPitch;
+    record->bytes = width * call->Height;
 }
 
-static uint64_t made_host(void *const *place)
+static void decode_create(const void *arguments, struct spool_record *record)
 {
-    return place ? (uint64_t)(uintptr_t)*place : 0;
-}
-
-static uint64_t number_of(const void *handle)
-{
-    return (uint64_t)(uintptr_t)handle;
-}
-
-#define DECODE(name)                                                                               \
-    static void decode_##name(const void *arguments, struct spool_record *record);                 \
-    static void fill_##name(const name##_params *call, struct spool_record *record);               \
-    static void decode_##name(const void *arguments, struct spool_record *record)                  \
-    {                                                                                              \
-        fill_##name((const name##_params *)arguments, record);                                     \
-    }                                                                                              \
-    static void fill_##name(const name##_params *call, struct spool_record *record)
-
-DECODE(cuMemAlloc_v2)
-{
-    record->address = made(call->dptr);
-    record->bytes = call->bytesize;
-}
-
-DECODE(cuMemAllocPitch_v2)
-{
-    record->address = made(call->dptr);
-    record->bytes =
-        (call->pPitch && *call->pPitch >= call->WidthInBytes ? *call->pPitch : call->WidthInBytes) *
-        call->Height;
-}
-
-DECODE(cuMemAllocManaged)
-{
-    record->address = made(call->dptr);
-    record->bytes = call->bytesize;
-}
-
-DECODE(cuMemAllocAsync)
-{
-    record->address = made(call->dptr);
-    record->bytes = call->bytesize;
-    record->stream = number_of(call->hStream);
-}
-
-DECODE(cuMemAllocFromPoolAsync)
-{
-    record->address = made(call->dptr);
-    record->bytes = call->bytesize;
-    record->stream = number_of(call->hStream);
-    record->other = number_of(call->pool);
-}
-
-DECODE(cuMemAllocHost_v2)
-{
-    record->address = made_host(call->pp);
-    record->bytes = call->bytesize;
-}
-
-DECODE(cuMemHostAlloc)
-{
-    record->address = made_host(call->pp);
-    record->bytes = call->bytesize;
-}
-
-DECODE(cuMemFree_v2)
-{
-    record->address = call->dptr;
-}
-
-DECODE(cuMemFreeAsync)
-{
-    record->address = call->dptr;
-    record->stream = number_of(call->hStream);
-}
-
-DECODE(cuMemFreeHost)
-{
-    record->address = number_of(call->p);
-}
-
-DECODE(cuMemCreate)
-{
+    const cuMemCreate_params *call = arguments;
     record->other = call->handle ? *call->handle : 0;
     record->bytes = call->size;
     if (call->prop && call->prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
@@ -99,151 +21,63 @@ DECODE(cuMemCreate)
         record->flags |= SPOOL_PINNED;
 }
 
-DECODE(cuMemRelease)
+static void decode_launch(const void *arguments, struct spool_record *record)
 {
-    record->other = call->handle;
+    const cuLaunchKernelEx_params *call = arguments;
+    record->stream = call->config ? (uint64_t)(uintptr_t)call->config->hStream : 0;
 }
 
-DECODE(cuMemAddressReserve)
-{
-    record->address = made(call->ptr);
-    record->bytes = call->size;
-}
-
-DECODE(cuMemAddressFree)
-{
-    record->address = call->ptr;
-    record->bytes = call->size;
-}
-
-DECODE(cuMemMap)
-{
-    record->address = call->ptr;
-    record->bytes = call->size;
-    record->other = call->handle;
-}
-
-DECODE(cuMemUnmap)
-{
-    record->address = call->ptr;
-    record->bytes = call->size;
-}
-
-DECODE(cuMemSetAccess)
-{
-    record->address = call->ptr;
-    record->bytes = call->size;
-}
-
-DECODE(cuEventRecord)
-{
-    record->other = number_of(call->hEvent);
-    record->stream = number_of(call->hStream);
-}
-
-DECODE(cuEventRecordWithFlags)
-{
-    record->other = number_of(call->hEvent);
-    record->stream = number_of(call->hStream);
-}
-
-DECODE(cuEventDestroy_v2)
-{
-    record->other = number_of(call->hEvent);
-}
-
-DECODE(cuStreamWaitEvent)
-{
-    record->other = number_of(call->hEvent);
-    record->stream = number_of(call->hStream);
-}
-
-DECODE(cuStreamSynchronize)
-{
-    record->stream = number_of(call->hStream);
-}
-
-DECODE(cuEventSynchronize)
-{
-    record->other = number_of(call->hEvent);
-}
-
-DECODE(cuLaunchKernel)
-{
-    record->stream = number_of(call->hStream);
-}
-
-DECODE(cuLaunchKernelEx)
-{
-    record->stream = call->config ? number_of(call->config->hStream) : 0;
-}
-
-DECODE(cuLaunchCooperativeKernel)
-{
-    record->stream = number_of(call->hStream);
-}
-
-DECODE(cuGraphLaunch)
-{
-    record->stream = number_of(call->hStream);
-}
-
-DECODE(cuMemPoolTrimTo)
-{
-    record->other = number_of(call->pool);
-    record->bytes = call->minBytesToKeep;
-}
-
-static void decode_nothing(const void *arguments, struct spool_record *record)
-{
-    (void)arguments;
-    (void)record;
-}
-
+#define ONE(name, ...) [CUPTI_DRIVER_TRACE_CBID_##name] = {.kind = __VA_ARGS__}
 /* Two rows where the call has a form whose default stream is the thread's own; the arguments are
  * the same. */
-#define ONE(name, how, ...)                                                                        \
-    [CUPTI_DRIVER_TRACE_CBID_##name] = {.decode = decode_##how, .kind = __VA_ARGS__}
-#define BOTH(name, how, ...)                                                                       \
-    ONE(name, how, __VA_ARGS__),                                                                   \
-        [CUPTI_DRIVER_TRACE_CBID_##name##                                                          \
-            _ptsz] = {.decode = decode_##how, .per_thread = true, .kind = __VA_ARGS__}
+#define BOTH(name, ...)                                                                            \
+    ONE(name, __VA_ARGS__),                                                                        \
+        [CUPTI_DRIVER_TRACE_CBID_##name##_ptsz] = {.per_thread = true, .kind = __VA_ARGS__}
 
 static const struct call calls[] = {
-    ONE(cuMemAlloc_v2, cuMemAlloc_v2, SPOOL_ALLOC),
-    ONE(cuMemAllocPitch_v2, cuMemAllocPitch_v2, SPOOL_ALLOC),
-    ONE(cuMemAllocManaged, cuMemAllocManaged, SPOOL_ALLOC, .flags = SPOOL_MANAGED),
-    BOTH(cuMemAllocAsync, cuMemAllocAsync, SPOOL_ALLOC),
-    BOTH(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync, SPOOL_ALLOC),
-    ONE(cuMemAllocHost_v2, cuMemAllocHost_v2, SPOOL_ALLOC, .flags = SPOOL_PINNED),
-    ONE(cuMemHostAlloc, cuMemHostAlloc, SPOOL_ALLOC, .flags = SPOOL_PINNED),
-    ONE(cuMemHostAlloc_v2, cuMemHostAlloc, SPOOL_ALLOC, .flags = SPOOL_PINNED),
-    ONE(cuMemFree_v2, cuMemFree_v2, SPOOL_FREE, .at_begin = true),
-    BOTH(cuMemFreeAsync, cuMemFreeAsync, SPOOL_FREE_ASYNC, .at_begin = true),
-    ONE(cuMemFreeHost, cuMemFreeHost, SPOOL_FREE, .at_begin = true),
-    ONE(cuMemCreate, cuMemCreate, SPOOL_CREATE),
-    ONE(cuMemRelease, cuMemRelease, SPOOL_RELEASE, .at_begin = true),
-    ONE(cuMemAddressReserve, cuMemAddressReserve, SPOOL_RESERVE),
-    ONE(cuMemAddressFree, cuMemAddressFree, SPOOL_UNRESERVE, .at_begin = true),
-    ONE(cuMemMap, cuMemMap, SPOOL_MAP),
-    ONE(cuMemUnmap, cuMemUnmap, SPOOL_UNMAP, .at_begin = true),
-    ONE(cuMemSetAccess, cuMemSetAccess, SPOOL_ACCESS),
-    BOTH(cuEventRecord, cuEventRecord, SPOOL_EVENT, .at_begin = true),
-    BOTH(cuEventRecordWithFlags, cuEventRecordWithFlags, SPOOL_EVENT, .at_begin = true),
-    ONE(cuEventDestroy, cuEventDestroy_v2, SPOOL_EVENT_GONE, .at_begin = true),
-    ONE(cuEventDestroy_v2, cuEventDestroy_v2, SPOOL_EVENT_GONE, .at_begin = true),
-    BOTH(cuStreamWaitEvent, cuStreamWaitEvent, SPOOL_WAIT, .at_begin = true),
-    BOTH(cuStreamSynchronize, cuStreamSynchronize, SPOOL_SYNC),
-    ONE(cuEventSynchronize, cuEventSynchronize, SPOOL_SYNC_EVENT),
-    ONE(cuCtxSynchronize, nothing, SPOOL_SYNC_DEVICE),
+    ONE(cuMemAlloc_v2, SPOOL_ALLOC, MADE(cuMemAlloc_v2, dptr, bytesize)),
+    ONE(cuMemAllocPitch_v2, SPOOL_ALLOC, .decode = decode_pitch,
+        .reads = {.made = ARGUMENT(cuMemAllocPitch_v2, dptr)}),
+    ONE(cuMemAllocManaged, SPOOL_ALLOC, .flags = SPOOL_MANAGED,
+        MADE(cuMemAllocManaged, dptr, bytesize)),
+    BOTH(cuMemAllocAsync, SPOOL_ALLOC, MADE_ON(cuMemAllocAsync, dptr, bytesize, hStream)),
+    BOTH(cuMemAllocFromPoolAsync, SPOOL_ALLOC,
+         MADE_FROM(cuMemAllocFromPoolAsync, dptr, bytesize, hStream, pool)),
+    ONE(cuMemAllocHost_v2, SPOOL_ALLOC, .flags = SPOOL_PINNED,
+        MADE(cuMemAllocHost_v2, pp, bytesize)),
+    ONE(cuMemHostAlloc, SPOOL_ALLOC, .flags = SPOOL_PINNED, MADE(cuMemHostAlloc, pp, bytesize)),
+    ONE(cuMemHostAlloc_v2, SPOOL_ALLOC, .flags = SPOOL_PINNED, MADE(cuMemHostAlloc, pp, bytesize)),
+    ONE(cuMemFree_v2, SPOOL_FREE, ADDRESS(cuMemFree_v2, dptr)),
+    BOTH(cuMemFreeAsync, SPOOL_FREE_ASYNC, ADDRESS_ON(cuMemFreeAsync, dptr, hStream)),
+    ONE(cuMemFreeHost, SPOOL_FREE, ADDRESS(cuMemFreeHost, p)),
+    ONE(cuMemCreate, SPOOL_CREATE, .decode = decode_create),
+    ONE(cuMemRelease, SPOOL_RELEASE, OTHER(cuMemRelease, handle)),
+    ONE(cuMemAddressReserve, SPOOL_RESERVE, MADE(cuMemAddressReserve, ptr, size)),
+    ONE(cuMemAddressFree, SPOOL_UNRESERVE, RANGE(cuMemAddressFree, ptr, size)),
+    ONE(cuMemMap, SPOOL_MAP,
+        .reads = {.address = ARGUMENT(cuMemMap, ptr),
+                  .bytes = ARGUMENT(cuMemMap, size),
+                  .other = ARGUMENT(cuMemMap, handle)}),
+    ONE(cuMemUnmap, SPOOL_UNMAP, RANGE(cuMemUnmap, ptr, size)),
+    ONE(cuMemSetAccess, SPOOL_ACCESS, RANGE(cuMemSetAccess, ptr, size)),
+    BOTH(cuEventRecord, SPOOL_EVENT, OTHER_ON(cuEventRecord, hEvent, hStream)),
+    BOTH(cuEventRecordWithFlags, SPOOL_EVENT, OTHER_ON(cuEventRecordWithFlags, hEvent, hStream)),
+    ONE(cuEventDestroy, SPOOL_EVENT_GONE, OTHER(cuEventDestroy_v2, hEvent)),
+    ONE(cuEventDestroy_v2, SPOOL_EVENT_GONE, OTHER(cuEventDestroy_v2, hEvent)),
+    BOTH(cuStreamWaitEvent, SPOOL_WAIT, OTHER_ON(cuStreamWaitEvent, hEvent, hStream)),
+    BOTH(cuStreamSynchronize, SPOOL_SYNC, STREAM(cuStreamSynchronize, hStream)),
+    ONE(cuEventSynchronize, SPOOL_SYNC_EVENT, OTHER(cuEventSynchronize, hEvent)),
+    ONE(cuCtxSynchronize, SPOOL_SYNC_DEVICE),
 #if CUDA_VERSION >= 13000
-    ONE(cuCtxSynchronize_v2, nothing, SPOOL_SYNC_DEVICE),
+    ONE(cuCtxSynchronize_v2, SPOOL_SYNC_DEVICE),
 #endif
-    ONE(cuMemPoolTrimTo, cuMemPoolTrimTo, SPOOL_TRIM, .at_begin = true),
-    BOTH(cuLaunchKernel, cuLaunchKernel, SPOOL_LAUNCH, .at_begin = true),
-    BOTH(cuLaunchKernelEx, cuLaunchKernelEx, SPOOL_LAUNCH, .at_begin = true),
-    BOTH(cuLaunchCooperativeKernel, cuLaunchCooperativeKernel, SPOOL_LAUNCH, .at_begin = true),
-    BOTH(cuGraphLaunch, cuGraphLaunch, SPOOL_LAUNCH, .at_begin = true),
+    ONE(cuMemPoolTrimTo, SPOOL_TRIM,
+        .reads = {.other = ARGUMENT(cuMemPoolTrimTo, pool),
+                  .bytes = ARGUMENT(cuMemPoolTrimTo, minBytesToKeep)}),
+    BOTH(cuLaunchKernel, SPOOL_LAUNCH, STREAM(cuLaunchKernel, hStream)),
+    BOTH(cuLaunchKernelEx, SPOOL_LAUNCH, .decode = decode_launch),
+    BOTH(cuLaunchCooperativeKernel, SPOOL_LAUNCH, STREAM(cuLaunchCooperativeKernel, hStream)),
+    BOTH(cuGraphLaunch, SPOOL_LAUNCH, STREAM(cuGraphLaunch, hStream)),
 };
 
 const struct call *driver_calls(size_t *count)

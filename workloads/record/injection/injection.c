@@ -67,6 +67,36 @@ static void settle_stream(struct spool_record *record, bool per_thread)
     }
 }
 
+static uint64_t word(const void *arguments, uint8_t place)
+{
+    uint64_t value = 0;
+    if (place)
+        memcpy(&value, (const uint64_t *)arguments + place - 1, sizeof value);
+    return value;
+}
+
+static void read_arguments(const struct call *call, const void *arguments,
+                           struct spool_record *record)
+{
+    const struct call_reads *reads = &call->reads;
+    const void *made = (const void *)(uintptr_t)word(arguments, reads->made);
+    record->address = made ? word(made, 1) : word(arguments, reads->address);
+    record->bytes = word(arguments, reads->bytes);
+    record->stream = word(arguments, reads->stream);
+    record->other = word(arguments, reads->other);
+    if (call->decode)
+        call->decode(arguments, record);
+}
+
+/* What a call makes or waits for is there at its end; all else counts from its begin. */
+static bool counts_at_end(unsigned kind)
+{
+    const unsigned kinds = 1u << SPOOL_ALLOC | 1u << SPOOL_CREATE | 1u << SPOOL_RESERVE |
+                           1u << SPOOL_MAP | 1u << SPOOL_ACCESS | 1u << SPOOL_SYNC |
+                           1u << SPOOL_SYNC_DEVICE | 1u << SPOOL_SYNC_EVENT;
+    return kinds >> kind & 1u;
+}
+
 static void write_call(struct spool_writer *writer, const struct call *call,
                        const CUpti_CallbackData *data, uint64_t now_ns)
 {
@@ -74,13 +104,13 @@ static void write_call(struct spool_writer *writer, const struct call *call,
     struct spool_record *record = spool_writer_begin(writer);
     if (!record)
         return;
-    record->time_ns = call->at_begin ? *data->correlationData : now_ns;
+    record->time_ns = counts_at_end(call->kind) ? now_ns : *data->correlationData;
     record->result = *(const int32_t *)data->functionReturnValue;
     record->flags = call->flags;
     record->device = device_of(writer, data->context);
     record->correlation = data->correlationId;
     record->outer_correlation = writer->outer_depth ? writer->outer_correlation : 0;
-    call->decode(data->functionParams, record);
+    read_arguments(call, data->functionParams, record);
     settle_stream(record, call->per_thread);
     bool memory = call->kind == SPOOL_ALLOC || call->kind == SPOOL_CREATE;
     if (memory && record->result != CUDA_SUCCESS) {
@@ -135,7 +165,7 @@ static void CUPTIAPI on_call(void *self, CUpti_CallbackDomain where, CUpti_Callb
         number >= recorder->call_counts[domain])
         return;
     const struct call *call = &recorder->calls[domain][number];
-    struct spool_writer *writer = call->decode ? spool_writer_of_thread(recorder) : NULL;
+    struct spool_writer *writer = call->kind ? spool_writer_of_thread(recorder) : NULL;
     if (!writer || !writer->head)
         return;
     bool begins = data->callbackSite == CUPTI_API_ENTER;
@@ -166,7 +196,7 @@ static bool enable(struct recorder *recorder, unsigned domain, char *why, size_t
                                                : runtime_calls(&recorder->call_counts[domain]);
     for (size_t i = 0; i < recorder->call_counts[domain]; i++) {
         const struct call *call = &recorder->calls[domain][i];
-        if (!call->decode || (call->kind == SPOOL_LAUNCH && !recorder->kernels))
+        if (!call->kind || (call->kind == SPOOL_LAUNCH && !recorder->kernels))
             continue;
         /* An older library does not know the later calls. */
         CUptiResult result = recorder->cupti.cuptiEnableCallback(1, recorder->subscriber, where,

@@ -105,17 +105,50 @@ void spool_writer_close(void *writer);
  * says in a sentence what is missing. */
 bool libraries_open(struct recorder *recorder, CUpti_CallbackFunc callback, char *why, size_t room);
 
-/* ---- calls.c: which calls are recorded and how ---------------------------------------------- */
+/* ---- calls.c, runtime_calls.c: which calls are recorded and how ----------------------------- */
 
-/* What a call's end, or its begin, writes: fields of the record from the call's arguments. */
+/* Where values stand among a call's arguments, as words of eight bytes from 1; 0: nowhere. */
+struct call_reads {
+    uint8_t made; /* a pointer to the address of what the call made, or NULL */
+    uint8_t address, bytes, stream, other;
+};
+
+/* The word of one argument; those of another width do not compile. */
+#define ARGUMENT(call, name)                                                                       \
+    ((uint8_t)(offsetof(call##_params, name) / sizeof(uint64_t) +                                  \
+               sizeof(char[sizeof(((call##_params *)0)->name) == sizeof(uint64_t) ? 1 : -1])))
+
+/* The usual lists of arguments, for rows of the tables. */
+#define MADE(call, made_, bytes_)                                                                  \
+    .reads = {.made = ARGUMENT(call, made_), .bytes = ARGUMENT(call, bytes_)}
+#define MADE_ON(call, made_, bytes_, stream_)                                                      \
+    .reads = {.made = ARGUMENT(call, made_),                                                       \
+              .bytes = ARGUMENT(call, bytes_),                                                     \
+              .stream = ARGUMENT(call, stream_)}
+#define MADE_FROM(call, made_, bytes_, stream_, pool)                                              \
+    .reads = {.made = ARGUMENT(call, made_),                                                       \
+              .bytes = ARGUMENT(call, bytes_),                                                     \
+              .stream = ARGUMENT(call, stream_),                                                   \
+              .other = ARGUMENT(call, pool)}
+#define ADDRESS(call, address_) .reads = {.address = ARGUMENT(call, address_)}
+#define ADDRESS_ON(call, address_, stream_)                                                        \
+    .reads = {.address = ARGUMENT(call, address_), .stream = ARGUMENT(call, stream_)}
+#define RANGE(call, address_, bytes_)                                                              \
+    .reads = {.address = ARGUMENT(call, address_), .bytes = ARGUMENT(call, bytes_)}
+#define OTHER(call, other_) .reads = {.other = ARGUMENT(call, other_)}
+#define OTHER_ON(call, other_, stream_)                                                            \
+    .reads = {.other = ARGUMENT(call, other_), .stream = ARGUMENT(call, stream_)}
+#define STREAM(call, stream_) .reads = {.stream = ARGUMENT(call, stream_)}
+
+/* What lies deeper than that; called after it. */
 typedef void call_decode(const void *arguments, struct spool_record *record);
 
 struct call {
-    call_decode *decode; /* NULL: not recorded */
-    uint8_t kind;        /* enum spool_kind */
-    uint8_t flags;       /* enum spool_flag */
-    bool at_begin;       /* the record bears the time at which the call began */
-    bool per_thread;     /* the default stream is the thread's own */
+    uint8_t kind;    /* enum spool_kind; SPOOL_NONE: not recorded */
+    uint8_t flags;   /* enum spool_flag */
+    bool per_thread; /* the default stream is the thread's own */
+    struct call_reads reads;
+    call_decode *decode; /* or NULL */
 };
 
 /* The calls of a domain by number; `*count` is the end of the numbers. */
