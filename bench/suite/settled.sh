@@ -1,0 +1,85 @@
+#!/bin/bash
+# Where a policy passes, what it costs a little above, and whether it comes to rest there: a Markdown
+# table, a row for each workload. Usage: bench/suite/settled.sh [-p SPEC] [-r SPEC] [-w WORKLOAD]..
+#
+# -p is the policy (default vmm), -r another to hold its slowdown against (default PyTorch's with growing
+# segments); without -w every recording and generator is taken. `safe` and `bound` are in MiB: the
+# policy's safe capacity, and the live peak + 2 % + one page for each range it reserved. All that follows is at
+# 1.05 x safe. `calls` are those to the driver but events; `late` those after the second step, and `moved`
+# how many unmaps are among them: where it is 0, memory was taken for the first time, since the live peak had
+# not been reached. `repeated` are the calls after the second pass of the whole workload, run four times
+# over, at 1.05 x the safe capacity of that. Frees are complete at once for calls; safe and slowdown are the worse
+# of ordered and at once.
+set -u
+root=$(cd "$(dirname "$0")/../.." && pwd)
+program=${ALLOCRIG:-$root/allocrig}
+policy=vmm rival=torch:expandable_segments=true
+workloads=()
+while getopts p:r:w: option; do
+    case $option in
+    p) policy=$OPTARG ;;
+    r) rival=$OPTARG ;;
+    w) workloads+=("$OPTARG") ;;
+    *) sed -n '3s/^.*\(Usage\)/\1/p' "$0" >&2; exit 2 ;;
+    esac
+done
+cd "$root" || exit 2
+if [ ${#workloads[@]} = 0 ]; then
+    workloads=(workloads/data/*.csv.gz)
+    # What robson asks for depends on where its blocks went: it is no trace.
+    mapfile -t -O ${#workloads[@]} workloads < <("$program" list workloads |
+        awk '$1 == "recording" { exit } /^[a-z]/ && $1 != "name" && $1 != "robson" { print $1 }')
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# The live peak and safe capacity of a workload, and the greater safe one of both modes.
+capacity() {
+    local mode
+    for mode in ordered at-once; do
+        "$program" capacity -p "$policy" -w "$1" --frees $mode --jobs 1 -d sim:profile=h100 --json - || return 1
+    done | awk -F'[:, ]+' '/"live_peak_bytes"/ { live = $3 } /"safe_bytes"/ { if ($3 == "null" || $3 + 0 > safe + 0) safe = $3 }
+                           END { print live, safe }'
+}
+
+# The greatest slowdown of a policy at a capacity; - without kernels.
+slowdown() {
+    local mode
+    for mode in ordered at-once; do
+        "$program" run -p "$1" -w "$2" -d "sim:profile=h100,capacity=$3" --frees $mode --jobs 1 --csv -
+    done | awk -f plots/clean.awk | awk -F, '$1 == "policy" { for (i = 1; i <= NF; i++) column[$i] = i; next }
+        $column["passed"] != "true" { failed = 1 }
+        $column["slowdown"] > most { most = $column["slowdown"] }
+        END { if (failed) print "fails"; else if (most == "") print "-"; else printf "%.6f\n", most }'
+}
+
+calls() {
+    "$program" run -p "$policy" -w "$1" -d "sim:profile=h100,capacity=$2" --frees at-once --jobs 1 --calls -
+}
+
+echo '| workload | live | safe | above | bound | slowdown | of the other | calls | late | moved | repeated |'
+echo '| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |'
+for workload in "${workloads[@]}"; do
+    trace=$work/once.trace many=$work/many.bin
+    if [ -e "$workload" ]; then "$program" convert "$workload" "$trace"; else "$program" gen "$workload" -o "$trace"; fi >"$work/log" 2>&1 ||
+        { cat "$work/log" >&2; exit 2; }
+    "$program" convert "$trace" "$many" --repeat 4 >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 2; }
+    read -r live safe < <(capacity "$trace")
+    read -r _ many_safe < <(capacity "$many")
+    case $live,$safe,$many_safe in *null* | ,* | *,) echo "| ${workload##*/} | no capacity up to 4 x the live peak | | | | | | | | | |"; continue ;; esac
+    room=$((safe * 21 / 20))
+    calls "$trace" $room >"$work/once.csv"
+    calls "$many" $((many_safe * 21 / 20)) >"$work/many.csv"
+    second=$(grep -v '^#' "$trace" | awk '/^m,step$/ && ++steps == 2 { print NR - 1 } END { if (steps < 3) print "none" }' | tail -n 1)
+    events=$("$program" inspect "$many" | awk '$1 == "events" { print $2 + 0 }')
+    repeated=$(awk -F, -v half=$((events / 2)) 'NR > 1 && $2 != "event" && $1 >= half { n++ } END { print n + 0 }' "$work/many.csv")
+    awk -F, -v name="${workload##*/}" -v live="$live" -v safe="$safe" -v own="$(slowdown "$policy" "$trace" $room)" \
+        -v other="$(slowdown "$rival" "$trace" $room)" -v second="$second" -v repeated="$repeated" '
+        NR > 1 && $2 != "event" { calls++; ranges += $2 == "reserve"
+            if (second != "none" && $1 > second) { late++; moved += $2 == "unmap" } }
+        END { sub(/\.csv\.gz$/, "", name); mib = 1048576; bound = 1.02 * live + 2 * mib * ranges
+              if (second == "none") late = moved = "-"
+              printf "| %s | %.1f | %.0f | %.2f %% | %.1f%s | %s | %s | %d | %s | %s | %d |\n", name, live / mib, safe / mib,
+                  100 * (safe / live - 1), bound / mib, (safe > bound ? ", missed" : ""), own, other, calls, (late == "" ? 0 : late),
+                  (moved == "" ? 0 : moved), repeated }' "$work/once.csv"
+done
