@@ -180,9 +180,7 @@ void junit_xml_write(FILE *stream, const char *name, const struct run_record *re
     put_totals(stream, total(records, count));
     fputs(">\n", stream);
     for (size_t first = 0, end; first < count; first = end) {
-        end = first + 1;
-        while (end < count && run_record_same_group(&records[first], &records[end]))
-            end++;
+        end = run_record_group_end(records, count, first);
         test_suite(stream, &records[first], end - first);
     }
     fputs("</testsuites>\n", stream);

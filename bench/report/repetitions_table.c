@@ -175,9 +175,7 @@ enum status repetitions_table_print(const struct run_record *records, size_t cou
     if (!table || !work.rows || !work.slowdowns || !work.places || !work.shared || !work.values)
         status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
     for (size_t begin = 0; !status && begin < count;) {
-        size_t end = begin + 1;
-        while (end < count && run_record_same_group(&records[begin], &records[end]))
-            end++;
+        size_t end = run_record_group_end(records, count, begin);
         add_group(table, &work, records + begin, records + end);
         begin = end;
     }

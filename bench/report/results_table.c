@@ -146,14 +146,6 @@ static size_t sort_group(const struct run_record *records, size_t count,
     return shown;
 }
 
-static size_t group_end(const struct run_record *records, size_t count, size_t begin)
-{
-    size_t end = begin + 1;
-    while (end < count && run_record_same_group(&records[begin], &records[end]))
-        end++;
-    return end;
-}
-
 /* Whether the group has several draws: one of them alone states no order. */
 static bool has_draws(const struct run_record *records, size_t count)
 {
@@ -182,7 +174,7 @@ static struct run_record *condense(const struct run_record *records, size_t coun
     double *values = calloc(count ? count : 1, sizeof *values);
     *kept = 0;
     for (size_t begin = 0; out && values && begin < count;) {
-        size_t end = group_end(records, count, begin);
+        size_t end = run_record_group_end(records, count, begin);
         for (size_t i = begin; i < end; i++) {
             if (records[i].repetition != 0)
                 continue;
@@ -227,7 +219,7 @@ enum status results_table_print(const struct run_record *all, size_t all_count, 
     if (!table || !order)
         status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
     for (size_t begin = 0; !status && begin < count;) {
-        size_t end = group_end(records, count, begin);
+        size_t end = run_record_group_end(records, count, begin);
         size_t shown = sort_group(records + begin, end - begin, order);
         heading(table, records + begin, end - begin);
         add_group(table, order, shown, has_draws(records + begin, end - begin), unit);
@@ -281,7 +273,7 @@ static enum status summing_table(const struct run_record *records, size_t count,
     if (!table || !values)
         status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
     for (size_t begin = 0; !status && begin < count;) {
-        size_t end = group_end(records, count, begin);
+        size_t end = run_record_group_end(records, count, begin);
         heading(table, records + begin, end - begin);
         for (size_t i = begin; i < end; i++) {
             if (seen_before(&records[begin], &records[i]))
@@ -480,7 +472,7 @@ enum status spread_table_print(const struct run_record *records, size_t count, F
     if (!table || !work.spreads || !work.physical || !work.places || !work.shared || !work.values)
         status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
     for (size_t begin = 0; !status && begin < count;) {
-        size_t end = group_end(records, count, begin);
+        size_t end = run_record_group_end(records, count, begin);
         add_spreads(table, &work, records + begin, records + end);
         begin = end;
     }

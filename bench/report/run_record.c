@@ -21,6 +21,14 @@ bool run_record_same_group(const struct run_record *a, const struct run_record *
            a->host == b->host;
 }
 
+size_t run_record_group_end(const struct run_record *records, size_t count, size_t begin)
+{
+    size_t end = begin + 1;
+    while (end < count && run_record_same_group(&records[begin], &records[end]))
+        end++;
+    return end;
+}
+
 static int place(const struct run_record *record)
 {
     return !record->ranked ? 2 : record->passed ? 0 : 1;

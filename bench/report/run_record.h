@@ -53,6 +53,9 @@ const char *run_record_cause(const struct run_record *record);
 /* True where both belong under one heading: same workload, device, frees, host time. */
 bool run_record_same_group(const struct run_record *a, const struct run_record *b);
 
+/* The index after the last of those from `begin` on that follow it in its group; `begin` < `count`. */
+size_t run_record_group_end(const struct run_record *records, size_t count, size_t begin);
+
 /* Orders the runs of one group for a reader: passed and ranked ones by peak physical bytes,
  * then those that did not finish, then the unranked; equal ones as they were given. */
 int run_record_rank_order(const struct run_record *a, const struct run_record *b);

@@ -10,6 +10,7 @@
 
 #include "allocators/base/size.h"
 #include "sim/explain/message.h"
+#include "tests/support/writing.h"
 
 /* The figures of a report, GiB; below 0: not given. */
 struct reported {
@@ -48,29 +49,13 @@ static const struct reported reports[] = {
 
 #define REPORTS (sizeof reports / sizeof *reports)
 
-struct writing {
-    char text[4096];
-};
-
-static void add(struct writing *writing, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void add(struct writing *writing, const char *format, ...)
-{
-    size_t used = strlen(writing->text);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(writing->text + used, sizeof writing->text - used, format, arguments);
-    va_end(arguments);
-}
-
 /* As PyTorch prints sizes: the largest unit of which there is more than one. */
 static void add_size(struct writing *writing, const char *before, double gib, const char *after)
 {
     if (gib < 0)
         return;
-    add(writing, gib < 1 ? "%s%.2f MiB%s" : "%s%.2f GiB%s", before, gib < 1 ? gib * 1024 : gib,
-        after);
+    writing_add(writing, gib < 1 ? "%s%.2f MiB%s" : "%s%.2f GiB%s", before,
+                gib < 1 ? gib * 1024 : gib, after);
 }
 
 static double reserved_of(const struct reported *report)
@@ -118,7 +103,7 @@ static void write_new(struct writing *writing, const struct reported *report)
 static void add_bytes(struct writing *writing, const char *before, double gib, const char *after)
 {
     if (gib >= 0)
-        add(writing, "%s%.0f%s", before, round(gib * 1073741824.0), after);
+        writing_add(writing, "%s%.0f%s", before, round(gib * 1073741824.0), after);
 }
 
 static void write_dump(struct writing *writing, const char *where, const struct reported *report)
@@ -127,20 +112,21 @@ static void write_dump(struct writing *writing, const char *where, const struct 
               "I bfc_allocator.cc:1103] total_region_allocated_bytes_: ", reserved_of(report), " ");
     add_bytes(writing, "memory_limit_: ", report->total, " ");
     add_bytes(writing, "available bytes: ", report->available, " ");
-    add(writing, "curr_region_allocation_bytes_: 14730133504\n2022-10-28 04:33:01.1: I %s", where);
-    add(writing, "bfc_allocator.cc:1109] Stats: \n");
+    writing_add(writing, "curr_region_allocation_bytes_: 14730133504\n2022-10-28 04:33:01.1: I %s",
+                where);
+    writing_add(writing, "bfc_allocator.cc:1109] Stats: \n");
     add_bytes(writing, "Limit:   ", report->total, "\n");
     add_bytes(writing, "InUse:   ", report->allocated, "\n");
-    add(writing,
-        "MaxInUse:     99999999999999\nNumAllocs:   5650\nLargestFreeBlock:     0\n\n2022");
+    writing_add(writing,
+                "MaxInUse:     99999999999999\nNumAllocs:   5650\nLargestFreeBlock:     0\n\n2022");
 }
 
 static void write_tensorflow(struct writing *writing, const struct reported *report)
 {
-    add(writing,
-        "W tensorflow/core/common_runtime/bfc_allocator.cc:479] Allocator (GPU_0_bfc) "
-        "ran out of memory trying to allocate %.2fGiB",
-        report->asked);
+    writing_add(writing,
+                "W tensorflow/core/common_runtime/bfc_allocator.cc:479] Allocator (GPU_0_bfc) "
+                "ran out of memory trying to allocate %.2fGiB",
+                report->asked);
     add_bytes(writing, " (rounded to ", report->asked, ")requested by op Add\n");
     write_dump(writing, "tensorflow/core/common_runtime/", report);
 }
@@ -196,7 +182,7 @@ static void broken_lines_change_nothing(void **state)
         struct message message;
         write_new(&writing, &reports[i]);
         for (size_t at = 0; at < strlen(writing.text); at += 7)
-            add(&broken, "%.7s\n", writing.text + at);
+            writing_add(&broken, "%.7s\n", writing.text + at);
         read_text(broken.text, &message);
         assert_int_equal(message.cause, reports[i].cause);
     }

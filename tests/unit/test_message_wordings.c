@@ -10,6 +10,7 @@
 
 #include "allocators/base/size.h"
 #include "sim/explain/message.h"
+#include "tests/support/writing.h"
 
 /* MiB; what is not in a wording is not written. */
 struct figures {
@@ -40,22 +41,6 @@ enum told {
     FREE_IS_LIMIT = 32, /* what is free is what the limit leaves beside the pool */
 };
 
-struct writing {
-    char text[4096];
-};
-
-static void add(struct writing *writing, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void add(struct writing *writing, const char *format, ...)
-{
-    size_t used = strlen(writing->text);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(writing->text + used, sizeof writing->text - used, format, arguments);
-    va_end(arguments);
-}
-
 /* PyTorch's and XLA's way: the largest unit of which there is one at least. */
 static const char *size_of(unsigned mib, const char *space, char *text)
 {
@@ -81,23 +66,24 @@ static unsigned reserved(const struct figures *f)
 
 static void torch_1_3(struct writing *w, const struct figures *f)
 {
-    add(w,
-        "RuntimeError: CUDA out of memory. Tried to allocate %s (GPU 2; %s total capacity; "
-        "%s already allocated; %s free; %s cached)",
-        S(f->asked), S(f->total), S(f->allocated), S(f->available), S(f->unallocated));
+    writing_add(w,
+                "RuntimeError: CUDA out of memory. Tried to allocate %s (GPU 2; %s total capacity; "
+                "%s already allocated; %s free; %s cached)",
+                S(f->asked), S(f->total), S(f->allocated), S(f->available), S(f->unallocated));
 }
 
 static void torch_1_8(struct writing *w, const struct figures *f)
 {
-    add(w,
-        "RuntimeError: CUDA out of memory. Tried to allocate %s (GPU 0; %s total capacity; "
-        "%s already allocated; %s free; %s reserved in total by PyTorch)",
-        S(f->asked), S(f->total), S(f->allocated), S(f->available), S(reserved(f)));
+    writing_add(w,
+                "RuntimeError: CUDA out of memory. Tried to allocate %s (GPU 0; %s total capacity; "
+                "%s already allocated; %s free; %s reserved in total by PyTorch)",
+                S(f->asked), S(f->total), S(f->allocated), S(f->available), S(reserved(f)));
 }
 
 static void torch_1_13(struct writing *w, const struct figures *f)
 {
-    add(w,
+    writing_add(
+        w,
         "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate %s (GPU 0; %s total "
         "capacity; %s already allocated; %s free; %s allowed; %s reserved in total by PyTorch) If "
         "reserved memory is >> allocated memory try setting max_split_size_mb to avoid "
@@ -107,7 +93,8 @@ static void torch_1_13(struct writing *w, const struct figures *f)
 
 static void npu(struct writing *w, const struct figures *f)
 {
-    add(w,
+    writing_add(
+        w,
         "RuntimeError: NPU out of memory. Tried to allocate %s (NPU 4; %s total capacity; %s "
         "already "
         "allocated; %s current active; %s free; %s reserved in total by PyTorch)",
@@ -119,7 +106,8 @@ static void npu(struct writing *w, const struct figures *f)
 static void begin_new(struct writing *w, const struct figures *f, const char *device,
                       const char *capacity)
 {
-    add(w,
+    writing_add(
+        w,
         "torch.OutOfMemoryError: %s out of memory. Tried to allocate %s. GPU 1 has a total %s of "
         "%s "
         "of which %s is free. ",
@@ -128,7 +116,8 @@ static void begin_new(struct writing *w, const struct figures *f, const char *de
 
 static void end_new(struct writing *w, const struct figures *f, const char *private)
 {
-    add(w,
+    writing_add(
+        w,
         "Of the allocated memory %s is allocated by PyTorch, %sand %s is reserved by PyTorch but "
         "unallocated. If reserved but unallocated memory is large try setting "
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See "
@@ -139,17 +128,18 @@ static void end_new(struct writing *w, const struct figures *f, const char *priv
 static void torch_2_1(struct writing *w, const struct figures *f)
 {
     begin_new(w, f, "CUDA", "capacty");
-    add(w,
-        "Process 812 has %s memory in use. Process 31337 has %s memory in use. Including "
-        "non-PyTorch memory, this process has %s memory in use. ",
-        S(f->others / 2), S(f->others - f->others / 2), S(reserved(f) + f->outside));
+    writing_add(w,
+                "Process 812 has %s memory in use. Process 31337 has %s memory in use. Including "
+                "non-PyTorch memory, this process has %s memory in use. ",
+                S(f->others / 2), S(f->others - f->others / 2), S(reserved(f) + f->outside));
     end_new(w, f, "");
 }
 
 static void torch_2_6(struct writing *w, const struct figures *f)
 {
     begin_new(w, f, "CUDA", "capacity");
-    add(w,
+    writing_add(
+        w,
         "Process 812 has %s memory in use. Including non-PyTorch memory, this process has %s "
         "memory "
         "in use. %s allowed; ",
@@ -161,8 +151,8 @@ static void torch_2_6(struct writing *w, const struct figures *f)
 static void torch_container(struct writing *w, const struct figures *f)
 {
     begin_new(w, f, "CUDA", "capacity");
-    add(w, "Process 7 has %s memory in use. Process 9 has %s memory in use. ",
-        S(reserved(f) + f->outside), S(f->others));
+    writing_add(w, "Process 7 has %s memory in use. Process 9 has %s memory in use. ",
+                S(reserved(f) + f->outside), S(f->others));
     end_new(w, f, "");
 }
 
@@ -170,7 +160,7 @@ static void torch_container(struct writing *w, const struct figures *f)
 static void torch_others(struct writing *w, const struct figures *f)
 {
     begin_new(w, f, "CUDA", "capacity");
-    add(w, "Process 9 has %s memory in use. ", S(f->others));
+    writing_add(w, "Process 9 has %s memory in use. ", S(f->others));
     end_new(w, f, "");
 }
 
@@ -188,7 +178,8 @@ static void xpu(struct writing *w, const struct figures *f)
 
 static void mps(struct writing *w, const struct figures *f)
 {
-    add(w,
+    writing_add(
+        w,
         "RuntimeError: MPS backend out of memory (MPS allocated: %s, other allocations: %s, max "
         "allowed: %s). Tried to allocate %s on private pool. Use "
         "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 to disable upper limit for memory allocations",
@@ -197,7 +188,8 @@ static void mps(struct writing *w, const struct figures *f)
 
 static void torch_async(struct writing *w, const struct figures *f)
 {
-    add(w,
+    writing_add(
+        w,
         "torch.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of "
         "memory)\nCurrently allocated     : %s\nRequested               : %s\nDevice limit        "
         "    : %s\nFree (according to CUDA): %s\nPyTorch limit (set by user-supplied memory "
@@ -208,7 +200,8 @@ static void torch_async(struct writing *w, const struct figures *f)
 static void bfc_dump(struct writing *w, const struct figures *f, const char *where)
 {
     unsigned limit = reserved(f) + f->available;
-    add(w,
+    writing_add(
+        w,
         "2026-02-03 04:05:06.1: I %sbfc_allocator.cc:1103] Sum Total of in-use chunks: %s\n"
         "2026-02-03 04:05:06.1: I %sbfc_allocator.cc:1105] total_region_allocated_bytes_: %llu "
         "memory_limit_: %llu available bytes: %llu curr_region_allocation_bytes_: 68719476736\n"
@@ -221,7 +214,8 @@ static void bfc_dump(struct writing *w, const struct figures *f, const char *whe
 
 static void tensorflow(struct writing *w, const struct figures *f)
 {
-    add(w,
+    writing_add(
+        w,
         "2026-02-03 04:05:06.1: W tensorflow/core/common_runtime/bfc_allocator.cc:479] Allocator "
         "(GPU_1_bfc) ran out of memory trying to allocate 7.25MiB with freed_by_count=0. The "
         "caller "
@@ -235,7 +229,8 @@ static void tensorflow(struct writing *w, const struct figures *f)
         "allocated for chunks. 10.0KiB in use in bin.\n",
         X(f->asked), bytes_of(f->asked));
     bfc_dump(w, f, "tensorflow/core/common_runtime/");
-    add(w,
+    writing_add(
+        w,
         "W tensorflow/core/framework/op_kernel.cc:1753] OP_REQUIRES failed at matmul_op.cc:198 : "
         "Resource exhausted: OOM when allocating tensor with shape[%u,262144] and type float on "
         "/job:localhost/replica:0/task:0/device:GPU:1 by allocator GPU_1_bfc\n",
@@ -246,7 +241,8 @@ static void tensorflow(struct writing *w, const struct figures *f)
 static void tensorflow_error(struct writing *w, const struct figures *f)
 {
     bfc_dump(w, f, "external/local_xla/xla/tsl/framework/");
-    add(w,
+    writing_add(
+        w,
         "tensorflow.python.framework.errors_impl.ResourceExhaustedError: {{function_node f}} OOM "
         "when allocating tensor with shape[%u,262144] and type float on "
         "/job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc [Op:MatMul]",
@@ -255,12 +251,14 @@ static void tensorflow_error(struct writing *w, const struct figures *f)
 
 static void jax(struct writing *w, const struct figures *f)
 {
-    add(w,
+    writing_add(
+        w,
         "2026-02-03 04:05:06.1: W external/xla/xla/tsl/framework/bfc_allocator.cc:501] Allocator "
         "(GPU_0_bfc) ran out of memory trying to allocate %s (rounded to %llu)requested by op \n",
         X(f->asked), bytes_of(f->asked));
     bfc_dump(w, f, "external/xla/xla/tsl/framework/");
-    add(w,
+    writing_add(
+        w,
         "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to "
         "allocate %llu bytes.\nBufferAssignment OOM Debugging.\nBufferAssignment stats:\n"
         "             parameter allocation:    6.00MiB\n",
@@ -270,7 +268,8 @@ static void jax(struct writing *w, const struct figures *f)
 static void jax_new(struct writing *w, const struct figures *f)
 {
     bfc_dump(w, f, "external/xla/xla/tsl/framework/");
-    add(w,
+    writing_add(
+        w,
         "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate "
         "%s. "
         "[executable_name='jit_step']",
@@ -279,7 +278,8 @@ static void jax_new(struct writing *w, const struct figures *f)
 
 static void cuda_async(struct writing *w, const struct figures *f)
 {
-    add(w,
+    writing_add(
+        w,
         "E tensorflow/stream_executor/gpu/gpu_cudamallocasync_allocator.cc:304] gpu_async_0 "
         "cuMemAllocAsync failed to allocate %llu bytes: CUDA error: out of memory "
         "(CUDA_ERROR_OUT_OF_MEMORY)\n Reported by CUDA: Free memory/Total memory: %llu/%llu\n"
@@ -289,13 +289,14 @@ static void cuda_async(struct writing *w, const struct figures *f)
 
 static void jax_bare(struct writing *w, const struct figures *f)
 {
-    add(w, "XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating %llu bytes.",
-        bytes_of(f->asked));
+    writing_add(w, "XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating %llu bytes.",
+                bytes_of(f->asked));
 }
 
 static void tensorflow_driver(struct writing *w, const struct figures *f)
 {
-    add(w,
+    writing_add(
+        w,
         "E tensorflow/stream_executor/cuda/cuda_driver.cc:924] failed to allocate %.2fG (%llu "
         "bytes) "
         "from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory",
@@ -304,7 +305,8 @@ static void tensorflow_driver(struct writing *w, const struct figures *f)
 
 static void tpu(struct writing *w, const struct figures *f)
 {
-    add(w,
+    writing_add(
+        w,
         "XlaRuntimeError: RESOURCE_EXHAUSTED: Error allocating device buffer: Attempting to "
         "allocate "
         "%.2fM. That was not possible. There are %.2fM free.; (0x0x0_HBM0)",
@@ -316,27 +318,28 @@ static void add_commas(struct writing *w, unsigned long long bytes)
 {
     if (bytes >= 1000) {
         add_commas(w, bytes / 1000);
-        add(w, ",%03llu", bytes % 1000);
+        writing_add(w, ",%03llu", bytes % 1000);
     } else {
-        add(w, "%llu", bytes);
+        writing_add(w, "%llu", bytes);
     }
 }
 
 static void cupy(struct writing *w, const struct figures *f)
 {
-    add(w, "cupy.cuda.memory.OutOfMemoryError: Out of memory allocating ");
+    writing_add(w, "cupy.cuda.memory.OutOfMemoryError: Out of memory allocating ");
     add_commas(w, bytes_of(f->asked));
-    add(w, " bytes (allocated so far: ");
+    writing_add(w, " bytes (allocated so far: ");
     add_commas(w, bytes_of(reserved(f)));
-    add(w, " bytes, limit set to: ");
+    writing_add(w, " bytes, limit set to: ");
     add_commas(w, bytes_of(reserved(f) + f->available));
-    add(w, " bytes).");
+    writing_add(w, " bytes).");
 }
 
 static void rmm(struct writing *w, const struct figures *f)
 {
     double limit = (reserved(f) + f->available) / 1024.0;
-    add(w,
+    writing_add(
+        w,
         "MemoryError: std::bad_alloc: out_of_memory: RMM failure "
         "at:/x/pool_memory_resource_impl.cpp:73: Maximum pool size exceeded (failed to allocate %f "
         "GiB): Not enough room to grow, current/max/try size = %f GiB, %f GiB, %f GiB",
@@ -345,7 +348,8 @@ static void rmm(struct writing *w, const struct figures *f)
 
 static void rmm_driver(struct writing *w, const struct figures *f)
 {
-    add(w,
+    writing_add(
+        w,
         "MemoryError: std::bad_alloc: out_of_memory: CUDA error (failed to allocate %llu bytes) "
         "at: "
         "/x/rmm/mr/device/cuda_memory_resource.hpp:62: cudaErrorMemoryAllocation out of memory",
@@ -455,21 +459,21 @@ static void in_lines_of(size_t width, const char *before, const char *after, con
 {
     size_t length = strlen(text);
     for (size_t at = 0; at < length; at += width)
-        add(out, "%s%.*s%s\n", before, (int)width, text + at, after);
+        writing_add(out, "%s%.*s%s\n", before, (int)width, text + at, after);
 }
 
 /* As JSON and a program's source write it. */
 static void escaped(const char *text, struct writing *out)
 {
-    add(out, "{\"message\": \"\\u001b[31mRuntimeError\\u001b[0m: ");
+    writing_add(out, "{\"message\": \"\\u001b[31mRuntimeError\\u001b[0m: ");
     for (const char *c = text; *c; c++)
         if (*c == '\n')
-            add(out, "\\n");
+            writing_add(out, "\\n");
         else if (*c == '\t')
-            add(out, "\\t");
+            writing_add(out, "\\t");
         else
-            add(out, "%c", *c);
-    add(out, "\", \"rank\": 3}");
+            writing_add(out, "%c", *c);
+    writing_add(out, "\", \"rank\": 3}");
 }
 
 static void wrapped_texts_are_the_same(void **state)
@@ -479,14 +483,14 @@ static void wrapped_texts_are_the_same(void **state)
         for (size_t j = 0; j < CLASSES; j++) {
             struct writing plain = {""}, made[5] = {{""}};
             wordings[i].write(&plain, &classes[j]);
-            add(&made[0],
-                "\033[1;31m(RayWorker pid=41)\033[0m ERROR 02-03 04:05:06 engine.py:140] "
-                "[rank1]: \033[31m%s\033[0m\r\n\r\nDuring handling of the above",
-                plain.text);
+            writing_add(&made[0],
+                        "\033[1;31m(RayWorker pid=41)\033[0m ERROR 02-03 04:05:06 engine.py:140] "
+                        "[rank1]: \033[31m%s\033[0m\r\n\r\nDuring handling of the above",
+                        plain.text);
             escaped(plain.text, &made[1]);
             if (strchr(plain.text, '\n')) { /* such texts come line by line; their lines stay */
-                add(&made[2], "%s", plain.text);
-                add(&made[3], "%s", plain.text);
+                writing_add(&made[2], "%s", plain.text);
+                writing_add(&made[3], "%s", plain.text);
             } else {
                 in_lines_of(61, "\xe2\x94\x82 ", " \xe2\x94\x82", plain.text, &made[2]);
                 in_lines_of(72, "> ", "\r", plain.text, &made[3]);
@@ -506,8 +510,8 @@ static void the_message_in_full_is_taken(void **state)
     struct message message;
     struct error error;
     torch_2_6(&whole, &classes[3]);
-    add(&log, "WARNING request failed: %.120s...\nTraceback (most recent call last):\n%s\n",
-        whole.text, whole.text);
+    writing_add(&log, "WARNING request failed: %.120s...\nTraceback (most recent call last):\n%s\n",
+                whole.text, whole.text);
     assert_int_equal(message_read(log.text, strlen(log.text), &message, &error), STATUS_OK);
     assert_int_equal(message.count, 2);
     assert_int_equal(message.taken, 2);
@@ -515,7 +519,7 @@ static void the_message_in_full_is_taken(void **state)
     /* A later one for other bytes is another failure. */
     log.text[0] = '\0';
     torch_2_6(&log, &classes[6]);
-    add(&log, "\n%s", whole.text);
+    writing_add(&log, "\n%s", whole.text);
     assert_int_equal(message_read(log.text, strlen(log.text), &message, &error), STATUS_OK);
     assert_int_equal(message.count, 2);
     assert_int_equal(message.taken, 1);
