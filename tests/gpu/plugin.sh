@@ -2,7 +2,7 @@
 # The plug-in on a card, inside PyTorch and CuPy. Without arguments: what a program may rely on, under four policies
 # (about a minute). With arguments:
 #
-#   tests/gpu/plugin.sh compare OUT [--models gpt2,resnet50,dlrm] [--policies "torch growth vmm slab"] [--rounds N] [--limit S]
+#   tests/gpu/plugin.sh compare OUT [--models gpt2,resnet50,dlrm] [--policies "torch growth vmm slab"] [--rounds N] [--group N] [--limit S]
 #
 # trains the models under PyTorch's own allocator and under policies and compares losses, memory and step times (six
 # minutes): OUT/plugin.md and OUT/plugin.csv. POLICIES, PYTHON name others. Needs PyTorch; CuPy where it is there.

@@ -170,4 +170,4 @@ MODELS = {"gpt2": gpt2, "resnet50": resnet50, "dlrm": dlrm}
 # Steps whose losses are compared, and that come before any is timed (the recommender makes its tables in them);
 # steps of a timed block.
 LOSS_STEPS = {"gpt2": 20, "resnet50": 20, "dlrm": 60}
-BLOCK_STEPS = {"gpt2": 4, "resnet50": 4, "dlrm": 20}
+BLOCK_STEPS = {"gpt2": 2, "resnet50": 2, "dlrm": 8}

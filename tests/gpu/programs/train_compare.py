@@ -1,22 +1,23 @@
 #!/usr/bin/env python3
 """Trains each model under PyTorch's own allocator and under policies, side by side on one card, and compares.
 
-1. One process for each allocator, since PyTorch cannot change it later. PyTorch's own and two policies are alive at once, so
-   that all fit on the card, and run in turns, never two at a time: what the card and the machine do in a minute falls on all
-   alike.
+1. One process for each allocator, since PyTorch cannot change it later. PyTorch's own and up to --group policies are alive at
+   once, so that all fit on the card, and run in turns, never two at a time: what the card and the machine do in a minute
+   falls on all alike.
 2. First each runs alone from its start to the end of the steps whose losses are compared. Losses must be the same bits.
    PyTorch's own is trained several times: if these differ, the model is not deterministic and nothing follows from the others.
 3. Then rounds of one block of steps each, the order reversed every other round. A pair is a policy's block and PyTorch's of the
    same round; what is reported is the median over the rounds of policy / native, with a bootstrap interval of that median
    (95 %, 10000 draws, seed 1). All processes live on the same two processors: a program that waits for its host is a tenth
-   slower on some pairs of them than on others.
+   slower on some pairs of them than on others. A block differs from the next by a tenth however many steps it has, so
+   blocks are short and rounds are many. Those that are there for their memory alone (expandable segments, rule 5) take no turn.
 4. Memory: `physical` is the policy's own count of 2 MiB pages, and for PyTorch `reserved`; `card` is what the driver says is
    used more than before the first request, libraries and their kernels with it.
 
 5. A cache that nobody presses holds what it likes. Where `vmm` took more than PyTorch's expandable segments it is run once more
    with `limit` at what those took: if it finishes, it needs no more.
 
-Usage: train_compare.py OUT [--models a,b] [--policies "SPEC SPEC.."] [--rounds N] [--limit SECONDS]
+Usage: train_compare.py OUT [--models a,b] [--policies "SPEC SPEC.."] [--rounds N] [--group N] [--limit SECONDS]
 Writes OUT/plugin.csv, OUT/plugin.md, OUT/blocks.csv. Exit status 1: a loss differs, or a process did not end well."""
 import argparse
 import csv
@@ -139,15 +140,19 @@ def measure(model, allocators, rounds, out, until, blocks, expandable_bytes):
             print(f"  {worker.name}: {worker.result['seconds']:.1f} s to the last loss, "
                   f"physical {worker.result['peak_physical_bytes'] / MIB:.0f} MiB", flush=True)
     workers += beside_expandable(model, workers, expandable_bytes, out)
+    timed = [w for w in workers if w.name in allocators and w.name != "expandable"]
+    for worker in workers:
+        if worker not in timed:
+            worker.end()
     for number in range(rounds):
         if time.monotonic() > until:
-            print(f"  stopped after {number} rounds: the time is up", flush=True)
+            print(f"  {number} rounds: the time is up", flush=True)
             break
-        for worker in workers if number % 2 == 0 else workers[::-1]:
+        for worker in timed if number % 2 == 0 else timed[::-1]:
             answer = worker.ask("block", 120)
             if answer:
                 blocks.append((model, number, worker.name, answer["seconds"] / answer["steps"] * 1000))
-    for worker in workers:
+    for worker in timed:
         worker.end()
     return workers
 
@@ -206,14 +211,15 @@ def main():
     parser.add_argument("out")
     parser.add_argument("--models", default="gpt2,resnet50,dlrm")
     parser.add_argument("--policies", default="torch growth vmm slab", help="specs with spaces between")
-    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--rounds", type=int, default=1000)
+    parser.add_argument("--group", type=int, default=4, help="policies alive at once")
     parser.add_argument("--limit", type=float, default=400, help="seconds after which no round is begun")
     options = parser.parse_args()
     os.makedirs(options.out, exist_ok=True)
     begun = time.monotonic()
     rows, blocks, names = [], [], options.models.split(",")
     policies = options.policies.split()
-    groups = [policies[i:i + 2] for i in range(0, len(policies), 2)]
+    groups = [policies[i:i + options.group] for i in range(0, len(policies), options.group)]
     left = len(names) * len(groups)
     for model in names:
         native, expandable_bytes = None, 0
