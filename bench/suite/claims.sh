@@ -1,36 +1,54 @@
 #!/bin/bash
 # Measures what people say about GPU memory and judges it, row by row (workloads/suites/claims/claims.ini).
-# Usage: bench/suite/claims.sh FOLDER [sim|cuda]      measures, then judges
+# Usage: bench/suite/claims.sh [--resume] FOLDER [sim|cuda]      measures, then judges
 #        bench/suite/claims.sh --judge FOLDER [sim|cuda] [ROW|all]
 #                     judges what is in FOLDER; with experiment and control exchanged in that row
 #
 # FOLDER/numbers.csv      experiment,field,value
+# FOLDER/times.tsv        experiment, seconds, and a checksum of what was run, as each is done; --resume measures only what is not there
 # FOLDER/data/NAME.csv    what the experiment held: process,at,live_bytes,reserved_bytes,physical_bytes
 # FOLDER/claims.md        the page; claims.tsv: verdicts, and what plots/claim_rows.sh draws
+# An experiment that fails, or is not done after CLAIMS_LIMIT_S seconds (60), is told, and the others are measured.
 # Ends with 1 where a row does not come out as expected.
 set -u
-judge_only=
-[ "${1:-}" = --judge ] && judge_only=1 && shift
-[ $# -ge 1 ] || { sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2; }
+judge_only= resume=
+case ${1:-} in
+--judge) judge_only=1 && shift ;;
+--resume) resume=1 && shift ;;
+esac
+[ $# -ge 1 ] || { sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 2; }
 mkdir -p "$1" || exit 2
 folder=$(cd "$1" && pwd) device=${2:-sim} swap=${3:-}
 cd "$(dirname "$0")/../.." || exit 2
 table=${CLAIMS:-workloads/suites/claims/claims.ini}
 rig=${ALLOCRIG:-./allocrig}
+limit_s=${CLAIMS_LIMIT_S:-60}
+case $limit_s in '' | 0* | *[!0-9]*) echo "claims: CLAIMS_LIMIT_S is a number of seconds, not $limit_s" >&2; exit 2 ;; esac
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# trouble NAME: the last line that the program said
+# trouble NAME STATUS: says why the program did not do it; ends the experiment, or all where there is no device
 trouble() {
-    echo "claims: $1: $(tail -n 1 "$work/err")" >&2
-    exit 2
+    case $2 in
+    124 | 137) echo "claims: $1: not done after $limit_s s" >&2 ;;
+    *) echo "claims: $1: $(tail -n 1 "$work/err")" >&2 ;;
+    esac
+    [ "$2" != 3 ] || exit 3
+    exit 1
+}
+# limited NAME OPTION..: the program with them, for so long as an experiment may take
+limited() {
+    local name=$1 status=0
+    shift
+    timeout -k 5 "$limit_s" "$rig" "$@" >"$work/out" 2>"$work/err" </dev/null || status=$?
+    [ $status = 0 ] || trouble "$name" $status
 }
 # ask NAME OPTION..: runs the experiment's command with them; a workload that fails is a result
 ask() {
     local name=$1
     shift
     # shellcheck disable=SC2086
-    "$rig" $command "$@" >"$work/out" 2>"$work/err" </dev/null || trouble "$name"
+    limited "$name" $command "$@"
 }
 number() {
     [ -z "$3" ] || echo "$1,$2,$3"
@@ -38,7 +56,7 @@ number() {
 # events NAME: the workload as text in $work/trace.txt
 events() {
     local workload=${command#* -w }
-    "$rig" gen "${workload%% *}" -o "$work/trace.txt" >"$work/out" 2>"$work/err" </dev/null || trouble "$1"
+    limited "$1" gen "${workload%% *}" -o "$work/trace.txt"
 }
 # split NAME STEP: how reserved bytes rise from the end of the first step to that of STEP, and in as many after
 split() {
@@ -133,18 +151,40 @@ capacity_experiment() {
     command="run ${command#capacity }:capacity=$need"
     run_experiment "$1" '' '' ''
 }
+# Each in a process of its own, which ends where it fails.
+experiment() (
+    case $command in
+    tenants\ *) tenants_experiment "$1" ;;
+    capacity\ *) capacity_experiment "$1" ;;
+    *) run_experiment "$@" ;;
+    esac
+)
+# identity TEXT: of the experiment: what is run, with the program and all files that a command may name
+identity() {
+    { echo "$command $1" && cat "$given"; } | cksum | tr ' ' -
+}
 measure() {
-    local list name step tape phase
-    rm -rf "$folder/data" && mkdir -p "$folder/data"
+    local list count name step tape phase stamp begun_ms status at=0 tab=$'\t' given=$work/given
+    { cat "$(command -v "$rig")" bench/suite/claims.sh && find workloads/suites/claims -type f ! -name claims.ini -exec cksum {} + | sort; } |
+        cksum >"$given"
     list=$(awk -v mode=experiments -v device="$device" -f bench/suite/claims.awk "$table") || exit 2
+    count=$(wc -l <<<"$list")
+    [ -n "$resume" ] || rm -rf "$folder/data" "$folder/numbers.csv" "$folder/times.tsv" "$folder/claims.md" "$folder/claims.tsv"
+    mkdir -p "$folder/data" && touch "$folder/numbers.csv" "$folder/times.tsv" || exit 2
     while IFS='|' read -r name command step tape phase; do
-        case $command in
-        tenants\ *) tenants_experiment "$name" ;;
-        capacity\ *) capacity_experiment "$name" ;;
-        *) run_experiment "$name" "$step" "$tape" "$phase" ;;
-        esac
-    done <<<"$list" >"$folder/numbers.part" || exit 2
-    mv "$folder/numbers.part" "$folder/numbers.csv"
+        at=$((at + 1))
+        stamp=$(identity "$step$tape$phase")
+        # The numbers come first, so what is in the list is whole.
+        ! grep -qE "^$name$tab[0-9.]+$tab$stamp\$" "$folder/times.tsv" || continue
+        sed -i "/^$name,/d" "$folder/numbers.csv"
+        begun_ms=$(($(date +%s%N) / 1000000)) status=0
+        experiment "$name" "$step" "$tape" "$phase" >"$work/numbers.part" || status=$?
+        [ $status != 3 ] || exit 2
+        begun_ms=$(($(date +%s%N) / 1000000 - begun_ms))
+        [ $status != 0 ] || { cat "$work/numbers.part" >>"$folder/numbers.csv" &&
+            echo "$name$tab$((begun_ms / 1000)).$(printf %03d $((begun_ms % 1000)))$tab$stamp" >>"$folder/times.tsv"; } || exit 2
+        [ "$device" = sim ] || echo "$at of $count: $name: $((begun_ms / 1000)).$((begun_ms % 1000 / 100)) s"
+    done <<<"$list"
 }
 case $device in sim | cuda) ;; *) echo "claims: the device is sim or cuda, not $device" >&2; exit 2 ;; esac
 [ -n "$judge_only" ] || measure
@@ -155,8 +195,20 @@ status=$?
 if [ -z "$swap" ]; then
     mv "$work/claims.md" "$folder/claims.md"
     mv "$work/claims.tsv" "$folder/claims.tsv"
+    touch "$folder/times.tsv" # of an older run there is none
+    awk -F '\t' -v device="$device" '
+        FILENAME ~ /times.tsv$/ { seconds[$1] = $2; next }
+        FNR == 1 { next }
+        { n[$2 ~ /^(holds|does not hold)$/ ? $2 : $2 ~ /simulated only$/ ? "simulated" : $2 == "needs a card" ? "card" : "not measured"]++
+          taken = 0; delete counted
+          parts = split($7 " " $8, part, " ")
+          for (i = 1; i <= parts; i++) if (!counted[part[i]]++) taken += seconds[part[i]]
+          printf "%-30s %-14s %s%s\n", $1, $2, $9 " against " $10, device == "sim" || !taken ? "" : sprintf(" (%.1f s)", taken) }
+        END { printf "%d hold, %d do not, %d simulated only", n["holds"], n["does not hold"], n["simulated"]
+              if (n["card"]) printf ", %d on a card only", n["card"]
+              if (n["not measured"]) printf ", %d not measured or not shown", n["not measured"]
+              print "" }' "$folder/times.tsv" "$folder/claims.tsv"
     sed -n '/^[0-9].* rows came out/p' "$folder/claims.md"
-    awk -F '\t' 'NR > 1 { printf "%-30s %-14s %s\n", $1, $2, $9 " against " $10 }' "$folder/claims.tsv"
 else
     cat "$work/claims.tsv"
 fi

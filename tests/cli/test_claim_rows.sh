@@ -62,6 +62,68 @@ wrong no_such_experiment 'no \[experiment y\]' '[claim x]' 'experiment = y' 'con
 wrong no_such_bound 'a bound is >= or <=' '[experiment fill_greedy]' 'command = run' '[claim x]' 'experiment = fill_greedy' \
     'control = fill_greedy' 'measure = a.pieces' 'holds = about 1'
 
+# A run that was ended goes on: what is done is not measured again; what fails or takes too long is told, and the rest measured.
+cat >"$TEST_TMP/few.ini" <<'END'
+[experiment fill_greedy]
+command = run -p greedy -w workloads/suites/claims/fill_and_free.trace
+[experiment fill_growth]
+command = run -p growth -w workloads/suites/claims/fill_and_free.trace
+[claim all_at_once]
+says = all at once
+experiment = fill_greedy
+control = fill_growth
+measure = a.first_reserved_bytes / a.capacity_bytes
+holds = >= 0.9
+END
+# The program, where "$TEST_TMP/how" says how it shall do with growth
+cat >"$TEST_TMP/rig" <<END
+#!/bin/bash
+case "\$*" in *'-p growth'*) echo growth >>"$TEST_TMP/asked"; . "$TEST_TMP/how" ;; *-p*) echo greedy >>"$TEST_TMP/asked" ;; esac
+exec "$ALLOCRIG" "\$@"
+END
+chmod +x "$TEST_TMP/rig"
+# few STATUS HOW [--resume]: the small table; which experiments were asked for is in $TEST_TMP/asked
+few() {
+    : >"$TEST_TMP/asked"
+    echo "$2" >"$TEST_TMP/how"
+    # shellcheck disable=SC2086
+    CLAIMS=$TEST_TMP/few.ini CLAIMS_LIMIT_S=2 ALLOCRIG=$TEST_TMP/rig bench/suite/claims.sh ${3:-} "$TEST_TMP/few" sim >"$out" 2>"$err"
+    status=$?
+    check "few_$2" [ "$status" = "$1" ]
+}
+few 1 'exec sleep 60'
+check too_long_is_told grep -q '^claims: fill_growth: not done after 2 s$' "$err"
+check too_long_is_not_measured grep -q '^0 hold, 0 do not, 0 simulated only, 1 not measured or not shown$' "$out"
+check the_others_are_measured grep -q '^fill_greedy,first_reserved_bytes,' "$TEST_TMP/few/numbers.csv"
+few 1 'echo bad >&2; exit 4' --resume
+check a_failure_is_told grep -q '^claims: fill_growth: bad$' "$err"
+check what_is_done_is_kept [ "$(cat "$TEST_TMP/asked")" = growth ]
+few 0 : --resume
+check it_went_on [ "$(cat "$TEST_TMP/asked")" = growth ]
+check one_holds grep -q '^1 hold, 0 do not, 0 simulated only$' "$out"
+few 0 : --resume
+check nothing_is_left_to_do [ ! -s "$TEST_TMP/asked" ]
+few 0 : ''
+check without_resume_all_is_measured [ "$(wc -l <"$TEST_TMP/asked")" = 2 ]
+few 2 'echo no card >&2; exit 3' ''
+check no_device_ends_it [ -s "$TEST_TMP/few/numbers.csv" -a ! -e "$TEST_TMP/few/claims.md" ]
+
+# The rows on a card, as far as a stand-in for the driver goes: all but those that hang on time come out as simulated.
+stand_in=$PWD/.build/$TEST_VARIANT/tests/cuda_stand_in
+if [ ! -f "$stand_in/libcuda.so.1" ] || "$ALLOCRIG" list devices cuda | grep -q 'without nvcc'; then
+    echo "skip claim_rows_on_the_stand_in: it was not built, or the program has no kernels"
+else
+    mkdir "$TEST_TMP/nvml"
+    "${CC:-cc}" -std=c11 -shared -fPIC -o "$TEST_TMP/nvml/libnvidia-ml.so.1" tests/cli/nvml_stand_in.c
+    env LD_LIBRARY_PATH="$TEST_TMP/nvml:$stand_in" STAND_IN_SHARED="$TEST_TMP/held" STAND_IN_CARDS=1 bench/suite/claims.sh "$TEST_TMP/card" cuda >"$out" 2>"$err"
+    verdicts "$TEST_TMP/card/claims.tsv" | grep -vE '^(fragmentation_slows_reads|driver_calls_cost|growth_costs_speed|after_the_first_steps)	' | sort >"$TEST_TMP/on_the_card"
+    sort "$TEST_TMP/as_it_is" >"$TEST_TMP/simulated"
+    check rows_of_the_card [ "$(wc -l <"$TEST_TMP/on_the_card")" -ge 38 ]
+    check the_card_says_the_same [ -z "$(comm -23 "$TEST_TMP/on_the_card" "$TEST_TMP/simulated")" ]
+    check the_card_says_how_many grep -qE '^[0-9]+ hold, [0-9]+ do not, [0-9]+ simulated only' "$out"
+    check each_is_told_with_its_seconds [ "$(grep -cE '^[0-9]+ of [0-9]+: [a-z0-9_]+: [0-9.]+ s$' "$out")" = "$(wc -l <"$TEST_TMP/card/times.tsv")" ]
+fi
+
 if command -v gnuplot >/dev/null; then
     bench/suite/claims.sh --judge "$folder" sim >"$out"
     # Three of the kinds of figures; `make claims` draws them all.
