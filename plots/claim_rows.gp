@@ -1,7 +1,7 @@
 # One row of the table of claims: what the experiment held, what its control held, and the measure of both
 # beside its bound. plots/claim_rows.sh gives IN (the folder of data), OUT, TERM, and of the row SAYS, VERDICT,
 # MEASURE, the names EXPERIMENT and CONTROL (one or two each), VALUE, CONTROL_VALUE, their texts TOLD and
-# CONTROL_TOLD, and BOUND.
+# CONTROL_TOLD, and BOUND. Where driver calls are told by step, what they took stands in place of memory.
 POLICIES = 'a b'
 load 'plots/style.gp'
 file(name) = sprintf("%s/%s.csv", IN, name)
@@ -12,16 +12,21 @@ last_event(name) = system(sprintf("awk -F, 'NR > 1 && $2 > m { m = $2 } END { pr
 # A fourth of it, as 1, 2 or 5 and zeros.
 step(most) = (power = 10.0 ** floor(log10(most / 4)), first = most / 4 / power, (first < 1.5 ? 1 : first < 3.5 ? 2 : 5) * power)
 several(name) = processes(name) ne 'pool ' && processes(name) ne ''
+steps(name) = sprintf("%s/%s.steps", IN, name)
+most_ms(name) = system(sprintf("awk -F, 'NR > 1 && $2 > m { m = $2 } END { print m / 1e6 }' '%s'", steps(name))) + 0.0
 A = word(EXPERIMENT, 1); C = word(CONTROL, 1)
+BY_STEP = system(sprintf("test -e '%s' -a -e '%s' && echo yes", steps(A), steps(C))) eq 'yes'
 SEVERAL = several(A) || several(C)
-if (SEVERAL) {
+if (BY_STEP) {
+    rest = key_add('driver calls of a step', colour(1), 0, 1, 9)
+} else { if (SEVERAL) {
     names = processes(A) ne '' ? processes(A) : processes(C)
     do for [i = 1:words(names)] { rest = key_add(word(names, i).': reserved', colour(i), point(i), 1, 2.5) }
 } else {
     rest = key_add('live', GREY, 0, 1, 9)
     rest = key_add('a: reserved', colour(1), 0, 1, 2.5)
     if (words(EXPERIMENT) > 1) { rest = key_add('b: reserved', colour(2), 0, 3, 2.5) }
-}
+} }
 TITLE = SAYS.': '.VERDICT
 W = 3
 MOST_COLUMNS = 3
@@ -46,7 +51,15 @@ do for [w = 1:2] {
     top = words(LIST) > 1 ? larger(most(NAME), most(word(LIST, 2))) : most(NAME)
     set yrange [0:larger(top, 1.0) / GIB * 1.08]
     names = processes(NAME)
-    if (names eq '') {
+    if (BY_STEP) {
+        set xlabel 'step'
+        set ylabel 'time in driver calls (ms)'
+        set format x '%g'
+        set xtics autofreq
+        set yrange [0:larger(most_ms(NAME), 1e-3) * 1.08]
+        set boxwidth 0.7
+        plot steps(NAME) using 1:($2 / 1e6) with boxes lc rgb colour(1)
+    } else { if (names eq '') {
         set yrange [0:1]
         set xrange [0:1]
         set label 1 'no memory over time: refused, or on a card' at graph 0.5, 0.5 center textcolor rgb '#666666'
@@ -62,7 +75,7 @@ do for [w = 1:2] {
     } else {
         plot of(NAME, 'pool') using 2:($3 / GIB) with filledcurves y1=0 lc rgb GREY, \
              '' using 2:($4 / GIB) with steps lw 2.5 lc rgb colour(1)
-    } } }
+    } } } }
     unset label 1000
 }
 eval panel(3)

@@ -1,6 +1,6 @@
 # Reads the table of claims (workloads/suites/claims/claims.ini); bench/suite/claims.sh calls it.
-#   -v mode=experiments   name, command, split_step, tape and phase, with | between, for -v device=sim or cuda, of what
-#                         can be measured there
+#   -v mode=experiments   name, command, split_step, tape, phase and later_steps, with | between, for -v device=sim or
+#                         cuda, of what can be measured there
 #   -v mode=judge         the page in Markdown, from the numbers in the second file (experiment,field,value);
 #                         -v tsv=FILE: verdicts and what figures need; -v swap=ROW (all: each): with experiment and control exchanged.
 #                         Ends with 1 where a verdict is another than the one expected.
@@ -14,7 +14,7 @@ function fail(text) {
 function trim(text) { gsub(/^[ \t]+|[ \t]+$/, "", text); return text }
 function get(row, key) { return (row SUBSEP key) in of ? of[row, key] : "" }
 BEGIN {
-    known["experiment"] = " command capacity split_step tape phase device on_card "
+    known["experiment"] = " command capacity split_step tape phase later_steps device on_card "
     known["document"] = " title "
     known["claim"] = " says document against experiment control measure holds expected device note "
 }
@@ -66,7 +66,7 @@ function list_experiments(    i, name) {
         name = experiments[i]
         if (get("experiment " name, "command") == "") fail("[experiment " name "] has no command")
         if (obstacle(name) == "")
-            print name "|" command(name) "|" get("experiment " name, "split_step") "|" get("experiment " name, "tape") "|" get("experiment " name, "phase")
+            print name "|" command(name) "|" get("experiment " name, "split_step") "|" get("experiment " name, "tape") "|" get("experiment " name, "phase") "|" get("experiment " name, "later_steps")
     }
 }
 # The value of one operand, FIELD of a or b, where `names` are the experiments. Sets `missing`.

@@ -7,16 +7,17 @@
 # FOLDER/numbers.csv      experiment,field,value
 # FOLDER/times.tsv        experiment, seconds, and a checksum of what was run, as each is done; --resume measures only what is not there
 # FOLDER/data/NAME.csv    what the experiment held: process,at,live_bytes,reserved_bytes,physical_bytes
+# FOLDER/data/NAME.steps  where driver calls are told by step: step,call_ns
 # FOLDER/claims.md        the page; claims.tsv: verdicts, and what plots/claim_rows.sh draws
 # An experiment that fails, or is not done after CLAIMS_LIMIT_S seconds (60), is told, and the others are measured.
 # Ends with 1 where a row does not come out as expected.
 set -u
-judge_only= resume=
+judge_only="" resume=""
 case ${1:-} in
 --judge) judge_only=1 && shift ;;
 --resume) resume=1 && shift ;;
 esac
-[ $# -ge 1 ] || { sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 1 ] || { sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2; }
 mkdir -p "$1" || exit 2
 folder=$(cd "$1" && pwd) device=${2:-sim} swap=${3:-}
 cd "$(dirname "$0")/../.." || exit 2
@@ -56,7 +57,9 @@ number() {
 # events NAME: the workload as text in $work/trace.txt
 events() {
     local workload=${command#* -w }
-    limited "$1" gen "${workload%% *}" -o "$work/trace.txt"
+    workload=${workload%% *}
+    [ ! -f "$workload" ] || { cp "$workload" "$work/trace.txt" && return; }
+    limited "$1" gen "$workload" -o "$work/trace.txt"
 }
 # split NAME STEP: how reserved bytes rise from the end of the first step to that of STEP, and in as many after
 split() {
@@ -90,8 +93,25 @@ phase() {
             if (n > 1) printf "%s,phase_slope_bytes,%.6f\n", name, (n * sxy - sx * sy) / (n * sxx - sx * sx)
         }' - "$work/series.csv"
 }
+# warm_up NAME FROM-TO: what the driver's calls took in each step: in the first, in each of the first three, in each
+# of those, and in all
+warm_up() {
+    grep -v '^#' "$work/trace.txt" | awk -F, -v name="$1" -v later="$2" -v out="$folder/data/$1.steps" '
+        FNR == NR { if (/^m,step/) end[++steps] = NR - 1; next }
+        FNR > 1 { while (at < steps - 1 && $1 + 0 > end[at + 1]) at++; spent[at + 1] += $4; all += $4 }
+        END {
+            split(later, of, "-")
+            print "step,call_ns" >out
+            for (i = 1; i <= steps; i++) {
+                printf "%d,%.0f\n", i, spent[i] >out
+                if (i <= 3) warm += spent[i] / 3
+                if (i >= of[1] + 0 && i <= of[2] + 0) rest += spent[i] / (of[2] - of[1] + 1)
+            }
+            printf "%s,first_step_call_ns,%.0f\n%s,warm_call_ns,%.0f\n%s,later_call_ns,%.0f\n%s,all_call_ns,%.0f\n", name, spent[1], name, warm, name, rest, name, all
+        }' - "$work/calls.csv"
+}
 run_experiment() {
-    local name=$1 step=$2 with_tape=$3 label=$4
+    local name=$1 step=$2 with_tape=$3 label=$4 later=$5
     ask "$name" --reps 1 --jobs 1 --series "$work/series.csv" --calls "$work/calls.csv" --csv "$work/result.csv"
     awk -f plots/clean.awk "$work/result.csv" | awk -F, -v name="$name" '
         NR == 1 { for (i = 1; i <= NF; i++) title[i] = $i }
@@ -105,10 +125,11 @@ run_experiment() {
         NR > 1 && $6 + 0 == 0 && ($2 ~ /alloc|create/) { if (!n++) first = $3; if ($3 + 0 > most) most = $3 + 0 }
         END { printf "%s,first_piece_bytes,%.0f\n%s,largest_piece_bytes,%.0f\n%s,pieces,%d\n%s,given_back_pieces,%d\n", name, first, name, most, name, n, name, back }' \
         "$work/calls.csv"
-    [ -z "$step$with_tape$label" ] || events "$name"
+    [ -z "$step$with_tape$label$later" ] || events "$name"
     [ -z "$step" ] || split "$name" "$step"
     [ -z "$with_tape" ] || tape "$name"
     [ -z "$label" ] || phase "$name" "$label"
+    [ -z "$later" ] || warm_up "$name" "$later"
     awk -F, -v OFS=, 'NR > 1 { print "pool", $1, $4, $6, $7 }' "$work/series.csv" >"$work/thin.csv"
     {
         echo process,at,live_bytes,reserved_bytes,physical_bytes
@@ -149,7 +170,7 @@ capacity_experiment() {
     number "$1" need_bytes "$need"
     # What it held there.
     command="run ${command#capacity }:capacity=$need"
-    run_experiment "$1" '' '' ''
+    run_experiment "$1" '' '' '' ''
 }
 # Each in a process of its own, which ends where it fails.
 experiment() (
@@ -164,21 +185,21 @@ identity() {
     { echo "$command $1" && cat "$given"; } | cksum | tr ' ' -
 }
 measure() {
-    local list count name step tape phase stamp begun_ms status at=0 tab=$'\t' given=$work/given
+    local list count name step tape phase later stamp begun_ms status at=0 tab=$'\t' given=$work/given
     { cat "$(command -v "$rig")" bench/suite/claims.sh && find workloads/suites/claims -type f ! -name claims.ini -exec cksum {} + | sort; } |
         cksum >"$given"
     list=$(awk -v mode=experiments -v device="$device" -f bench/suite/claims.awk "$table") || exit 2
     count=$(wc -l <<<"$list")
     [ -n "$resume" ] || rm -rf "$folder/data" "$folder/numbers.csv" "$folder/times.tsv" "$folder/claims.md" "$folder/claims.tsv"
     mkdir -p "$folder/data" && touch "$folder/numbers.csv" "$folder/times.tsv" || exit 2
-    while IFS='|' read -r name command step tape phase; do
+    while IFS='|' read -r name command step tape phase later; do
         at=$((at + 1))
-        stamp=$(identity "$step$tape$phase")
+        stamp=$(identity "$step|$tape|$phase|$later")
         # The numbers come first, so what is in the list is whole.
-        ! grep -qE "^$name$tab[0-9.]+$tab$stamp\$" "$folder/times.tsv" || continue
+        ! grep -qE "^$name${tab}[0-9.]+$tab$stamp\$" "$folder/times.tsv" || continue
         sed -i "/^$name,/d" "$folder/numbers.csv"
         begun_ms=$(($(date +%s%N) / 1000000)) status=0
-        experiment "$name" "$step" "$tape" "$phase" >"$work/numbers.part" || status=$?
+        experiment "$name" "$step" "$tape" "$phase" "$later" >"$work/numbers.part" || status=$?
         [ $status != 3 ] || exit 2
         begun_ms=$(($(date +%s%N) / 1000000 - begun_ms))
         [ $status != 0 ] || { cat "$work/numbers.part" >>"$folder/numbers.csv" &&
