@@ -1,8 +1,15 @@
 /* best-fit: the smallest hole that is large enough, the lowest among equals, in one arena without
- * a bound. The machinery is in fit/; here is only that the holes are ordered by size. */
+ * a bound. The machinery is in fit/; here is only that the holes are ordered by size, and that the
+ * hole at the end may be kept for last ("wilderness preservation": Korn and Vo, In search of a better
+ * malloc, 1985). */
 #include "allocators/policies/fit/fit.h"
 
-static const struct option best_fit_options[] = {POLICY_COMMON_OPTIONS, FIT_OPTIONS, {0}};
+static const struct option best_fit_options[] = {
+    POLICY_COMMON_OPTIONS,
+    FIT_OPTIONS,
+    {"wilderness", OPTION_BOOL, offsetof(struct fit_values, wilderness), "no", 0, 0, NULL,
+     "whether the hole at the arena's end counts as endless, and so serves last"},
+    {0}};
 
 extern const struct policy_ops best_fit_policy;
 

@@ -22,6 +22,7 @@ struct reading {
     size_t slots;
     uint64_t live_bytes;
     bool to_completion;
+    bool ended; /* a block, since the latest one was born */
 };
 
 static enum status no_memory(size_t blocks, struct error *error)
@@ -86,6 +87,16 @@ static bool is_wanted(const struct reading *r, const struct trace_event *event,
                                           event->value <= r->options->card_bytes - r->live_bytes);
 }
 
+/* The event at which the request's moment begins: see the header. */
+static uint64_t moment_of(const struct reading *r, const struct bound_request *request,
+                          uint64_t number)
+{
+    const struct bound_blocks *out = r->out;
+    bool together = out->count && !r->ended && request->foreign && request[-1].foreign &&
+                    request->lower == request[-1].lower;
+    return together ? out->blocks[out->count - 1].born : number;
+}
+
 static enum status add(struct reading *r, const struct trace_event *event, uint64_t number,
                        struct error *error)
 {
@@ -105,7 +116,7 @@ static enum status add(struct reading *r, const struct trace_event *event, uint6
     request->tag = request->foreign ? keys->tag : NULL;
     out->blocks[out->count] = (struct packing_block){
         .bytes = size_round_up(event->value, out->granule_bytes),
-        .born = number,
+        .born = moment_of(r, request, number),
         .dies = NOBODY,
         .alignment = keys && keys->align > out->granule_bytes ? keys->align : out->granule_bytes,
     };
@@ -115,6 +126,7 @@ static enum status add(struct reading *r, const struct trace_event *event, uint6
         out->live_peak_event = number;
     }
     r->by_slot[event->slot] = out->count++;
+    r->ended = false;
     return STATUS_OK;
 }
 
@@ -132,6 +144,7 @@ static enum status take(struct reading *r, const struct trace_event *event, uint
     if (block != NOBODY && (event->kind == TRACE_FREE || !r->to_completion)) {
         r->out->blocks[block].dies = number;
         r->live_bytes -= r->out->requests[block].bytes;
+        r->ended = true;
         r->by_slot[event->slot] = NOBODY;
     }
     return STATUS_OK;

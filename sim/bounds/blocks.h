@@ -24,7 +24,8 @@ struct bound_options {
 
 /* Requests in the order of the trace. Blocks live in events, [born, dies); `lower` and `upper`
  * are the same numbers, except where the trace keeps lifetimes of another program in keys of
- * those names: then they are those. Blocks never freed die after the last event. */
+ * those names: then they are those. Requests one behind the other that begin at one moment of those
+ * lifetimes are born at one event, the first of them. Blocks never freed die after the last event. */
 struct bound_blocks {
     struct host host;
     struct packing_block *blocks; /* sizes rounded up to the granule */

@@ -16,7 +16,9 @@ enum status bounds_find(const struct bound_blocks *blocks, struct bounds *out, s
     };
     if (!out->offsets)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for a plan");
-    enum status status = bound_online(blocks, "best-fit:granule=1", &out->best_fit_bytes, error);
+    /* In an arena without an end the hole at the end has no size that could be the tightest fit. */
+    enum status status =
+        bound_online(blocks, "best-fit:granule=1,wilderness=yes", &out->best_fit_bytes, error);
     if (!status)
         status = bound_online(blocks, "first-fit:granule=1", &out->first_fit_bytes, error);
     if (!status) {

@@ -1,5 +1,8 @@
 /* The blocks of a trace served as they come, by a policy in one arena without a bound. Not a
- * bound: what the textbook reaches without foresight, to hold plans against. */
+ * bound: what the textbook reaches without foresight, to hold plans against.
+ *
+ * 1. At each event ends come first, then births; of those that are born together (lifetimes of
+ *    another program) the larger comes first, then the order of the trace decides. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -10,6 +13,7 @@
 
 struct moment { /* 2 * event + 1 for a birth: ends come first */
     uint64_t when;
+    uint64_t bytes;
     size_t block;
 };
 
@@ -18,6 +22,8 @@ static int compare(const void *left, const void *right)
     const struct moment *a = left, *b = right;
     if (a->when != b->when)
         return a->when < b->when ? -1 : 1;
+    if (a->bytes != b->bytes)
+        return a->bytes > b->bytes ? -1 : 1;
     return (a->block > b->block) - (a->block < b->block);
 }
 
@@ -57,8 +63,9 @@ static enum status serve_all(const struct bound_blocks *blocks, struct policy *p
             error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu blocks", blocks->count);
     } else {
         for (size_t i = 0; i < blocks->count; i++) {
-            moments[2 * i] = (struct moment){2 * blocks->blocks[i].born + 1, i};
-            moments[2 * i + 1] = (struct moment){2 * blocks->blocks[i].dies, i};
+            const struct packing_block *block = &blocks->blocks[i];
+            moments[2 * i] = (struct moment){2 * block->born + 1, block->bytes, i};
+            moments[2 * i + 1] = (struct moment){2 * block->dies, block->bytes, i};
         }
         qsort(moments, 2 * blocks->count, sizeof *moments, compare);
         status = serve(blocks, moments, placed, policy, extent_bytes, error);

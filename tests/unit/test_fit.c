@@ -221,6 +221,27 @@ static void which_hole(void **state)
     }
 }
 
+/* Holes of 4 and, at the end, 3 MiB, for 2: the tightest is the last one, which has no size where the
+ * end of the arena is no end. It serves once nothing else does, before the arena grows. */
+static void the_end_is_kept_for_last(void **state)
+{
+    (void)state;
+    static const char *const specs[] = {"best-fit:granule=1", "best-fit:granule=1,wilderness=yes"};
+    for (int kept = 0; kept < 2; kept++) {
+        struct policy_rig rig;
+        open_rig(&rig, specs[kept], UINT64_MAX);
+        struct policy_block inner = take(&rig, 4 * MIB);
+        take(&rig, MIB);
+        struct policy_block tail = take(&rig, 3 * MIB);
+        let_go(&rig, inner);
+        let_go(&rig, tail);
+        assert_int_equal(take(&rig, 2 * MIB).address, kept ? inner.address : tail.address);
+        assert_int_equal(take(&rig, 3 * MIB).address, kept ? tail.address : inner.address);
+        assert_int_equal(rig.policy->totals.reserved_bytes, 8 * MIB);
+        close_rig(&rig);
+    }
+}
+
 static void alignment(void **state)
 {
     (void)state;
@@ -300,11 +321,17 @@ static void no_way_to_grow(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(order_flip),         cmocka_unit_test(linear_ramp),
-        cmocka_unit_test(sawtooth),           cmocka_unit_test(pool_boundary),
-        cmocka_unit_test(checkerboard),       cmocka_unit_test(robson_table),
-        cmocka_unit_test(which_hole),         cmocka_unit_test(alignment),
-        cmocka_unit_test(limit_gap_and_trim), cmocka_unit_test(trim_to_nothing),
+        cmocka_unit_test(order_flip),
+        cmocka_unit_test(linear_ramp),
+        cmocka_unit_test(sawtooth),
+        cmocka_unit_test(pool_boundary),
+        cmocka_unit_test(checkerboard),
+        cmocka_unit_test(robson_table),
+        cmocka_unit_test(the_end_is_kept_for_last),
+        cmocka_unit_test(which_hole),
+        cmocka_unit_test(alignment),
+        cmocka_unit_test(limit_gap_and_trim),
+        cmocka_unit_test(trim_to_nothing),
         cmocka_unit_test(no_way_to_grow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

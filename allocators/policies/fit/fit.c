@@ -8,7 +8,8 @@
  * 3. The block is cut out at the hole's lowest aligned address; what is left before and behind
  *    stays a hole.
  * 4. Where nothing fits, the top of the arena moves up by exactly what is missing: a hole that
- *    ends there is used first.
+ *    ends there is used first. With `wilderness` that hole counts as part of what has no end: it is
+ *    the loosest fit of all, and serves only where no other hole does.
  * 5. A freed block merges with holes on both sides at once. The arena never shrinks but by
  *    `trim`, which can cut whole pieces off its top. */
 #include "allocators/policies/fit/fit.h"
@@ -113,17 +114,23 @@ static bool fits(const struct range_node *hole, uint64_t bytes, uint64_t alignme
     return lead <= hole->bytes && hole->bytes - lead >= bytes;
 }
 
-/* Rule 2. 0: no hole will do. */
+/* Rules 2 and 4. 0: no hole will do. */
 static uint32_t search(const struct fit *self, uint64_t bytes, uint64_t alignment)
 {
     uint64_t address = 0;
     uint64_t least = bytes;
+    uint32_t wilderness = 0;
     for (;;) {
         uint32_t found = self->order == RANGE_BY_ADDRESS
                              ? range_tree_first(&self->ranges, self->holes, address, bytes)
                              : range_tree_best(&self->ranges, self->holes, least, address);
-        if (!found || fits(range(self, found), bytes, alignment))
-            return found;
+        if (!found)
+            return wilderness;
+        if (fits(range(self, found), bytes, alignment)) {
+            if (!self->keeps_wilderness || found != self->last)
+                return found;
+            wilderness = found;
+        }
         least = range(self, found)->bytes;
         address = range(self, found)->address + 1;
     }
@@ -326,6 +333,7 @@ enum status fit_create(const struct policy_ops *ops, enum range_order order,
     self->base.ops = ops;
     self->order = order;
     self->granule_bytes = granule;
+    self->keeps_wilderness = given->wilderness;
     self->limit_bytes = given->common.limit_bytes ? given->common.limit_bytes : UINT64_MAX;
     *out = &self->base;
     return STATUS_OK;

@@ -10,6 +10,7 @@
 struct fit_values {
     struct policy_common common;
     uint64_t granule_bytes;
+    bool wilderness; /* see rule 4 in fit.c; by address it changes nothing */
 };
 
 #define FIT_OPTIONS                                                                                \
@@ -28,6 +29,7 @@ struct fit {
     uint32_t holes;           /* the tree */
     uint64_t top;             /* the end of the last range */
     uint64_t granule_bytes, limit_bytes;
+    bool keeps_wilderness;
     struct supply supply;
     struct policy_stats counted; /* its counters only */
 };
