@@ -26,6 +26,7 @@ enum option_key {
     KEY_TIMEOUT,
     KEY_ON_FAIL,
     KEY_REQUIRE_PASS,
+    KEY_WIDE,
     KEY_JOURNAL,
 };
 
@@ -74,6 +75,7 @@ static const struct cli_option options[] = {
     {KEY_VERIFY, "verify", NULL, "fill and check the memory itself, on a real card"},
     {KEY_ON_FAIL, "on-fail", "MODE", "go (default) or stop after a request that failed"},
     {KEY_REQUIRE_PASS, "require-pass", NULL, "exit 1 where a run did not finish"},
+    {KEY_WIDE, "wide", NULL, "tables with all columns, wider than 80 letters; of LaTeX too"},
     {0},
 };
 
@@ -153,6 +155,9 @@ static enum status set_option(void *argument, int key, const char *value, struct
         self->files.chrome_most = &self->chrome_most;
         status = count_parse(value, &self->chrome_most, error);
         return status ? error_prefix(error, status, "--chrome-most") : STATUS_OK;
+    case KEY_WIDE:
+        suite->wide = true;
+        return STATUS_OK;
     case KEY_REQUIRE_PASS:
     case KEY_TIME:
     case KEY_ISOLATE:

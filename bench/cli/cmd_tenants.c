@@ -20,7 +20,8 @@ enum option_key {
     KEY_DRAWS,
     KEY_SEED,
     KEY_ALONE,
-    KEY_TIMEOUT
+    KEY_TIMEOUT,
+    KEY_WIDE
 };
 
 static const struct cli_option options[] = {
@@ -33,6 +34,7 @@ static const struct cli_option options[] = {
     {KEY_ALONE, "no-alone", NULL, "do not run each process alone, too: no slowdown"},
     {KEY_CSV, "csv", "FILE",
      "a row for each draw and process, on a card as it ends; -: standard output"},
+    {KEY_WIDE, "wide", NULL, "all columns of the table, which is wider than 80 letters then"},
     {KEY_SERIES, "series", "FILE", "what each holds after each round, of the first draw"},
     {0},
 };
@@ -52,7 +54,7 @@ static const struct cli_page page = {
 struct tenants_arguments {
     const char *path, *csv, *series, *device; /* device NULL: simulated */
     uint64_t draws, seed, timeout_s;
-    bool draws_given, seed_given, no_alone, mode_given, free;
+    bool draws_given, seed_given, no_alone, mode_given, free, wide;
 };
 
 /* One command at work. */
@@ -95,6 +97,9 @@ static enum status take(void *argument, int key, const char *value, struct error
         return self->free || !strcmp(value, "barriered")
                    ? STATUS_OK
                    : error_set(error, STATUS_INVALID, "--mode %s: barriered or free", value);
+    case KEY_WIDE:
+        self->wide = true;
+        return STATUS_OK;
     case KEY_ALONE:
         self->no_alone = true;
         return STATUS_OK;
@@ -263,6 +268,7 @@ static enum status run_suite(const struct tenants_arguments *asked, struct tenan
         .count = suite->count,
         .draws = draws,
         .real = asked->device != NULL,
+        .wide = asked->wide,
         .results = self.results,
     };
     enum status status =

@@ -23,6 +23,21 @@ struct row {
     size_t runs, passed;
 };
 
+/* Medians beside the slowdown. */
+static const struct {
+    const char *title, *unit;
+    enum metric metric;
+    int decimals;
+    double divisor;
+    enum table_room room;
+} medians[] = {
+    {"driver", "ms", METRIC_driver_time_ns, 2, 1e6, TABLE_ROOM_ALL},
+    {"stall", "ms", METRIC_stall_ns, 2, 1e6, TABLE_ROOM_TEXT},
+    {"steady", "step ms", METRIC_steady_step_ns, 3, 1e6, TABLE_ROOM_WIDE},
+    {"longest", "pause us", METRIC_longest_pause_ns, 1, 1e3, TABLE_ROOM_ALL},
+};
+#define MEDIANS (sizeof medians / sizeof medians[0])
+
 /* Scratch for one print, each with room for all records. */
 struct work {
     struct row *rows;
@@ -30,6 +45,7 @@ struct work {
     size_t *places;
     bool *shared;
     double *values;
+    enum table_form form;
 };
 
 /* The policies of a group (first draw only), by their median slowdown; those that did not finish or
@@ -74,16 +90,6 @@ static void number(struct table *table, bool there, int decimals, double value)
 static void add_row(struct table *table, struct work *work, size_t index,
                     const struct run_record *end)
 {
-    static const struct {
-        enum metric metric;
-        int decimals;
-        double divisor;
-    } medians[] = {
-        {METRIC_driver_time_ns, 2, 1e6},
-        {METRIC_stall_ns, 2, 1e6},
-        {METRIC_steady_step_ns, 3, 1e6},
-        {METRIC_longest_pause_ns, 1, 1e3},
-    };
     const struct row *row = &work->rows[index];
     const struct statistic *slowdown = &work->slowdowns[index];
     bool spread = slowdown->count > 0;
@@ -100,7 +106,9 @@ static void add_row(struct table *table, struct work *work, size_t index,
     number(table, spread, 4, slowdown->median);
     number(table, spread, 4, slowdown->has_interval ? slowdown->low : slowdown->least);
     number(table, spread, 4, slowdown->has_interval ? slowdown->high : slowdown->most);
-    for (size_t i = 0; i < sizeof medians / sizeof medians[0]; i++) {
+    for (size_t i = 0; i < MEDIANS; i++) {
+        if (!table_has_room(work->form, medians[i].room))
+            continue;
         struct statistic statistic =
             statistic_gather(row->first, end, medians[i].metric, work->values);
         number(table, statistic.count > 0, medians[i].decimals,
@@ -137,31 +145,29 @@ static void explain(FILE *stream, const struct run_record *records, size_t count
     }
     if (level > 0 && least)
         fprintf(stream,
-                "\nMedians over the repetitions. Low and high: between them lies the median with "
-                "%.1f %%\nconfidence. A place is stated where intervals do not overlap; `=` shares "
+                "\nMedians over the repetitions. Low and high: between them lies the median with\n"
+                "%.1f %% confidence. A place is stated where intervals do not overlap; `=` shares\n"
                 "it.\n",
                 100 * level);
     else
-        fputs("\nMedians over the repetitions. Low and high are the least and the most: fewer than "
-              "six runs\ngive no interval of the median at 95 %, so no places are stated.\n",
+        fputs("\nMedians over the repetitions. Low and high are the least and the most: fewer\n"
+              "than six runs give no interval of the median at 95 %, so no places are stated.\n",
               stream);
 }
 
 enum status repetitions_table_print(const struct run_record *records, size_t count, FILE *stream,
                                     enum table_form form, struct error *error)
 {
-    static const struct table_column columns[] = {
-        {"#", "", false, 0},
-        {"policy", "", true, POLICY_WIDTH},
-        {"runs", "", false, 0},
-        {"slowdown", "", false, 0},
-        {"low", "", false, 0},
-        {"high", "", false, 0},
-        {"driver", "ms", false, 0},
-        {"stall", "ms", false, 0},
-        {"steady", "step ms", false, 0},
-        {"longest", "pause us", false, 0},
+    struct table_column columns[6 + MEDIANS] = {
+        {"#", "", false, 0},    {"policy", "", true, POLICY_WIDTH},
+        {"runs", "", false, 0}, {"slowdown", "", false, 0},
+        {"low", "", false, 0},  {"high", "", false, 0},
     };
+    size_t column_count = 6;
+    for (size_t i = 0; i < MEDIANS; i++)
+        if (table_has_room(form, medians[i].room))
+            columns[column_count++] =
+                (struct table_column){medians[i].title, medians[i].unit, false, 0};
     size_t room = count ? count : 1;
     struct work work = {
         .rows = calloc(room, sizeof *work.rows),
@@ -169,11 +175,14 @@ enum status repetitions_table_print(const struct run_record *records, size_t cou
         .places = calloc(room, sizeof *work.places),
         .shared = calloc(room, sizeof *work.shared),
         .values = calloc(room, sizeof *work.values),
+        .form = form,
     };
-    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    struct table *table = table_create(columns, column_count);
     enum status status = STATUS_OK;
     if (!table || !work.rows || !work.slowdowns || !work.places || !work.shared || !work.values)
         status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+    else
+        table_label(table, "repetitions");
     for (size_t begin = 0; !status && begin < count;) {
         size_t end = run_record_group_end(records, count, begin);
         add_group(table, &work, records + begin, records + end);

@@ -11,6 +11,64 @@
 
 #define POLICY_WIDTH 22u
 
+/* The figures of a run in the order of their columns. Text and LaTeX leave out what others tell
+ * nearly as well: granted is between live and reserved, and time in the driver is in the slowdown.
+ * All runs of a group have nearly the same live bytes, so a paper states them once. */
+static const struct {
+    const char *title, *unit; /* NULL: that of the byte columns */
+    enum metric metric;
+    int decimals;
+    double divisor; /* 0: bytes */
+    enum table_room room, spread_room;
+} figures[] = {
+    {"live", NULL, METRIC_peak_live_bytes, 1, 0, TABLE_ROOM_TEXT, TABLE_ROOM_WIDE},
+    {"granted", NULL, METRIC_peak_granted_bytes, 1, 0, TABLE_ROOM_WIDE, TABLE_ROOM_WIDE},
+    {"reserved", NULL, METRIC_peak_reserved_bytes, 1, 0, TABLE_ROOM_TEXT, TABLE_ROOM_WIDE},
+    {"physical", NULL, METRIC_peak_physical_bytes, 1, 0, TABLE_ROOM_ALL, TABLE_ROOM_ALL},
+    {"overhead", "ratio", METRIC_overhead, 3, 1, TABLE_ROOM_ALL, TABLE_ROOM_ALL},
+    {"ext.frag", "mean", METRIC_external_fragmentation_mean, 3, 1, TABLE_ROOM_ALL, TABLE_ROOM_ALL},
+    {"driver", "calls", METRIC_driver_calls, 0, 1, TABLE_ROOM_ALL, TABLE_ROOM_TEXT},
+    {"driver", "ms", METRIC_driver_time_ns, 1, 1e6, TABLE_ROOM_WIDE, TABLE_ROOM_WIDE},
+    {"slowdown", "ratio", METRIC_slowdown, 3, 1, TABLE_ROOM_ALL, TABLE_ROOM_ALL},
+};
+#define FIGURES (sizeof figures / sizeof figures[0])
+
+/* A table of these figures behind the columns `first`. The caller closes both. */
+struct figure_table {
+    struct table *table; /* NULL: no host memory */
+    struct table_column columns[4 + FIGURES];
+    enum table_form form;
+    bool spread;
+};
+
+static bool is_shown(const struct figure_table *self, size_t figure)
+{
+    return table_has_room(self->form,
+                          self->spread ? figures[figure].spread_room : figures[figure].room);
+}
+
+/* The rank has no room in a paper: rows stand in its order. */
+static void open_figure_table(struct figure_table *self, enum table_form form, bool spread,
+                              const char *unit)
+{
+    size_t count = 0;
+    *self = (struct figure_table){.form = form, .spread = spread};
+    if (form != TABLE_LATEX)
+        self->columns[count++] = (struct table_column){"#", "", false, 0};
+    self->columns[count++] = (struct table_column){"policy", "", true, POLICY_WIDTH};
+    if (spread) {
+        self->columns[count++] = (struct table_column){"passed", "draws", false, 0};
+        self->columns[count++] = (struct table_column){"", "", true, 0};
+    }
+    for (size_t i = 0; i < FIGURES; i++)
+        if (is_shown(self, i))
+            self->columns[count++] = (struct table_column){
+                figures[i].title, figures[i].unit ? figures[i].unit : unit, false, 0};
+    self->table = table_create(self->columns, count);
+    if (self->table)
+        table_label(self->table, spread ? "draws" : "memory");
+}
+
 /* A unit for all byte columns, such that the smallest group still shows digits. */
 struct byte_unit {
     const char *name;
@@ -106,27 +164,27 @@ static void failed_rest(struct table *table, const struct run_record *record)
                size_print(record->first_failed_bytes, bytes, sizeof bytes));
 }
 
-static void run_row(struct table *table, const struct run_record *record, size_t rank,
+static void run_row(const struct figure_table *self, const struct run_record *record, size_t rank,
                     struct byte_unit unit)
 {
-    if (rank)
+    struct table *table = self->table;
+    if (rank && self->form != TABLE_LATEX)
         table_cell(table, "%zu", rank);
-    else
+    else if (self->form != TABLE_LATEX)
         table_cell(table, "-");
     table_cell(table, "%s", record->policy_spec);
     if (!record->passed) {
         failed_rest(table, record);
         return;
     }
-    bytes_cell(table, record, METRIC_peak_live_bytes, unit);
-    bytes_cell(table, record, METRIC_peak_granted_bytes, unit);
-    bytes_cell(table, record, METRIC_peak_reserved_bytes, unit);
-    bytes_cell(table, record, METRIC_peak_physical_bytes, unit);
-    number_cell(table, record, METRIC_overhead, 3, 1);
-    number_cell(table, record, METRIC_external_fragmentation_mean, 3, 1);
-    number_cell(table, record, METRIC_driver_calls, 0, 1);
-    number_cell(table, record, METRIC_driver_time_ns, 1, 1e6);
-    number_cell(table, record, METRIC_slowdown, 3, 1);
+    for (size_t i = 0; i < FIGURES; i++) {
+        if (!is_shown(self, i))
+            continue;
+        if (figures[i].divisor > 0)
+            number_cell(table, record, figures[i].metric, figures[i].decimals, figures[i].divisor);
+        else
+            bytes_cell(table, record, figures[i].metric, unit);
+    }
 }
 
 /* The runs of one group that a table shows, best first. A stable insertion sort: groups are as
@@ -155,15 +213,15 @@ static bool has_draws(const struct run_record *records, size_t count)
     return false;
 }
 
-static void add_group(struct table *table, const struct run_record **order, size_t shown,
-                      bool drawn, struct byte_unit unit)
+static void add_group(const struct figure_table *self, const struct run_record **order,
+                      size_t shown, bool drawn, struct byte_unit unit)
 {
     size_t rank = 0;
     for (size_t i = 0; i < shown; i++) {
         bool ranked = order[i]->ranked && order[i]->passed && !drawn;
         if (ranked && (i == 0 || run_record_rank_order(order[i - 1], order[i]) < 0))
             rank = i + 1;
-        run_row(table, order[i], ranked ? rank : 0, unit);
+        run_row(self, order[i], ranked ? rank : 0, unit);
     }
 }
 
@@ -200,36 +258,24 @@ enum status results_table_print(const struct run_record *all, size_t all_count, 
     if (!records)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
     struct byte_unit unit = choose_unit(records, count);
-    const struct table_column columns[] = {
-        {"#", "", false, 0},
-        {"policy", "", true, POLICY_WIDTH},
-        {"live", unit.name, false, 0},
-        {"granted", unit.name, false, 0},
-        {"reserved", unit.name, false, 0},
-        {"physical", unit.name, false, 0},
-        {"overhead", "ratio", false, 0},
-        {"ext.frag", "mean", false, 0},
-        {"driver", "calls", false, 0},
-        {"driver", "ms", false, 0},
-        {"slowdown", "ratio", false, 0},
-    };
-    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    struct figure_table self;
+    open_figure_table(&self, form, false, unit.name);
     const struct run_record **order = calloc(count ? count : 1, sizeof *order);
     enum status status = STATUS_OK;
-    if (!table || !order)
+    if (!self.table || !order)
         status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
     for (size_t begin = 0; !status && begin < count;) {
         size_t end = run_record_group_end(records, count, begin);
         size_t shown = sort_group(records + begin, end - begin, order);
-        heading(table, records + begin, end - begin);
-        add_group(table, order, shown, has_draws(records + begin, end - begin), unit);
+        heading(self.table, records + begin, end - begin);
+        add_group(&self, order, shown, has_draws(records + begin, end - begin), unit);
         begin = end;
     }
     if (!status)
-        status = table_print(table, stream, form, error);
+        status = table_print(self.table, stream, form, error);
     free(order);
     free(records);
-    table_close(table);
+    table_close(self.table);
     return status;
 }
 
@@ -272,6 +318,8 @@ static enum status summing_table(const struct run_record *records, size_t count,
     enum status status = STATUS_OK;
     if (!table || !values)
         status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+    else
+        table_label(table, "latency");
     for (size_t begin = 0; !status && begin < count;) {
         size_t end = run_record_group_end(records, count, begin);
         heading(table, records + begin, end - begin);
@@ -329,24 +377,6 @@ enum status latency_table_print(const struct run_record *records, size_t count, 
                          stream, form, error);
 }
 
-/* What the spread over the draws shows, in the order of its columns. */
-static const struct {
-    enum metric metric;
-    int decimals;
-    double divisor;
-} spread_figures[] = {
-    {METRIC_peak_live_bytes, 1, (double)MIB},
-    {METRIC_peak_granted_bytes, 1, (double)MIB},
-    {METRIC_peak_reserved_bytes, 1, (double)MIB},
-    {METRIC_peak_physical_bytes, 1, (double)MIB},
-    {METRIC_overhead, 3, 1},
-    {METRIC_external_fragmentation_mean, 3, 1},
-    {METRIC_driver_calls, 0, 1},
-    {METRIC_driver_time_ns, 1, 1e6},
-    {METRIC_slowdown, 3, 1},
-};
-#define SPREAD_FIGURES (sizeof spread_figures / sizeof spread_figures[0])
-
 /* One policy of a group over its draws. */
 struct spread {
     const struct run_record *first;
@@ -393,14 +423,15 @@ static size_t gather_spreads(struct spread *spreads, const struct run_record *be
 }
 
 /* Three rows: median, least, most. */
-static void spread_rows(struct table *table, const struct spread *spread, size_t place, bool shared,
-                        const struct run_record *end, double *values)
+static void spread_rows(const struct figure_table *self, const struct spread *spread, size_t place,
+                        bool shared, const struct run_record *end, double *values)
 {
+    struct table *table = self->table;
     static const char *const names[] = {"median", "least", "most"};
     for (int row = 0; row < 3; row++) {
-        if (row == 0 && place)
+        if (row == 0 && place && self->form != TABLE_LATEX)
             table_cell(table, "%zu%s", place, shared ? "=" : "");
-        else
+        else if (self->form != TABLE_LATEX)
             table_cell(table, "%s", row ? "" : "-");
         table_cell(table, "%s", row ? "" : spread->first->policy_spec);
         if (row)
@@ -408,12 +439,14 @@ static void spread_rows(struct table *table, const struct spread *spread, size_t
         else
             table_cell(table, "%zu of %zu", spread->passed, spread->runs);
         table_cell(table, "%s", names[row]);
-        for (size_t i = 0; i < SPREAD_FIGURES; i++) {
-            struct statistic of = gather(spread->first, end, spread_figures[i].metric, values);
+        for (size_t i = 0; i < FIGURES; i++) {
+            if (!is_shown(self, i))
+                continue;
+            struct statistic of = gather(spread->first, end, figures[i].metric, values);
             double value = row == 0 ? of.median : row == 1 ? of.least : of.most;
+            double divisor = figures[i].divisor > 0 ? figures[i].divisor : (double)MIB;
             if (of.count)
-                table_cell(table, "%.*f", spread_figures[i].decimals,
-                           value / spread_figures[i].divisor);
+                table_cell(table, "%.*f", figures[i].decimals, value / divisor);
             else
                 table_cell(table, "-");
         }
@@ -429,36 +462,21 @@ struct spread_work {
     double *values;
 };
 
-static void add_spreads(struct table *table, struct spread_work *work,
+static void add_spreads(const struct figure_table *self, struct spread_work *work,
                         const struct run_record *begin, const struct run_record *end)
 {
     size_t count = gather_spreads(work->spreads, begin, end, work->values);
     for (size_t i = 0; i < count; i++)
         work->physical[i] = work->spreads[i].physical;
     statistic_places(work->physical, count, work->places, work->shared);
-    heading(table, begin, (size_t)(end - begin));
+    heading(self->table, begin, (size_t)(end - begin));
     for (size_t i = 0; i < count; i++)
-        spread_rows(table, &work->spreads[i], work->places[i], work->shared[i], end, work->values);
+        spread_rows(self, &work->spreads[i], work->places[i], work->shared[i], end, work->values);
 }
 
 enum status spread_table_print(const struct run_record *records, size_t count, FILE *stream,
                                enum table_form form, struct error *error)
 {
-    static const struct table_column columns[] = {
-        {"#", "", false, 0},
-        {"policy", "", true, POLICY_WIDTH},
-        {"passed", "draws", false, 0},
-        {"", "", true, 0},
-        {"live", "MiB", false, 0},
-        {"granted", "MiB", false, 0},
-        {"reserved", "MiB", false, 0},
-        {"physical", "MiB", false, 0},
-        {"overhead", "ratio", false, 0},
-        {"ext.frag", "mean", false, 0},
-        {"driver", "calls", false, 0},
-        {"driver", "ms", false, 0},
-        {"slowdown", "ratio", false, 0},
-    };
     size_t room = count ? count : 1;
     struct spread_work work = {
         .spreads = calloc(room, sizeof *work.spreads),
@@ -467,18 +485,20 @@ enum status spread_table_print(const struct run_record *records, size_t count, F
         .shared = calloc(room, sizeof *work.shared),
         .values = calloc(room, sizeof *work.values),
     };
-    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    struct figure_table self;
+    open_figure_table(&self, form, true, "MiB");
     enum status status = STATUS_OK;
-    if (!table || !work.spreads || !work.physical || !work.places || !work.shared || !work.values)
+    if (!self.table || !work.spreads || !work.physical || !work.places || !work.shared ||
+        !work.values)
         status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
     for (size_t begin = 0; !status && begin < count;) {
         size_t end = run_record_group_end(records, count, begin);
-        add_spreads(table, &work, records + begin, records + end);
+        add_spreads(&self, &work, records + begin, records + end);
         begin = end;
     }
     if (!status)
-        status = table_print(table, stream, form, error);
-    table_close(table);
+        status = table_print(self.table, stream, form, error);
+    table_close(self.table);
     free(work.spreads);
     free(work.physical);
     free(work.places);

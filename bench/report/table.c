@@ -3,16 +3,18 @@
  * longer than its column stands on a line of its own, with the rest of its row below it. */
 #include "bench/report/table_rows.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "allocators/base/utf8.h"
+#include "bench/report/sentence.h"
 
 #define GAP        2 /* spaces between columns */
 #define LINE_WIDTH 80
-#define LEAST_WIDE 30 /* a last column of text is not broken into a strip narrower than this */
+#define LEAST_WIDE 20 /* a last column of text is not broken into a strip narrower than this */
 
 struct table *table_create(const struct table_column *columns, size_t column_count)
 {
@@ -35,6 +37,18 @@ void table_close(struct table *self)
     }
     free(self->rows);
     free(self);
+}
+
+void table_label(struct table *self, const char *label)
+{
+    self->label = label;
+}
+
+bool table_has_room(enum table_form form, enum table_room room)
+{
+    return form == TABLE_TEXT    ? room & TABLE_ROOM_TEXT
+           : form == TABLE_LATEX ? room & TABLE_ROOM_LATEX
+                                 : true;
 }
 
 static struct table_row *add_row(struct table *self, enum table_row_kind kind)
@@ -224,16 +238,18 @@ static void print_title_line(const struct table *self, FILE *stream, const size_
     fputc('\n', stream);
 }
 
-static void print_text(const struct table *self, FILE *stream, const size_t *widths)
+static void print_text(const struct table *self, FILE *stream, const size_t *widths, int width)
 {
     print_title_line(self, stream, widths, false);
     print_title_line(self, stream, widths, true);
     for (size_t i = 0; i < self->row_count; i++) {
         const struct table_row *row = self->rows[i];
-        if (row->kind == TABLE_ROW_HEADING)
-            fprintf(stream, "\n%s\n", row->cells[0]);
-        else
+        if (row->kind == TABLE_ROW_CELLS) {
             print_row(self, stream, widths, row);
+            continue;
+        }
+        fputc('\n', stream);
+        sentence_wrap(stream, row->cells[0], 0, 2, width);
     }
 }
 
@@ -278,8 +294,8 @@ enum status table_print(const struct table *self, FILE *stream, enum table_form 
         print_markdown(self, stream);
         return STATUS_OK;
     }
-    if (form == TABLE_LATEX) {
-        table_print_latex(self, stream);
+    if (table_is_latex(form)) {
+        table_print_latex(self, stream, form == TABLE_LATEX_WIDE);
         return STATUS_OK;
     }
     size_t *widths = calloc(self->column_count, sizeof *widths);
@@ -287,8 +303,9 @@ enum status table_print(const struct table *self, FILE *stream, enum table_form 
         return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
     for (size_t j = 0; j < self->column_count; j++)
         widths[j] = column_width(self, j, self->columns[j].most_wide);
-    make_fit(self, widths);
-    print_text(self, stream, widths);
+    if (form == TABLE_TEXT)
+        make_fit(self, widths);
+    print_text(self, stream, widths, form == TABLE_TEXT ? LINE_WIDTH : INT_MAX);
     free(widths);
     return STATUS_OK;
 }

@@ -18,10 +18,12 @@ struct table {
     size_t column_count;
     struct table_row **rows;
     size_t row_count, row_room;
-    bool lost; /* host memory ran out */
+    const char *label; /* for LaTeX; NULL: none */
+    bool lost;         /* host memory ran out */
 };
 
-/* For LaTeX with the package booktabs: one `table` for each group, its heading as the caption. */
-void table_print_latex(const struct table *self, FILE *stream);
+/* For LaTeX with the package booktabs: one `table` for each group, its heading as the caption. Not
+ * wide: in small letters with little space, and long cells above the rest of their row. */
+void table_print_latex(const struct table *self, FILE *stream, bool wide);
 
 #endif

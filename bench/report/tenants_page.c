@@ -47,9 +47,10 @@ void tenants_outcome_text(const struct tenants_page *page, size_t draw, char *te
     }
 }
 
-static void mib(struct table *table, uint64_t bytes)
+static void mib(struct table *table, bool shown, uint64_t bytes)
 {
-    table_cell(table, "%.1f", (double)bytes / (double)MIB);
+    if (shown)
+        table_cell(table, "%.1f", (double)bytes / (double)MIB);
 }
 
 /* 0: not known, or it does not pass alone either. */
@@ -92,13 +93,19 @@ static void print_reasons(FILE *stream, const struct tenants_page *page)
 
 static enum status print_one(FILE *stream, const struct tenants_page *page, struct error *error)
 {
-    static const struct table_column columns[] = {
+    static const struct table_column wide[] = {
         {"process", "", true, 20}, {"card", "", false, 0},        {"steps", "", false, 0},
         {"live", "MiB", false, 0}, {"reserved", "MiB", false, 0}, {"physical", "MiB", false, 0},
         {"used", "MiB", false, 0}, {"at end", "MiB", false, 0},   {"stall", "ms", false, 0},
         {"slow", "", false, 0},    {"outcome", "", true, 0},
     };
-    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    static const struct table_column narrow[] = {
+        {"process", "", true, 20},     {"card", "", false, 0},    {"steps", "", false, 0},
+        {"physical", "MiB", false, 0}, {"used", "MiB", false, 0}, {"at end", "MiB", false, 0},
+        {"slow", "", false, 0},        {"outcome", "", true, 0},
+    };
+    struct table *table = page->wide ? table_create(wide, sizeof wide / sizeof *wide)
+                                     : table_create(narrow, sizeof narrow / sizeof *narrow);
     if (!table)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for a table");
     for (size_t i = 0; i < page->count; i++) {
@@ -108,23 +115,25 @@ static enum status print_one(FILE *stream, const struct tenants_page *page, stru
         table_cell(table, "%s", page->setups[i].name);
         table_cell(table, "%" PRIu32, result->card);
         table_cell(table, "%" PRIu64, result->steps);
-        mib(table, result->peak_live_bytes);
-        mib(table, result->peak_reserved_bytes);
-        mib(table, result->peak_physical_bytes);
-        mib(table, result->peak_card_bytes);
-        mib(table, result->end_physical_bytes);
-        table_cell(table, "%.3f", (double)result->stall_ns / 1e6);
+        mib(table, page->wide, result->peak_live_bytes);
+        mib(table, page->wide, result->peak_reserved_bytes);
+        mib(table, true, result->peak_physical_bytes);
+        mib(table, true, result->peak_card_bytes);
+        mib(table, true, result->end_physical_bytes);
+        if (page->wide)
+            table_cell(table, "%.3f", (double)result->stall_ns / 1e6);
         slowdown(table, page, i, result);
         table_cell(table, "%s", outcome);
     }
-    enum status status = table_print(table, stream, TABLE_TEXT, error);
+    enum status status =
+        table_print(table, stream, page->wide ? TABLE_TEXT_WIDE : TABLE_TEXT, error);
     table_close(table);
     print_reasons(stream, page);
     fprintf(stream,
-            "\nPeaks of bytes; used: with the context, after a step; at end: what it held when its "
-            "work\nhad ended, which comes back when it leaves. slow: time over that when it runs "
-            "alone%s.\n",
-            page->real ? "" : ";\nkernels of several processes do not slow each other here");
+            "\nPeaks of bytes; used: with the context, after a step; at end: what it held when\n"
+            "its work had ended, which comes back when it leaves. slow: time over that when\n"
+            "it runs alone%s.\n",
+            page->real ? "" : "; kernels of several processes do not slow each other here");
     return status;
 }
 

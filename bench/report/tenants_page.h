@@ -13,6 +13,7 @@ struct tenants_page {
     size_t draws;
     const struct tenant_result *results; /* draws x count, one draw behind the other */
     bool real;                           /* on a card */
+    bool wide;                           /* with columns that have no room in 80 letters */
     const struct tenant_result *alone;   /* of each when it runs alone; NULL: not known */
 };
 

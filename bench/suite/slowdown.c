@@ -197,6 +197,9 @@ enum status slowdown_table_print(const struct slowdown_curve *curve, const struc
                                  enum slowdown_figure figure, FILE *stream, enum table_form form,
                                  struct error *error)
 {
+    static const char *const labels[] = {[SLOWDOWN_TIME] = "slowdown",
+                                         [SLOWDOWN_FLUSHES] = "flushes",
+                                         [SLOWDOWN_REMAPPED] = "remapped"};
     struct table_column columns[SUITE_RATIOS_MOST + 1] = {{"policy", "", true, 30}};
     char titles[SUITE_RATIOS_MOST][16];
     for (size_t i = 0; i < suite->ratio_count; i++) {
@@ -206,6 +209,7 @@ enum status slowdown_table_print(const struct slowdown_curve *curve, const struc
     struct table *table = table_create(columns, suite->ratio_count + 1);
     if (!table)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+    table_label(table, labels[figure]);
     add_rows(table, curve, suite->ratio_count, figure);
     enum status status = table_print(table, stream, form, error);
     table_close(table);

@@ -250,7 +250,7 @@ static enum status print_curve(const struct suite_work *self, FILE *stream, enum
     for (int figure = SLOWDOWN_TIME; figure <= SLOWDOWN_REMAPPED && !status; figure++) {
         if (!self->curve.count || !slowdown_has(&self->curve, (enum slowdown_figure)figure))
             continue;
-        if (form == TABLE_LATEX)
+        if (table_is_latex(form))
             print_paragraph(stream, titles[figure], " by capacity / peak live");
         else
             fprintf(stream, "\n%s by capacity / peak live\n\n", titles[figure]);
@@ -276,8 +276,9 @@ static enum status print_tables(const struct suite_work *self, FILE *stream, enu
         fputc('\n', stream);
     }
     enum status status = results_table_print(self->records, count, stream, form, error);
-    fputs("\nPeaks of bytes; ext.frag is the mean of 1 - largest servable / free. Ranked by peak "
-          "physical\nbytes; DNF: did not finish. `allocrig list metrics` defines each figure.\n",
+    fputs("\nPeaks of bytes; ext.frag is the mean of 1 - largest servable / free. Ranked by\n"
+          "peak physical bytes; DNF: did not finish. `allocrig list metrics` defines each\n"
+          "figure.\n",
           stream);
     if (self->suite->draws > 1)
         fputs("These are of the first draw, so no places are stated here.\n", stream);
@@ -289,8 +290,8 @@ static enum status print_tables(const struct suite_work *self, FILE *stream, enu
         status = repetitions_table_print(self->records, count, stream, form, error);
     }
     if (!status && self->suite->draws > 1) {
-        fputs("\nMedian and range over the draws. A place is stated by peak physical bytes, where "
-              "ranges do not\noverlap; `=` shares it.\n\n",
+        fputs("\nMedian and range over the draws. A place is stated by peak physical bytes, where\n"
+              "ranges do not overlap; `=` shares it.\n\n",
               stream);
         status = spread_table_print(self->records, count, stream, form, error);
     }
@@ -307,21 +308,24 @@ static enum status print_tables(const struct suite_work *self, FILE *stream, enu
 static enum status write_latex(const struct suite_work *self, FILE *stream, struct error *error)
 {
     size_t count = self->plan.cell_count;
+    enum table_form form = self->suite->wide ? TABLE_LATEX_WIDE : TABLE_LATEX;
     fputs("% Tables of `allocrig run`, for a document with \\usepackage{booktabs,textcomp} and "
-          "[T1]{fontenc}.\n",
+          "[T1]{fontenc}.\n"
+          "% Each has a \\label to \\ref to; captions are its headings, for you to put in words. "
+          "All columns:\n% --wide.\n",
           stream);
-    enum status status = results_table_print(self->records, count, stream, TABLE_LATEX, error);
+    enum status status = results_table_print(self->records, count, stream, form, error);
     if (!status && repetitions_any(self->records, count))
-        status = repetitions_table_print(self->records, count, stream, TABLE_LATEX, error);
+        status = repetitions_table_print(self->records, count, stream, form, error);
     if (!status && self->suite->draws > 1) {
         print_paragraph(stream, "Median and range over the draws", "");
-        status = spread_table_print(self->records, count, stream, TABLE_LATEX, error);
+        status = spread_table_print(self->records, count, stream, form, error);
     }
     if (!status)
-        status = print_curve(self, stream, TABLE_LATEX, error);
+        status = print_curve(self, stream, form, error);
     if (!status && self->suite->time) {
         print_paragraph(stream, "Host time of each call, clock cost subtracted", "");
-        status = latency_table_print(self->records, count, stream, TABLE_LATEX, error);
+        status = latency_table_print(self->records, count, stream, form, error);
     }
     return status;
 }
@@ -479,7 +483,7 @@ enum status suite_run(const struct suite *suite, const struct suite_files *files
     if (!status)
         status = want_one_begun(&self, error);
     if (!status && !quiet)
-        status = print_tables(&self, stream, TABLE_TEXT, error);
+        status = print_tables(&self, stream, suite->wide ? TABLE_TEXT_WIDE : TABLE_TEXT, error);
     if (!status)
         status = write_files(&self, error);
     if (!status)

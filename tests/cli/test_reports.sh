@@ -28,6 +28,12 @@ check tex_uses_booktabs [ "$(grep -c '^.toprule$' "$tmp/r.tex")" = "$(grep -c '^
 check tex_groups_are_closed [ "$(grep -c '^.begin{table}$' "$tmp/r.tex")" = "$(grep -c '^.end{table}$' "$tmp/r.tex")" ]
 # each _ % & # of a text has its backslash: none is left once those are gone, but between columns
 check tex_is_escaped [ "$(grep -v '^%' "$tmp/r.tex" | sed 's/\\[_%&#{}$]//g; s/ & / /g' | grep -c '[_%#]')" = 0 ]
+check tex_has_labels [ "$(grep -c '^.label{tab:[a-z]*-[a-z0-9-]*}$' "$tmp/r.tex")" = "$(grep -c '^.caption{' "$tmp/r.tex")" ]
+check tex_labels_differ [ "$(grep '^.label{' "$tmp/r.tex" | sort | uniq -d | wc -l)" = 0 ]
+check tex_fits_a_column grep -q '^.begin{tabular}{lrrrrr}$' "$tmp/r.tex"
+check tex_has_a_long_name_above_its_row grep -q '^.multicolumn{6}{l}{torch:conf' "$tmp/r.tex"
+check tex_wide quietly "$ALLOCRIG" run -d sim -p torch -w order_flip --wide --latex "$tmp/wide.tex"
+check tex_wide_has_all grep -q '^.begin{tabular}{rlrrrrrrrrr}$' "$tmp/wide.tex"
 check tex_has_the_latencies grep -q 'paragraph{Host time of each call' "$tmp/r.tex"
 
 check metrics_end [ "$(tail -n 1 "$tmp/r.txt")" = '# EOF' ]

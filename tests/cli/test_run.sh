@@ -10,12 +10,14 @@ streams=workloads/data/side_streams.default.csv.gz
 # -- the table
 run run -p all -w order_flip -d sim:profile=bump
 check table_ends_well [ "$status" = 0 ]
-check table_ranks_first_fit_first grep -qE '^ *1 +first-fit +128\.0 +128\.0 +128\.0 +128\.0 +1\.000' "$out"
-check table_has_growth grep -qE '^ *[0-9]+ +growth +128\.0 +128\.0 +256\.0 +256\.0 +2\.000' "$out"
+check table_ranks_first_fit_first grep -qE '^ *1 +first-fit +128\.0 +128\.0 +128\.0 +1\.000' "$out"
+check table_has_growth grep -qE '^ *[0-9]+ +growth +128\.0 +256\.0 +256\.0 +2\.000' "$out"
 check table_does_not_rank_null grep -qE '^ *- +null ' "$out"
-check table_is_narrow [ "$(awk 'length > 100' "$out" | wc -l)" = 0 ]
+check table_is_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
 run run -d sim -p growth -p first-fit -w "$tape"
-check recorded_table_is_narrow [ "$(awk 'length > 100' "$out" | wc -l)" = 0 ]
+check recorded_table_is_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
+run run -d sim -p growth -p first-fit -w order_flip --wide
+check wide_has_all_columns grep -qE '^# +policy +live +granted +reserved +physical +overhead +ext.frag +driver +driver +slowdown$' "$out"
 check one_policy_a_row [ "$(grep -cE '^[0-9] +(growth|first-fit) ' "$out")" = 2 ]
 
 # -- a run that does not finish
@@ -119,10 +121,14 @@ run run -d sim -p first-fit -p best-fit -p growth -w random:events=2000,seed=7 -
 check overlap_shares_a_place grep -qE '^1= +best-fit +5 of 5 +median ' "$out"
 check no_overlap_has_a_place grep -qE '^ *3 +growth +5 of 5 +median ' "$out"
 check one_draw_states_no_place eval '! grep -qE "^[0-9]+ +[a-z-]+ +[0-9]+\." "$out"'
+check draws_are_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
+run run -d sim -p growth -w random:events=2000,seed=7 --draws 5 --wide
 # the least and the most granted bytes of growth are those of single runs with these seeds
 check seeds_are_drawn [ "$(awk '$2 == "growth" && $6 == "median" { getline; least = $3; getline; print least, $3 }' "$out")" = \
-    "$(for seed in 7 8 9 10 11; do "$ALLOCRIG" run -d sim -p growth -w random:events=2000,seed=$seed | awk '$2 == "growth" { print $4 }'; done |
+    "$(for seed in 7 8 9 10 11; do "$ALLOCRIG" run -d sim -p growth -w random:events=2000,seed=$seed --wide | awk '$2 == "growth" { print $4 }'; done |
         sort -n | sed -n '1p;$p' | paste -sd ' ')" ]
+run run -d sim -p growth -p best-fit -w order_flip --reps 6
+check repetitions_are_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
 refuses draws_need_something_to_draw 2 'addresses=random' run -d sim -p growth -w workloads/data/tape_small.default.csv.gz --draws 3
 run run -d sim -p growth -w order_flip --time
 check time_shows_latency grep -q 'alloc p50' "$out"

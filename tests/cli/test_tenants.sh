@@ -9,7 +9,7 @@ suites=workloads/suites/tenants
 
 # ends SUITE PROCESS PATTERN: the row of the process ends like that
 ends() {
-    run tenants "$suites/$1.ini" --no-alone
+    run tenants "$suites/$1.ini" --no-alone --wide
     check "$1.$2" grep -qE "^$2 .*  $3\$" "$out"
 }
 
@@ -29,6 +29,7 @@ ends cards_24_40_80 on_80 passed
 ends cards_24_40_80 too_large 'no room'
 check on_the_second_card grep -qE '^placed +1 ' "$out"
 run tenants "$suites/cards_24_40_80.ini"
+check the_table_is_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
 check no_slowdown_of_half_the_work grep -qE '^on_40 +1 +2 .* - +passed$' "$out"
 check slowdown_of_all_of_it grep -qE '^on_80 +2 +4 .* 1.000 +passed$' "$out"
 ends who_leaves long passed
@@ -79,7 +80,7 @@ check half_a_second [ "$(awk -F, '$2 == "second" { print ($21 > 5e8 && $21 < 5.5
 
 stand_in=$PWD/.build/${TEST_VARIANT:-release}/tests/cuda_stand_in
 if [ -f "$stand_in/libcuda.so.1" ]; then
-    env LD_LIBRARY_PATH="$stand_in" "$ALLOCRIG" tenants "$suites/card_limited_limited.ini" -d cuda \
+    env LD_LIBRARY_PATH="$stand_in" "$ALLOCRIG" tenants "$suites/card_limited_limited.ini" -d cuda --wide \
         --csv "$tmp/card.csv" >"$tmp/card"
     check as_simulated_on_a_card grep -qE '^second .* failed at step 2: fragmentation$' "$tmp/card"
     "$ALLOCRIG" tenants "$suites/card_limited_limited.ini" --csv "$tmp/sim.csv" >"$out"
@@ -199,7 +200,7 @@ run tenants "$tmp/suite.ini"
 check a_string_is_refused grep -q '^a: RuntimeError: .*max_split_size_mb:5' "$out"
 # what comes back: a cache that is released at the end of the work, and one that is kept
 suite '[machine]\ncard = sim\n[tenant kept]\npolicy = torch\nworkload = workloads/suites/claims/fill_and_free.trace\n[tenant released]\npolicy = torch\nworkload = workloads/suites/claims/fill_and_release.trace\n'
-run tenants "$tmp/suite.ini" --no-alone
+run tenants "$tmp/suite.ini" --no-alone --wide
 check kept_until_it_leaves grep -qE '^kept .* 1040.0 +1040.0 +1040.0 +1040.0 +' "$out"
 suite '[machine]\ncard = sim\n[tenant a]\nframework = tensorflow\ninitialize = yes\nset_memory_growth = all true\nworkload = linear_ramp\n'
 run tenants "$tmp/suite.ini"

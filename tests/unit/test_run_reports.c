@@ -56,19 +56,25 @@ static void a_table_for_latex_has_a_caption_and_rules(void **state)
     struct error error;
     (void)state;
     assert_non_null(table);
+    table_label(table, "held");
     for (int group = 1; group <= 2; group++) {
         table_heading(table, "work_%d", group);
         table_cell(table, "torch");
         table_cell(table, "%d", group);
         table_cell(table, "-");
+        table_cell(table, "torch:expandable");
+        table_cell(table, "3");
+        table_cell(table, "4");
         table_cell(table, "vmm");
         table_rest(table, "DNF @ %d", group);
     }
     assert_int_equal(table_print(table, capture_begin(&capture), TABLE_LATEX, &error), STATUS_OK);
 #define GROUP(n)                                                                                   \
-    "\\begin{table}\n\\centering\n\\caption{work\\_" n "}\n\\begin{tabular}{lrr}\n\\toprule\n"     \
+    "\\begin{table}\n\\centering\n\\caption{work\\_" n "}\n\\label{tab:held-work-" n "}\n"         \
+    "\\footnotesize\\setlength{\\tabcolsep}{3pt}\n\\begin{tabular}{lrr}\n\\toprule\n"              \
     "policy & held & 100\\% \\\\\n & MiB &  \\\\\n\\midrule\n"                                     \
-    "torch & " n " & - \\\\\nvmm & \\multicolumn{2}{l}{DNF @ " n "} \\\\\n"                        \
+    "torch & " n " & - \\\\\n\\multicolumn{3}{l}{torch:expandable} \\\\\n & 3 & 4 \\\\\nvmm & "    \
+    "\\multicolumn{2}{l}{DNF @ " n "} \\\\\n"                                                      \
     "\\bottomrule\n\\end{tabular}\n\\end{table}\n"
     capture_is(&capture, GROUP("1") GROUP("2"));
 #undef GROUP
