@@ -10,6 +10,7 @@
 #include "bench/report/output_file.h"
 #include "bench/report/results_csv.h"
 #include "sim/fidelity.h"
+#include "workloads/formats/formats.h"
 #include "workloads/trace/trace.h"
 
 enum option_key { KEY_PLACEMENTS = CLI_KEYS };
@@ -25,8 +26,9 @@ static const struct cli_option options[] = {
 static const struct cli_page page = {
     .arguments = "TRACE [-p SPEC] [--placements FILE]",
     .text = "Replays a recording under the policy that imitates the recorded allocator, and holds\n"
-            "every place, segment and final statistic against what was recorded. Exit status 0:\n"
-            "all agree; 1: they do not, and the first difference is named.",
+            "every place, segment and final statistic against what was recorded; of a snapshot of\n"
+            "several devices each by itself. Exit status 0: all agree; 1: they do not, and the\n"
+            "first difference is named.",
     .options = options,
 };
 
@@ -34,6 +36,7 @@ static const struct cli_page page = {
 
 struct fidelity_arguments {
     const char *trace, *policy, *placements;
+    char heading[24]; /* of one of several devices: before its name */
 };
 
 static enum status take(void *argument, int key, const char *value, struct error *error)
@@ -165,10 +168,10 @@ static void print_difference(const struct fidelity_difference *difference)
            difference->recording);
 }
 
-static void print_result(const struct trace_info *info, const char *policy,
+static void print_result(const struct trace_info *info, const char *heading, const char *policy,
                          const struct fidelity_result *result)
 {
-    printf("%s, recorded with %s, against\n%s\n\n", info->name,
+    printf("%s%s, recorded with %s, against\n%s\n\n", heading, info->name,
            info->recorder[0] ? info->recorder : "an allocator that it does not name", policy);
     print_line("requests and frees", result->rows_met, result->rows);
     print_line("segments made", result->made_met, result->made);
@@ -218,7 +221,7 @@ static enum status hold(const struct fidelity_arguments *self, struct trace_sour
     else
         output_abandon(&placements.file);
     if (!status) {
-        print_result(&source->info, policy_text, &result);
+        print_result(&source->info, self->heading, policy_text, &result);
         if (!result.agrees)
             status = error_set(error, STATUS_NEGATIVE, "%s: policy and recording differ",
                                source->info.name);
@@ -229,11 +232,83 @@ static enum status hold(const struct fidelity_arguments *self, struct trace_sour
     return status;
 }
 
+static enum status hold_source(const struct fidelity_arguments *self, struct trace_source *source,
+                               struct error *error)
+{
+    char policy[1024];
+    enum status status = STATUS_OK;
+    if (self->policy)
+        snprintf(policy, sizeof policy, "%s", self->policy);
+    else
+        status = fidelity_default_spec(&source->info, policy, sizeof policy, error);
+    return status ? status : hold(self, source, policy, error);
+}
+
+/* ---- recordings of several devices ------------------------------------------------------ */
+
+#define DEVICES_MOST 64
+
+/* Each device has an allocator of its own, which gives back what it holds itself and nothing else. Which
+ * devices the trace tells of, as bits; 0 where its reader cannot take one of them with its notes, or
+ * one is of a number too large. */
+static enum status devices_told(struct trace_source *source, uint64_t *devices, struct error *error)
+{
+    const struct format_reader *reader = NULL;
+    enum status status = STATUS_OK;
+    const struct trace_event *events = NULL;
+    size_t count = 0;
+    bool is_large = false;
+    *devices = 0;
+    for (size_t i = 0; (reader = format_reader_at(i)) != NULL; i++)
+        if (strcmp(reader->name, source->info.format) == 0)
+            break;
+    if (!reader || !reader->open_device)
+        return STATUS_OK;
+    do {
+        status = trace_next(source, &events, &count, error);
+        for (size_t i = 0; i < count && !status; i++) {
+            const struct trace_event *event = &events[i];
+            if ((event->kind != TRACE_ALLOC && event->kind != TRACE_PROBE) || is_large)
+                continue;
+            uint32_t device =
+                event->attributes ? trace_attributes_of(source, event->attributes)->device : 0;
+            is_large = device >= DEVICES_MOST;
+            *devices |= UINT64_C(1) << device % DEVICES_MOST;
+        }
+    } while (!status && count);
+    if (is_large)
+        *devices = 0;
+    return status ? status : trace_rewind(source, error);
+}
+
+static enum status hold_each(struct fidelity_arguments *self, uint64_t devices, struct error *error)
+{
+    uint32_t count = 0, differ = 0;
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < DEVICES_MOST && (!status || status == STATUS_NEGATIVE); i++) {
+        struct trace_source *source = NULL;
+        if (!(devices >> i & 1))
+            continue;
+        snprintf(self->heading, sizeof self->heading, "%sDevice %" PRIu32 " of ",
+                 count++ ? "\n" : "", i);
+        status = trace_open_device(self->trace, i, &source, error);
+        if (!status)
+            status = hold_source(self, source, error);
+        differ += status == STATUS_NEGATIVE;
+        trace_close(source);
+    }
+    if (differ && (!status || status == STATUS_NEGATIVE))
+        return error_set(error, STATUS_NEGATIVE,
+                         "%s: policy and recording differ on %" PRIu32 " of %" PRIu32 " devices",
+                         self->trace, differ, count);
+    return status;
+}
+
 enum status cmd_fidelity(int argc, char **argv, struct error *error)
 {
     struct fidelity_arguments self = {0};
     struct trace_source *source = NULL;
-    char policy[1024];
+    uint64_t devices = 0;
     bool help = false;
     enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
     if (status || help)
@@ -242,12 +317,11 @@ enum status cmd_fidelity(int argc, char **argv, struct error *error)
         return error_set(error, STATUS_INVALID,
                          "fidelity: no recording is named; write fidelity TRACE");
     status = trace_open_recording(self.trace, &source, error);
-    if (!status && self.policy)
-        snprintf(policy, sizeof policy, "%s", self.policy);
-    else if (!status)
-        status = fidelity_default_spec(&source->info, policy, sizeof policy, error);
-    if (!status)
-        status = hold(&self, source, policy, error);
+    if (!status && !self.placements)
+        status = devices_told(source, &devices, error);
+    bool has_several = (devices & (devices - 1)) != 0;
+    if (!status && !has_several)
+        status = hold_source(&self, source, error);
     trace_close(source);
-    return status;
+    return !status && has_several ? hold_each(&self, devices, error) : status;
 }

@@ -189,7 +189,9 @@ static enum status attempt_run(void *argument, struct error *error)
     return status;
 }
 
-static enum status card_bytes(const struct trace_info *info, uint64_t *bytes, struct error *error)
+/* Where the recording does not tell: the card of the default device, or one that holds all of it. */
+static enum status card_bytes(const struct trace_info *info, const struct recording *recording,
+                              uint64_t *bytes, struct error *error)
 {
     struct device *device;
     *bytes = info->capacity_bytes;
@@ -199,6 +201,8 @@ static enum status card_bytes(const struct trace_info *info, uint64_t *bytes, st
     if (status)
         return status;
     *bytes = device->props.total_bytes;
+    if (*bytes < recording->peak_bytes)
+        *bytes = recording->peak_bytes;
     device_close(device);
     return STATUS_OK;
 }
@@ -213,7 +217,7 @@ enum status fidelity_run(const struct fidelity *config, struct fidelity_result *
     *result = (struct fidelity_result){0};
     enum status status = recording_read(config->source, &recording, error);
     if (!status)
-        status = card_bytes(&config->source->info, &attempt.total_bytes, error);
+        status = card_bytes(&config->source->info, &recording, &attempt.total_bytes, error);
     if (!status)
         status = causes_find(&causes, error);
     recording_close(&recording);

@@ -9,7 +9,9 @@
  *    given back; and where the request failed, when nothing is left. The policy then does what
  *    it does when memory is short.
  * 4. Pages are made one by one and become usable as a run, which is what is recorded. A range
- *    is reserved at the address where the recording maps the first page outside of all ranges.
+ *    is reserved at the address where the recording maps the first page outside of all ranges. It
+ *    ends where the next one begins: they may follow each other closely, and the card may be
+ *    smaller than the one that is taken where the recording does not tell.
  * 5. After the first difference everything is granted, at addresses of its own: the replay
  *    goes on, but nothing is compared any more. */
 #include "sim/fidelity/recorded_device.h"
@@ -224,6 +226,7 @@ static enum status device_reserve(struct backing *backing, uint64_t bytes, uint6
         if (action->kind == RECORDED_MAPPED && !recorded_place_at(self, action->address) &&
             is_aligned(action->address, action->bytes)) {
             *address = action->address;
+            bytes = recorded_range_bytes(recording, *address, *address, 1, bytes);
             break;
         }
     }

@@ -405,3 +405,19 @@ bool recording_is_unmade(const struct recording *recording, uint64_t id)
             return true;
     return false;
 }
+
+uint64_t recorded_range_bytes(const struct recording *recording, uint64_t address, uint64_t top,
+                              uint64_t gap_bytes, uint64_t bytes)
+{
+    for (size_t i = 0; i < recording->action_count; i++) {
+        const struct recorded_action *action = &recording->actions[i];
+        if (action->kind != RECORDED_MAPPED || action->address < address ||
+            action->address - address >= bytes)
+            continue;
+        if (action->address > top && action->address - top >= gap_bytes)
+            bytes = action->address - address;
+        else if (action->address + action->bytes > top)
+            top = action->address + action->bytes;
+    }
+    return bytes;
+}

@@ -31,24 +31,6 @@ static void starting_destroy(struct policy *base)
     forward_destroy(base);
 }
 
-/* Pages are mapped from the lower end of a range up: where the recording maps some far above all that
- * were ever mapped in it, another range begins. */
-static uint64_t cut_where_next_begins(const struct recording *recording, uint64_t address,
-                                      uint64_t top, uint64_t bytes)
-{
-    for (size_t i = 0; i < recording->action_count; i++) {
-        const struct recorded_action *action = &recording->actions[i];
-        if (action->kind != RECORDED_MAPPED || action->address < address ||
-            action->address - address >= bytes)
-            continue;
-        if (action->address > top && action->address - top >= GIB)
-            bytes = action->address - address;
-        else if (action->address + action->bytes > top)
-            top = action->address + action->bytes;
-    }
-    return bytes;
-}
-
 /* A range reaches to the next one, or as far as an allocator may have reserved. */
 static uint64_t range_bytes(const struct recorded_device *device, size_t index)
 {
@@ -63,7 +45,8 @@ static uint64_t range_bytes(const struct recorded_device *device, size_t index)
             break;
         top = area->address + area->bytes;
     }
-    return cut_where_next_begins(device->recording, address, top, bytes);
+    /* What was mapped before, and given back, is not known: a near place is of this one. */
+    return recorded_range_bytes(device->recording, address, top, GIB, bytes);
 }
 
 static enum status put_places(struct recorded_device *device)

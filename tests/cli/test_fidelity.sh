@@ -86,6 +86,53 @@ bad no_request 'is request 7, which must be one of the first events' '!,segment,
 bad never 'policy torch can never have come to the state' '!,segment,2097152,600,0\n!,block,2097152,600,0\n'
 bad untold 'block 0 was there before it, and the segments that were there are not told' ''
 
+# -- ranges that follow each other at once, on a card smaller than the one that is taken where none is told
+cat >"$tmp/ranges.trace" <<'END'
+# allocrig-trace 1
+# recorder: torch
+# conf: expandable_segments:True
+!,segment_map,25803358208,20971520,0
+a,0,16777216
+!,alloc,25803358208
+!,segment_map,54794387456,2097152,0
+a,1,4096
+!,alloc,54794387456
+!,segment_map,25824329728,20971520,0
+a,2,16777216
+!,alloc,25820135424
+END
+run fidelity "$tmp/ranges.trace"
+check close_ranges_agree [ "$status" = 0 ]
+check close_ranges_are_counted grep -qE '^ +segments made +3 of +3  all agree$' "$out"
+
+# -- several devices: each gives back what it holds itself
+entry() { # ACTION ADDRESS BYTES TIME
+    printf '{"action": "%s", "addr": %s, "size": %s, "stream": 0, "time_us": %s, "frames": []}' "$@"
+}
+segment='"total_size": 2097152, "allocated_size": 0, "active_size": 0, "requested_size": 0, "stream": 0, "segment_type": "small"'
+{
+    printf '{"segments": [{"device": 0, "address": 268435456, %s, "segment_pool_id": [0, 0], "is_expandable": false,
+        "blocks": [{"address": 268435456, "size": 2097152, "requested_size": 0, "state": "inactive"}]}],\n"device_traces": [[' "$segment"
+    entry segment_alloc 268435456 2097152 10; echo ,
+    entry alloc 268435456 512 11; echo ,
+    entry free_requested 268435456 512 12; echo ,
+    entry free_completed 268435456 512 12; echo '], ['
+    entry segment_alloc 536870912 2097152 13; echo ,
+    entry alloc 536870912 512 14; echo ,
+    entry free_requested 536870912 512 15; echo ,
+    entry free_completed 536870912 512 15; echo ,
+    entry segment_free 536870912 2097152 16; echo ']]}'
+} >"$tmp/devices.json"
+run fidelity "$tmp/devices.json"
+check several_devices_agree [ "$status" = 0 ]
+check each_device_is_told [ "$(grep -c '^Device [01] of devices, recorded with torch' "$out")" = 2 ]
+check each_device_has_rows [ "$(grep -cE '^ +requests and frees +2 of +2  all agree$' "$out")" = 2 ]
+check given_back_alone grep -qE '^ +segments given back +1 of +1  all agree$' "$out"
+sed 's/"addr": 536870912, "size": 512, "stream": 0, "time_us": 14/"addr": 536871424, "size": 512, "stream": 0, "time_us": 14/' "$tmp/devices.json" >"$tmp/other.json"
+run fidelity "$tmp/other.json"
+check one_device_differs [ "$status" = 1 ]
+check devices_that_differ_are_counted grep -q 'differ on 1 of 2 devices' "$err"
+
 printf 'a,0,100\nf,0\n' >"$tmp/plain.csv"
 run fidelity "$tmp/plain.csv"
 check without_recorder_is_bad_input [ "$status" = 2 ]
