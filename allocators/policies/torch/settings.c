@@ -258,7 +258,7 @@ static uint64_t round_by_divisions(uint64_t bytes, uint64_t divisions)
 
 uint64_t torch_round_divided(const struct torch_settings *settings, uint64_t bytes)
 {
-    unsigned log = floor_log2(bytes);
+    unsigned log = floor_log2(bytes | 1); /* a recording may hold requests of nothing */
     unsigned slot = log < 20 ? 0 : log - 20;
     if (slot >= TORCH_DIVISION_INTERVALS)
         slot = TORCH_DIVISION_INTERVALS - 1;
