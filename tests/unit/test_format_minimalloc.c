@@ -46,6 +46,20 @@ static void columns_stand_in_any_order(void **state)
     assert_non_null(strstr(report.guesses[2], "1 alignments are no powers of two"));
 }
 
+static void hints_are_left_out_and_said(void **state)
+{
+    struct import_report report;
+    format_rig_converts(*state,
+                        "id,lower,upper,size,alignment,hint,gaps\n"
+                        "0,0,9,15,1,128,\n"
+                        "1,6,12,18,2,-1,7-8 9-10@1:17\n",
+                        "a,0,15,lower=0,upper=9\na,1,18,align=2,lower=6,upper=12\nf,0\nf,1\n",
+                        &report);
+    assert_int_equal(report.guess_count, 2);
+    assert_non_null(strstr(report.guesses[0], "1 buffers have gaps"));
+    assert_non_null(strstr(report.guesses[1], "1 buffers have hints"));
+}
+
 /* The peak of the shipped problem is what its rows say, moment by moment. */
 static void a_published_problem_has_its_peak(void **state)
 {
@@ -102,9 +116,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, format_rig_open, format_rig_close)
     const struct CMUnitTest tests[] = {
-        TEST(lifetimes_become_events),          TEST(columns_stand_in_any_order),
-        TEST(a_published_problem_has_its_peak), TEST(bad_rows_are_refused),
-        TEST(other_columns_are_no_lifetimes),
+        TEST(lifetimes_become_events),     TEST(columns_stand_in_any_order),
+        TEST(hints_are_left_out_and_said), TEST(a_published_problem_has_its_peak),
+        TEST(bad_rows_are_refused),        TEST(other_columns_are_no_lifetimes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,6 +29,26 @@ static void rows_become_events(void **state)
     assert_false(report.begins_in_the_middle || report.ends_in_failure);
 }
 
+static void first_line_may_be_missing(void **state)
+{
+    struct import_report report;
+    format_rig_converts(*state,
+                        "11,14:21:19.998533,allocate,0x30a000000,256,0x0\r\n"
+                        "11,14:21:19.998535,free,0x30a000000,256,0x0\r\n",
+                        "# recorder: rmm\n"
+                        "t,0\na,0,256,thread=11\n!,alloc,13052674048\nt,2000\nf,0,thread=11\n",
+                        &report);
+    assert_int_equal(report.records, 2);
+    const char *const others[] = {"11,14:21:19.998533,mislay,0x30a000000,256,0x0\n",
+                                  "11,14:21:19.998533,free,0x30a000000,256\n"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        struct trace_source *source;
+        struct error error;
+        assert_int_not_equal(trace_rig_text(*state, others[i], &source, &error), STATUS_OK);
+        assert_non_null(strstr(error.text, "no trace"));
+    }
+}
+
 static void midnight_passes(void **state)
 {
     struct import_report report;
@@ -177,6 +197,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, format_rig_open, format_rig_close)
     const struct CMUnitTest tests[] = {
         TEST(rows_become_events),
+        TEST(first_line_may_be_missing),
         TEST(midnight_passes),
         TEST(dates_and_older_times),
         TEST(failures_are_kept),

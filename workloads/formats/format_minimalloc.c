@@ -4,11 +4,12 @@
  *     0,995328,1000448,656384
  *
  * 1. The first line names the columns, in any order: id (or buffer, buffer_id), lower (begin,
- *    start), upper or end, size; alignment, gaps and offset may follow.
+ *    start), upper or end, size; alignment, hint, gaps and offset may follow.
  * 2. A buffer lives from lower to before upper; an `end` is its last moment, so upper is one more.
  * 3. Moments become an order: at each, frees come first, then requests in the order of rows. A
  *    buffer that ends where it begins is freed right after its request.
- * 4. A buffer's id is kept as `tag` where it is not the number that its request has in the trace;
+ * 4. A hint is the offset that a planner shall try first (-1: none); no policy here does: left out.
+ * 5. A buffer's id is kept as `tag` where it is not the number that its request has in the trace;
  *    an offset is the place where a planner put it: a note. Its life is kept in the keys `lower`
  *    and `upper`, so that a plan of the trace (`bound --plan`) speaks of it in the file's own words.
  *
@@ -25,15 +26,16 @@
 #include "workloads/trace/reader.h"
 #include "workloads/trace/trace.h"
 
-enum column { ID, LOWER, UPPER, SIZE, ALIGNMENT, GAPS, OFFSET, COLUMNS };
+enum column { ID, LOWER, UPPER, SIZE, ALIGNMENT, HINT, GAPS, OFFSET, COLUMNS };
 
 static const struct {
     const char *name;
     enum column column;
 } names[] = {
-    {"id", ID},       {"buffer", ID},           {"buffer_id", ID}, {"lower", LOWER},
-    {"begin", LOWER}, {"start", LOWER},         {"upper", UPPER},  {"end", UPPER},
-    {"size", SIZE},   {"alignment", ALIGNMENT}, {"gaps", GAPS},    {"offset", OFFSET},
+    {"id", ID},         {"buffer", ID},           {"buffer_id", ID}, {"lower", LOWER},
+    {"begin", LOWER},   {"start", LOWER},         {"upper", UPPER},  {"end", UPPER},
+    {"size", SIZE},     {"alignment", ALIGNMENT}, {"hint", HINT},    {"gaps", GAPS},
+    {"offset", OFFSET},
 };
 
 struct layout {
@@ -61,7 +63,7 @@ struct reading {
     size_t count, capacity;
     struct texts ids;
     struct import_report report;
-    uint64_t with_gaps, odd_alignments;
+    uint64_t with_gaps, with_hints, odd_alignments;
 };
 
 /* The columns that a first line names; false where one is unknown, there twice, or missing. */
@@ -69,7 +71,7 @@ static bool layout_read(char *line, struct layout *out)
 {
     char *fields[COLUMNS];
     size_t count = fields_split(line, ',', fields, COLUMNS);
-    *out = (struct layout){.place = {-1, -1, -1, -1, -1, -1, -1}, .count = (int)count};
+    *out = (struct layout){.place = {-1, -1, -1, -1, -1, -1, -1, -1}, .count = (int)count};
     if (count > COLUMNS)
         return false;
     for (size_t i = 0; i < count; i++) {
@@ -129,6 +131,10 @@ static enum status parse_optional(struct reading *r, char *const *fields, struct
         r->odd_alignments++;
     if (buffer->alignment == 1 || !size_is_power_of_two(buffer->alignment))
         buffer->alignment = 0;
+    int64_t hint = -1;
+    if (place[HINT] >= 0 && (status = parse_moment(fields[place[HINT]], "hint", &hint, error)))
+        return status;
+    r->with_hints += hint >= 0;
     if (place[GAPS] >= 0)
         r->with_gaps += fields[place[GAPS]][strspn(fields[place[GAPS]], " ")] != 0;
     return STATUS_OK;
@@ -291,6 +297,10 @@ static void say_guesses(struct reading *r)
         import_guess(&r->report,
                      "%" PRIu64 " buffers have gaps: they are taken to be live all through",
                      r->with_gaps);
+    if (r->with_hints)
+        import_guess(&r->report,
+                     "%" PRIu64 " buffers have hints, offsets to be tried first: left out",
+                     r->with_hints);
     if (r->odd_alignments)
         import_guess(&r->report, "%" PRIu64 " alignments are no powers of two: left out",
                      r->odd_alignments);

@@ -7,7 +7,8 @@
  *    thread whose row came late.
  * 2. The streams 0x0 and 0x1 are the default stream; 0x2 is that of the calling thread, so each
  *    thread has its own.
- * 3. Threads keep their number as `thread=` where it has 32 bits; else they are counted from 1.
+ * 3. What goes to the standard error, or was cut, has rows alone: the first line may be missing.
+ * 4. Threads keep their number as `thread=` where it has 32 bits; else they are counted from 1.
  *
  * Source of the format: rapidsai/rmm, logging_resource_adaptor, versions 0.15 to 25. */
 #include <inttypes.h>
@@ -38,12 +39,15 @@ struct reading {
     bool timed; /* a row was read */
 };
 
-static bool matches_rmm(const char *head, size_t count)
-{
-    size_t length = strlen(HEADER);
-    return count > length && !memcmp(head, HEADER, length) &&
-           (head[length] == '\n' || head[length] == '\r');
-}
+static const struct {
+    const char *name;
+    uint8_t action;
+} action_names[] = {
+    {"allocate", ROW_ALLOC},
+    {"free", ROW_FREE},
+    {"allocate failure", ROW_FAILURE},
+    {"deallocate", ROW_FREE},
+};
 
 /* The time of day as time since the first day began. */
 static uint64_t passed_ns(struct reading *r, uint64_t time_ns)
@@ -80,18 +84,9 @@ static enum status parse_thread(struct reading *r, const char *text, uint32_t *t
 
 static enum status parse_action(const char *text, uint8_t *action, struct error *error)
 {
-    static const struct {
-        const char *name;
-        uint8_t action;
-    } names[] = {
-        {"allocate", ROW_ALLOC},
-        {"free", ROW_FREE},
-        {"allocate failure", ROW_FAILURE},
-        {"deallocate", ROW_FREE},
-    };
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(names[i].name, text) == 0) {
-            *action = names[i].action;
+    for (size_t i = 0; i < sizeof action_names / sizeof action_names[0]; i++)
+        if (strcmp(action_names[i].name, text) == 0) {
+            *action = action_names[i].action;
             return STATUS_OK;
         }
     return error_set(
@@ -190,6 +185,35 @@ static enum status open_rmm(struct trace_input *input, bool lenient, struct trac
     id_map_close(&r.threads);
     trace_input_close(input);
     return status;
+}
+
+/* A log without its first line begins with a row: a time and an action tell it. */
+static bool begins_with_row(const char *head, size_t length)
+{
+    char line[128], *fields[COLUMNS];
+    struct error ignored;
+    uint64_t number;
+    uint8_t action;
+    bool dated;
+    if (length >= sizeof line || memchr(head, 0, length))
+        return false;
+    memcpy(line, head, length);
+    line[length] = 0;
+    line[strcspn(line, "\r")] = 0;
+    return fields_split(line, ',', fields, COLUMNS) == COLUMNS &&
+           !parse_action(fields[ACTION], &action, &ignored) &&
+           !field_time(fields[TIME], &number, &dated, &ignored) &&
+           !field_pointer(fields[POINTER], &number, &ignored);
+}
+
+static bool matches_rmm(const char *head, size_t count)
+{
+    const char *end = memchr(head, '\n', count);
+    size_t length = end ? (size_t)(end - head) : count;
+    size_t header = strlen(HEADER);
+    if (count > header && !memcmp(head, HEADER, header))
+        return head[header] == '\n' || head[header] == '\r';
+    return begins_with_row(head, length);
 }
 
 const struct format_reader format_rmm = {
