@@ -9,6 +9,7 @@
 #include "bench/cli/cli.h"
 #include "bench/report/advise_page.h"
 #include "bench/report/output_file.h"
+#include "bench/suite/progress.h"
 #include "bench/suite/suite.h"
 #include "workloads/trace/trace.h"
 #include "workloads/workload.h"
@@ -36,7 +37,9 @@ static const struct cli_option options[] = {
     {'d', "device", "DEVICE",
      "a simulated one; default: sim; its capacity= or profile= is the card in question"},
     {KEY_JSON, "json", "FILE", "the advice as JSON; - is standard output"},
-    {KEY_FREES, "frees", "MODE", "ordered (default), at-once or recorded"},
+    {KEY_FREES, "frees", "MODE",
+     "ordered, at-once or recorded; default: recorded where let-go and completion are apart, else "
+     "ordered"},
     {KEY_HOST, "host", "MODE", "none (default), recorded or open: do host times pass"},
     {KEY_SEED, "seed", "N", "of policies that draw"},
     {KEY_JOBS, "jobs", "N", "workers; default: one for each processor"},
@@ -111,14 +114,12 @@ static enum status take(void *argument, int key, const char *value, struct error
     }
 }
 
-/* All that was found: a page for each trace and way to free. */
+/* All that was found: a page for each trace. */
 struct advice {
     struct advise_page pages[PAGES_MOST];
     struct advise_result results[PAGES_MOST];
     struct trace_source *sources[PAGES_MOST];
     size_t count;
-    enum replay_frees frees[2]; /* of the traces, all of them */
-    unsigned frees_count;
 };
 
 static unsigned jobs_of(const struct suite *suite)
@@ -135,86 +136,88 @@ static enum status open_trace(const char *path, struct trace_source **out, struc
                                    : workload_open(path, out, error);
 }
 
+/* Whose replays are counted. */
+struct trace_progress {
+    struct progress *line;
+    const char *name;
+};
+
+static void show_tried(void *argument, size_t done, size_t total)
+{
+    struct trace_progress *self = argument;
+    self->line->total = total;
+    self->line->done = done - 1;
+    progress_step(self->line, self->name);
+}
+
 static enum status advise_one(const struct advise_arguments *self, const struct spec *device,
-                              const char *path, enum replay_frees frees, struct advice *advice,
+                              const char *path, struct progress *progress, struct advice *advice,
                               struct error *error)
 {
     size_t at = advice->count;
+    enum replay_frees frees[2];
     if (at == PAGES_MOST)
         return error_set(error, STATUS_INVALID, "more than %d traces at once", PAGES_MOST);
     enum status status = open_trace(path, &advice->sources[at], error);
     if (status)
         return status;
+    const struct trace_info *info = &advice->sources[at]->info;
+    /* Where let-go and completion are apart, when blocks completed is the best that is known. */
+    unsigned ways = replay_frees_choices(info, self->suite.frees, frees);
+    struct trace_progress shown = {progress, info->name};
     const struct advise_config config = {
         .source = advice->sources[at],
         .device = device,
         .capacity_bytes = self->capacity_bytes,
         .as_limit = self->as_limit,
         .card_asked = self->card_named,
-        .frees = frees,
+        .frees = frees[ways - 1],
         .host = self->suite.host,
         .seed = self->suite.seed,
         .jobs = jobs_of(&self->suite),
+        .tried = show_tried,
+        .tried_argument = &shown,
     };
     status = advise_run(&config, &advice->results[at], error);
     if (status) {
         trace_close(advice->sources[at]);
         return status;
     }
-    const struct trace_info *info = &advice->sources[at]->info;
-    advice->pages[at] =
-        (struct advise_page){info->name, path, info->recorder, frees, &advice->results[at]};
+    advice->pages[at] = (struct advise_page){.name = info->name,
+                                             .path = path,
+                                             .recorder = info->recorder,
+                                             .format = info->format,
+                                             .frees = config.frees,
+                                             .result = &advice->results[at]};
     advice->count++;
-    return STATUS_OK;
-}
-
-/* In which ways the blocks of these traces are to be freed: two where any of them wants two. */
-static enum status find_ways(const struct advise_arguments *self, struct advice *advice,
-                             struct error *error)
-{
-    for (size_t i = 0; i < self->suite.workloads.count; i++) {
-        struct trace_source *source;
-        enum replay_frees frees[2];
-        enum status status = open_trace(self->suite.workloads.items[i], &source, error);
-        if (status)
-            return status;
-        unsigned count = replay_frees_choices(&source->info, self->suite.frees, frees);
-        if (count > advice->frees_count) {
-            memcpy(advice->frees, frees, sizeof frees);
-            advice->frees_count = count;
-        }
-        trace_close(source);
-    }
     return STATUS_OK;
 }
 
 static enum status advise_all(const struct advise_arguments *self, const struct spec *device,
                               struct advice *advice, struct error *error)
 {
-    enum status status = find_ways(self, advice, error);
-    for (unsigned way = 0; way < advice->frees_count && !status; way++)
-        for (size_t i = 0; i < self->suite.workloads.count && !status; i++)
-            status = advise_one(self, device, self->suite.workloads.items[i], advice->frees[way],
-                                advice, error);
+    struct progress progress;
+    enum status status = STATUS_OK;
+    progress_begin(&progress, 0);
+    for (size_t i = 0; i < self->suite.workloads.count && !status; i++)
+        status = advise_one(self, device, self->suite.workloads.items[i], &progress, advice, error);
+    progress_end(&progress);
     return status;
 }
 
 static enum status print_all(const struct advise_arguments *self, const struct advice *advice,
                              struct error *error)
 {
-    size_t traces = self->suite.workloads.count;
     enum status status = STATUS_OK;
     for (size_t i = 0; i < advice->count && !status; i++) {
         if (i)
             puts("\n");
         status = advise_page_print(stdout, &advice->pages[i], error);
-        bool last = (i + 1) % traces == 0;
-        const struct advise_page *first = &advice->pages[i + 1 - (last ? traces : 1)];
-        if (!status && last && self->batches[0])
-            status = advise_page_batches(stdout, first, self->batches, error);
-        else if (!status && last && traces > 1)
-            status = advise_page_ranks(stdout, first, traces, error);
     }
+    if (!status && self->batches[0])
+        status = advise_page_batches(stdout, advice->pages, self->batches, error);
+    else if (!status && advice->count > 1)
+        status = advise_page_ranks(stdout, advice->pages, advice->count, error);
     return status;
 }
 

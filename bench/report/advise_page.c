@@ -50,7 +50,7 @@ static void print_peak(FILE *stream, const struct holders *peak, const char *beg
     sentence_print(stream, line);
 }
 
-static void print_fidelity(FILE *stream, const struct advise_page *page)
+static void print_held(FILE *stream, const struct advise_page *page)
 {
     const struct advise_result *result = page->result;
     char line[1024];
@@ -79,6 +79,27 @@ static void print_fidelity(FILE *stream, const struct advise_page *page)
                  "no setting of it to advise: only policies are compared.");
     }
     sentence_print(stream, line);
+}
+
+static void print_pressure(FILE *stream, const struct pressure *pressure)
+{
+    char line[512], text[32], most[48] = "", upto[32];
+    if (!pressure->least_bytes)
+        return;
+    if (pressure->most_bytes > pressure->least_bytes + 2 * MIB)
+        snprintf(most, sizeof most, " to %s", size_print(pressure->most_bytes, upto, sizeof upto));
+    snprintf(line, sizeof line,
+             "It gave memory back as under a limit, or on a card, of %s%s, which the recording "
+             "does not tell of.",
+             size_print(pressure->least_bytes, text, sizeof text), most);
+    sentence_print(stream, line);
+}
+
+/* What the recording does not tell of, and what is taken for it. */
+static void print_not_told(FILE *stream, const struct advise_page *page)
+{
+    const struct advise_result *result = page->result;
+    char line[512];
     if (result->start_blocks) {
         snprintf(
             line, sizeof line,
@@ -88,24 +109,34 @@ static void print_fidelity(FILE *stream, const struct advise_page *page)
             result->start_blocks, result->start_blocks == 1 ? "" : "s");
         sentence_print(stream, line);
     }
-    if (result->pressure.least_bytes) {
-        char text[32], most[48] = "", upto[32];
-        if (result->pressure.most_bytes > result->pressure.least_bytes + 2 * MIB)
-            snprintf(most, sizeof most, " to %s",
-                     size_print(result->pressure.most_bytes, upto, sizeof upto));
+    print_pressure(stream, &result->pressure);
+    if (page->frees == REPLAY_RECORDED)
+        sentence_print(stream, "Blocks that other streams used are taken to be free again when "
+                               "the recording saw it; under another setting that may be sooner or "
+                               "later.");
+    if (!result->timed) {
         snprintf(line, sizeof line,
-                 "It gave memory back as under a limit, or on a card, of %s%s, which the recording "
-                 "does not tell of.",
-                 size_print(result->pressure.least_bytes, text, sizeof text), most);
+                 "%s no kernels, so no slowdown can be told: flushes of the cache and retries "
+                 "stand for it.",
+                 strcmp(page->format, "snapshot") == 0 ? "A memory snapshot holds"
+                                                       : "The recording holds");
         sentence_print(stream, line);
     }
-    if (result->releases) {
-        snprintf(line, sizeof line,
-                 "The program released its cache %zu time%s by itself; it does so here under every "
-                 "setting.",
-                 result->releases, result->releases == 1 ? "" : "s");
-        sentence_print(stream, line);
-    }
+}
+
+static void print_fidelity(FILE *stream, const struct advise_page *page)
+{
+    const struct advise_result *result = page->result;
+    char line[256];
+    print_held(stream, page);
+    print_not_told(stream, page);
+    if (!result->releases)
+        return;
+    snprintf(line, sizeof line,
+             "The program released its cache %zu time%s by itself; it does so here under every "
+             "setting.",
+             result->releases, result->releases == 1 ? "" : "s");
+    sentence_print(stream, line);
 }
 
 static void print_incomplete(FILE *stream, const struct advise_result *result)
@@ -224,77 +255,171 @@ static void ratio_cell(struct table *table, double ratio)
         table_cell(table, "-");
 }
 
+static void count_cell(struct table *table, bool known, uint64_t count)
+{
+    if (known)
+        table_cell(table, "%" PRIu64, count);
+    else
+        table_cell(table, "-");
+}
+
+/* The spec in words that a line can be broken between; PyTorch's settings without its name. */
+static void name_setting(const struct advise_row *row, char *out, size_t room)
+{
+    const char *from = row->candidate.spec;
+    bool quoted = false;
+    size_t used = 0;
+    if (row->candidate.own && strncmp(from, "torch:", 6) == 0)
+        from += 6;
+    for (; *from && used + 3 < room; from++) {
+        quoted ^= *from == '\'';
+        out[used++] = *from;
+        bool ends = (*from == ',' && !quoted) || (*from == '=' && from[1] == '\'');
+        if (ends)
+            out[used++] = ' ';
+    }
+    out[used] = '\0';
+    snprintf(out + used, room - used, "%s", row->candidate.given ? " (recorded)" : "");
+}
+
 static void add_row(struct table *table, const struct advise_result *result,
                     const struct advise_row *row, size_t rank)
 {
+    char name[400];
+    bool fits = row->at.begun && row->at.passed;
+    name_setting(row, name, sizeof name);
     table_cell(table, "%zu", rank);
-    table_cell(table, "%s%s", row->candidate.spec, row->candidate.given ? "  <- recorded" : "");
-    if (!row->alone.begun) {
-        table_rest(table, "cannot begin: %.90s", row->alone.why);
-        return;
-    }
     if (row->safe_bytes)
         table_cell(table, "%.1f", (double)row->safe_bytes / (double)MIB);
     else
-        table_cell(table, "none");
-    ratio_cell(table, (double)row->safe_bytes / (double)(result->peak.bytes + !result->peak.bytes));
-    ratio_cell(table, row->safe_slowdown);
-    table_cell(table, "%.1f", (double)row->alone.peak_reserved_bytes / (double)MIB);
-    table_cell(table, "%s", row->at.begun && row->at.passed ? "yes" : "no");
-    ratio_cell(table, row->at.begun && row->at.passed ? row->at.slowdown : 0);
-    if (row->at.begun && row->at.passed)
-        table_cell(table, "%" PRIu64, row->at.flushes);
+        table_cell(table, row->alone.begun ? "none" : "-");
+    if (result->timed)
+        ratio_cell(table, row->safe_slowdown);
+    if (row->alone.begun)
+        table_cell(table, "%.1f", (double)row->alone.peak_reserved_bytes / (double)MIB);
     else
         table_cell(table, "-");
+    table_cell(table, "%s", fits ? "yes" : "no");
+    if (result->timed)
+        ratio_cell(table, fits ? row->at.slowdown : 0);
+    count_cell(table, fits, row->at.flushes);
+    if (!result->timed)
+        count_cell(table, fits, row->at.retries);
+    if (row->alone.begun)
+        table_cell(table, "%s", name);
+    else
+        table_cell(table, "%s: cannot begin: %.120s", name, row->alone.why);
+}
+
+/* Whether a setting of the same allocator does just what was recorded. */
+static bool is_same(const struct advise_row *row, const struct advise_row *given)
+{
+    const struct trial *a = &row->at, *b = &given->at;
+    return row != given && row->candidate.own && !row->candidate.text[0] &&
+           row->safe_bytes == given->safe_bytes && row->alone.begun == given->alone.begun &&
+           row->alone.peak_reserved_bytes == given->alone.peak_reserved_bytes &&
+           row->alone.driver_calls == given->alone.driver_calls && a->passed == b->passed &&
+           a->event == b->event && a->flushes == b->flushes && a->retries == b->retries &&
+           a->driver_calls == b->driver_calls;
+}
+
+/* These are told in a sentence, values of one key in a row: "a=1, 2; b=true". */
+static void print_same(FILE *stream, const struct advise_result *result,
+                       const struct advise_row *given)
+{
+    char line[2048] = "", name[400], key[400] = "";
+    for (size_t i = 0; given && i < result->own_count; i++) {
+        size_t used = strlen(line);
+        if (!is_same(&result->rows[i], given) || used + sizeof name > sizeof line)
+            continue;
+        name_setting(&result->rows[i], name, sizeof name);
+        size_t length = strcspn(name, "=");
+        bool again = name[length] && !strchr(name, ',') && strncmp(key, name, length + 1) == 0;
+        snprintf(line + used, sizeof line - used, "%s%s",
+                 again  ? ", "
+                 : used ? "; "
+                        : "No different from what was recorded: ",
+                 again ? name + length + 1 : name);
+        snprintf(key, sizeof key, "%s", name);
+    }
+    if (!line[0])
+        return;
+    fputc('\n', stream);
+    strncat(line, ".", sizeof line - strlen(line) - 1);
+    sentence_print(stream, line);
+}
+
+static void add_rows(struct table *table, const struct advise_result *result,
+                     const struct advise_row *given)
+{
+    size_t shown = 0;
+    for (size_t i = 0; i < result->count; i++) {
+        const struct advise_row *row = &result->rows[i];
+        bool own = row->candidate.own;
+        if (i == 0 && own)
+            table_heading(table, "the recorder's own settings");
+        if (i == result->own_count) {
+            table_heading(table, "other policies");
+            shown = 0;
+        }
+        bool always = row == given || strcmp(row->candidate.spec, "torch") == 0;
+        if (given && is_same(row, given) && !always)
+            continue;
+        if (shown < (own ? OWN_MOST : OTHERS_MOST) || always)
+            add_row(table, result, row, own ? i + 1 : i - result->own_count + 1);
+        shown++;
+    }
 }
 
 static enum status print_table(FILE *stream, const struct advise_result *result,
                                struct error *error)
 {
-    static const struct table_column columns[] = {
-        {"#", "", false, 0},
-        {"setting", "", true, 44},
-        {"needs", "MiB", false, 0},
-        {"needs", "/ live", false, 0},
-        {"slowdown", "there", false, 0},
-        {"takes alone", "MiB", false, 0},
-        {"fits", "", true, 0},
-        {"slowdown", "at it", false, 0},
-        {"flushes", "", false, 0},
+    static const struct table_column timed[] = {
+        {"#", "", false, 0},        {"needs", "MiB", false, 0}, {"slow", "there", false, 0},
+        {"takes", "MiB", false, 0}, {"fits", "", true, 0},      {"slow", "here", false, 0},
+        {"flush", "", false, 0},    {"setting", "", true, 0},
     };
-    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    static const struct table_column untimed[] = {
+        {"#", "", false, 0},      {"needs", "MiB", false, 0}, {"takes", "MiB", false, 0},
+        {"fits", "", true, 0},    {"flush", "", false, 0},    {"retry", "", false, 0},
+        {"setting", "", true, 0},
+    };
+    struct table *table = result->timed ? table_create(timed, sizeof timed / sizeof *timed)
+                                        : table_create(untimed, sizeof untimed / sizeof *untimed);
+    const struct advise_row *given = given_row(result);
     if (!table)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for the table");
-    for (size_t i = 0; i < result->count; i++) {
-        const struct advise_row *row = &result->rows[i];
-        bool own = row->candidate.own;
-        size_t rank = own ? i + 1 : i - result->own_count + 1;
-        if (i == 0 && own)
-            table_heading(table, "the recorder's own settings");
-        if (i == result->own_count)
-            table_heading(table, "other policies");
-        bool always = row->candidate.given || strcmp(row->candidate.spec, "torch") == 0;
-        if (rank <= (own ? OWN_MOST : OTHERS_MOST) || always)
-            add_row(table, result, row, rank);
-    }
+    add_rows(table, result, given);
     fputc('\n', stream);
     enum status status = table_print(table, stream, TABLE_TEXT, error);
     table_close(table);
-    return status;
+    if (status)
+        return status;
+    print_same(stream, result, given);
+    fputc('\n', stream);
+    sentence_print(stream, result->timed
+                               ? "needs: the least capacity with which it passes, and the time "
+                                 "there, 1 without any allocator; takes: reserved with all of the "
+                                 "card; fits, slow, flush: at the capacity above."
+                               : "needs: the least capacity with which it passes; takes: reserved "
+                                 "with all of the card; fits, flush, retry: at the capacity "
+                                 "above.");
+    return STATUS_OK;
 }
 
 /* The texts to set, of the rows that the table begins with. */
 static void print_settings(FILE *stream, const struct advise_result *result)
 {
+    const struct advise_row *given = given_row(result);
     if (!result->own_count)
         return;
     fputs("\nTo set:\n", stream);
     for (size_t i = 0, shown = 0; i < result->own_count && shown < 5; i++) {
         const struct advise_row *row = &result->rows[i];
-        if (!row->safe_bytes)
+        if (!row->safe_bytes || (given && is_same(row, given)))
             continue;
         shown++;
-        fprintf(stream, "  %zu  %s\n", i + 1, setting_of(row));
+        fprintf(stream, " %2zu  %s\n", i + 1, setting_of(row));
         if (row->candidate.cost) {
             fputs("     ", stream);
             sentence_wrap(stream, row->candidate.cost, 5, 5, SENTENCE_WIDTH);
@@ -316,10 +441,9 @@ enum status advise_page_print(FILE *stream, const struct advise_page *page, stru
     if (status)
         return status;
     print_settings(stream, result);
-    fprintf(
-        stream,
-        "\nTried: %zu settings, their pairs, and policies. Pairs are shown where they need 1 %%\n"
-        "less than both halves.\n",
-        result->tried);
+    fprintf(stream,
+            "\nTried: %zu settings, their pairs, and policies. Pairs are shown where they need\n"
+            "1 %% less than both halves.\n",
+            result->tried);
     return STATUS_OK;
 }

@@ -6,10 +6,10 @@
 
 #include "sim/advise/advise.h"
 
-/* One trace in one way to free. */
+/* One trace. */
 struct advise_page {
     const char *name, *path;
-    const char *recorder;
+    const char *recorder, *format;
     enum replay_frees frees;
     const struct advise_result *result;
 };

@@ -125,7 +125,7 @@ enum status advise_page_ranks(FILE *stream, const struct advise_page *pages, siz
         consider(&choice, row, &worst);
         if (!worst.safe_bytes || !row->candidate.own)
             continue;
-        table_cell(table, "%s%s", row->candidate.spec, row->candidate.given ? "  <- recorded" : "");
+        table_cell(table, "%s%s", row->candidate.spec, row->candidate.given ? " (recorded)" : "");
         table_cell(table, "%.1f", (double)worst.safe_bytes / (double)MIB);
         table_cell(table, "%s", pages[worst.rank].name);
         table_cell(table, "%s", worst.fits ? "yes" : "no");

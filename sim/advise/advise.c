@@ -19,6 +19,7 @@ struct advising {
     struct trial_setup setup;
     struct baseline baseline;
     struct prepared prepared;
+    size_t done;      /* of all rounds */
     bool single_fits; /* one of the recorder's own settings does at the capacity in question */
 };
 
@@ -145,6 +146,7 @@ static enum status set_up(struct advising *self, struct error *error)
             status = baseline_run(&plain.spec, self->prepared.trace, config->host, &self->baseline,
                                   error);
             self->setup.baseline = &self->baseline;
+            self->out->timed = !status && self->baseline.time_ns;
         }
     }
     session_device_end(&plain);
@@ -305,6 +307,16 @@ static void disown_allocators(struct candidates *candidates)
         }
 }
 
+#define ROUNDS 3 /* over all settings */
+
+static void count_done(void *argument)
+{
+    struct advising *self = argument;
+    self->done++;
+    if (self->config->tried)
+        self->config->tried(self->config->tried_argument, self->done, ROUNDS * self->out->tried);
+}
+
 static enum status try_all(struct advising *self, struct error *error)
 {
     struct candidates candidates;
@@ -327,14 +339,15 @@ static enum status try_all(struct advising *self, struct error *error)
     if (!out->rows)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for the settings");
     struct trace_source *trace = self->prepared.trace;
-    status = trial_each(trace, config->jobs, out->count, try_at, self, error);
+    status = trial_each(trace, config->jobs, out->count, try_at, count_done, self, error);
     for (size_t i = 0; i < out->count && !status; i++)
         self->single_fits |= out->rows[i].candidate.own && !is_pair(&out->rows[i].candidate) &&
                              out->rows[i].at.begun && out->rows[i].at.passed;
     if (!status)
-        status = trial_each(trace, config->jobs, out->count, search_single, self, error);
+        status =
+            trial_each(trace, config->jobs, out->count, search_single, count_done, self, error);
     if (!status)
-        status = trial_each(trace, config->jobs, out->count, search_pair, self, error);
+        status = trial_each(trace, config->jobs, out->count, search_pair, count_done, self, error);
     if (status)
         return status;
     drop_same(out);

@@ -31,6 +31,9 @@ struct advise_config {
     enum replay_host host;
     uint64_t seed;
     unsigned jobs;
+    /* Optional: how far it is, never called twice at once. */
+    void (*tried)(void *argument, size_t done, size_t total);
+    void *tried_argument;
 };
 
 enum advise_fidelity { ADVISE_NOT_RECORDED, ADVISE_AGREES, ADVISE_DIFFERS, ADVISE_NOT_HELD };
@@ -56,6 +59,7 @@ struct advise_result {
     uint64_t recorded_peak_reserved_bytes; /* 0: not known */
     uint64_t capacity_bytes;
     bool as_limit;
+    bool timed;    /* slowdowns are known: the trace holds kernels, or host times pass */
     bool complete; /* false: the program died, as the recording says */
     bool has_failed_request;
     uint64_t failed_event, failed_bytes; /* of that request */

@@ -208,6 +208,7 @@ struct crew {
     pthread_mutex_t lock;
     size_t count, next, failed;
     trial_work *work;
+    trial_done *done;
     void *argument;
     enum status status;
     struct error error;
@@ -231,6 +232,8 @@ static void *member_main(void *argument)
         pthread_mutex_unlock(&crew->lock);
         enum status status = crew->work(crew->argument, number, self->trace, &error);
         pthread_mutex_lock(&crew->lock);
+        if (crew->done)
+            crew->done(crew->argument);
         if (status && number < crew->failed) {
             crew->failed = number;
             crew->status = status;
@@ -242,10 +245,11 @@ static void *member_main(void *argument)
 }
 
 enum status trial_each(struct trace_source *trace, unsigned jobs, size_t count, trial_work *work,
-                       void *argument, struct error *error)
+                       trial_done *done, void *argument, struct error *error)
 {
     struct member members[JOBS_MOST] = {{0}};
-    struct crew crew = {.count = count, .failed = count, .work = work, .argument = argument};
+    struct crew crew = {
+        .count = count, .failed = count, .work = work, .done = done, .argument = argument};
     enum status status = STATUS_OK;
     jobs = jobs > JOBS_MOST ? JOBS_MOST : jobs;
     if (pthread_mutex_init(&crew.lock, NULL))

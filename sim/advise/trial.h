@@ -54,7 +54,9 @@ enum status trial_safe(const struct trial_setup *setup, struct trace_source *tra
  * Of several failures the one of the lowest number is returned. */
 typedef enum status trial_work(void *argument, size_t number, struct trace_source *trace,
                                struct error *error);
+/* One more is done; NULL: nobody asks. Never called twice at once. */
+typedef void trial_done(void *argument);
 enum status trial_each(struct trace_source *trace, unsigned jobs, size_t count, trial_work *work,
-                       void *argument, struct error *error) STATUS_CHECKED;
+                       trial_done *done, void *argument, struct error *error) STATUS_CHECKED;
 
 #endif

@@ -222,7 +222,8 @@ static enum status try_others(const struct experiment *experiment, const struct 
     if (!out->reruns)
         status = error_set(error, STATUS_HOST_MEMORY, "no host memory for re-runs");
     else
-        status = trial_each(experiment->source, jobs, candidates.count, rerun, &reruns, error);
+        status =
+            trial_each(experiment->source, jobs, candidates.count, rerun, NULL, &reruns, error);
     candidates_close(&candidates);
     if (!status)
         keep_passed(out);

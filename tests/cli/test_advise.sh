@@ -11,7 +11,7 @@ check it_answers [ "$status" = 0 ]
 check fidelity_comes_first grep -qE '^Recorded with torch 2\.11' "$out"
 check a_plain_sentence grep -qE '^Fits in 1\.268 GiB with the default settings of PyTorch' "$out"
 check own_settings_before_others [ "$(grep -n "recorder's own" "$out" | cut -d: -f1)" -lt "$(grep -n '^other policies' "$out" | cut -d: -f1)" ]
-check the_recorded_one_is_marked grep -q '<- recorded' "$out"
+check the_recorded_one_is_marked grep -q '(recorded)' "$out"
 check the_exact_setting grep -q 'PYTORCH_CUDA_ALLOC_CONF=roundup_power2_divisions:\|PYTORCH_CUDA_ALLOC_CONF=large_segment_size_mb:' "$out"
 "$ALLOCRIG" run -p torch -w "$tape" -d sim:capacity=1298MiB --metrics none --require-pass >/dev/null 2>&1
 check what_fits_does_pass [ $? = 0 ]
@@ -74,11 +74,23 @@ run advise workloads/data/graphs.default.csv.gz --capacity 430MiB --jobs 2
 check no_graphs_without_pools quietly test -z "$(grep 'CUDA_MEMORY_CACHING\|MallocAsync' "$out")"
 check a_setting_for_graphs grep -q '^No setting fits in 430.0 MiB: the least is 444.0 MiB' "$out"
 
+# Completions are taken as recorded: one page, on which what the other setting was recorded with
+# stands to the byte. Rows are lines of 80 columns.
+run advise workloads/data/streams_prefetch.default.csv.gz --jobs 2
+check one_page_with_other_streams [ "$(grep -c '^streams_prefetch, at .* frees recorded$' "$out")" = 1 ]
+check the_other_peak_with_streams grep -qE '^[0-9 ]+ 1182\.0 .* 1202\.0 +yes .* expandable_segments=true$' "$out"
+check settings_that_change_nothing says '^No different from what was recorded: .*max_split_size_mb=1024, 128,'
+check lines_fit_80_columns quietly test -z "$(awk 'length > 80' "$out" | grep -v PYTORCH_)"
+check no_progress_without_a_terminal quietly test ! -s "$err"
+gunzip -c workloads/data/streams_prefetch.default.csv.gz | grep -v '^kernel,' >"$tmp/still.csv"
+run advise "$tmp/still.csv" --jobs 2
+check why_no_slowdown says 'no kernels, so no slowdown can be told'
+
 # Two ranks, of which the second needs 20 MiB more; as two batches they are 10 MiB for each.
 printf '# allocrig-trace 1\n# recorder: torch 2.11.0\na,0,41943040\nf,0\n' >"$tmp/small.trace"
 printf '# allocrig-trace 1\n# recorder: torch 2.11.0\na,0,62914560\nf,0\n' >"$tmp/large.trace"
 run advise "$tmp/small.trace" "$tmp/large.trace" --capacity 200MiB
-check ranks_need_the_worst grep -qE '^torch  <- recorded +60\.0 +large +yes' "$out"
+check ranks_need_the_worst grep -qE '^torch \(recorded\) +60\.0 +large +yes' "$out"
 check ranks_in_a_sentence grep -q '^All of them fit in 200.0 MiB with torch, as they are.' "$out"
 run advise "$tmp/small.trace" "$tmp/large.trace" --capacity 50MiB
 check no_rank_alone_counts grep -q '^No setting lets all of them fit in 50.00 MiB' "$out"
