@@ -82,6 +82,12 @@ static void put_pins(struct json_writer *json, const struct explain_result *resu
     json_put_integer(json, "count", result->holes);
     json_put_integer(json, "bytes", result->hole_bytes);
     json_put_integer(json, "largest_bytes", result->largest_hole_bytes);
+    json_put_real(json, "external_fragmentation", result->indices.external);
+    json_put_real(json, "unusable_free_index", result->indices.unusable);
+    if (result->indices.fragmentation < 0) /* one is large enough */
+        json_put_null(json, "fragmentation_index");
+    else
+        json_put_real(json, "fragmentation_index", result->indices.fragmentation);
     put_known(json, "stretch_bytes", result->stretch_bytes);
     json_put_integer(json, "stretch_blocks", result->stretch_blocks);
     json_put_integer(json, "stretch_live_bytes", result->stretch_live_bytes);

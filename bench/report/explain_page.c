@@ -116,6 +116,29 @@ static void print_ladder(FILE *stream, const struct explain_result *result)
         fputs("  never enough\n", stream);
 }
 
+static void print_holes(FILE *stream, const struct explain_result *result)
+{
+    const struct explain_indices *indices = &result->indices;
+    char line[256], a[32], b[32];
+    snprintf(line, sizeof line,
+             "%" PRIu64 " free ranges, %s in all, the largest %s, lie between live blocks.",
+             result->holes, size_print(result->hole_bytes, a, sizeof a),
+             size_print(result->largest_hole_bytes, b, sizeof b));
+    fputc('\n', stream);
+    sentence_print(stream, line);
+    snprintf(line, sizeof line,
+             "External fragmentation %.3f; for this request the unusable free index is %.3f",
+             indices->external, indices->unusable);
+    size_t used = strlen(line);
+    if (indices->fragmentation < 0)
+        snprintf(line + used, sizeof line - used, "; one of the ranges would be large enough.");
+    else
+        snprintf(line + used, sizeof line - used,
+                 ", the fragmentation index %.3f (0: want of memory, 1: fragmentation).",
+                 indices->fragmentation);
+    sentence_print(stream, line);
+}
+
 static enum status print_pins(FILE *stream, const struct explain_result *result,
                               struct error *error)
 {
@@ -130,15 +153,10 @@ static enum status print_pins(FILE *stream, const struct explain_result *result,
         {"in the stretch", "", true, 0},
         {"tag", "", true, 0},
     };
-    char line[256], a[32], b[32];
+    char line[256], a[32];
     if (result->opaque || !result->pin_count)
         return STATUS_OK;
-    snprintf(line, sizeof line,
-             "%" PRIu64 " free ranges, %s in all, the largest %s, lie between live blocks.",
-             result->holes, size_print(result->hole_bytes, a, sizeof a),
-             size_print(result->largest_hole_bytes, b, sizeof b));
-    fputc('\n', stream);
-    sentence_print(stream, line);
+    print_holes(stream, result);
     if (result->stretch_bytes) {
         snprintf(line, sizeof line,
                  "The emptiest stretch as large as the request holds %zu live block%s of %s: were "

@@ -29,6 +29,16 @@ struct explain_pin {
     bool in_stretch;
 };
 
+/* How the free bytes f lie in n holes, for a request of s bytes. The last two are the Linux kernel's
+ * (mm/vmstat.c). */
+struct explain_indices {
+    double external; /* external fragmentation: 1 - largest hole / f; 0 where f is 0 */
+    double unusable; /* unusable free index: the part of f that no piece of s has; 1 where f is 0 */
+    double fragmentation; /* fragmentation index: 1 - (1 + f / s) / n, at least 0: towards 0 the
+                             request fails for want of memory, towards 1 by fragmentation;
+                             -1 where a hole is large enough */
+};
+
 struct explain_rerun {
     struct candidate candidate;
     struct trial trial;
@@ -48,6 +58,7 @@ struct explain_result {
     uint64_t device_free_bytes, capacity_bytes, others_bytes, outside_bytes, limit_bytes;
     uint64_t physical_bytes;
     uint64_t holes, hole_bytes, largest_hole_bytes;
+    struct explain_indices indices;
     uint64_t stretch_bytes, stretch_live_bytes; /* see rule 2; 0: there is none so large */
     size_t stretch_blocks;
     struct explain_pin pins[EXPLAIN_PINS_MOST];

@@ -102,20 +102,39 @@ static void insert(struct explain_result *out, const struct explain_pin *pin)
     pins[at] = *pin;
 }
 
-static void note_hole(const struct policy_range *range, struct explain_result *out)
+static void note_hole(const struct policy_range *range, uint64_t *usable_bytes,
+                      struct explain_result *out)
 {
     if (range->state != POLICY_RANGE_HOLE)
         return;
+    *usable_bytes += out->bytes ? range->bytes - range->bytes % out->bytes : 0;
     out->holes++;
     out->hole_bytes += range->bytes;
     if (range->bytes > out->largest_hole_bytes)
         out->largest_hole_bytes = range->bytes;
 }
 
+static struct explain_indices find_indices(const struct explain_result *out, uint64_t usable_bytes)
+{
+    double free_bytes = (double)out->hole_bytes;
+    struct explain_indices indices = {.external = 0, .unusable = 1, .fragmentation = 0};
+    if (!out->holes || !out->bytes)
+        return indices;
+    indices.external = 1 - (double)out->largest_hole_bytes / free_bytes;
+    indices.unusable = 1 - (double)usable_bytes / free_bytes;
+    indices.fragmentation = 1 - (1 + free_bytes / (double)out->bytes) / (double)out->holes;
+    if (out->largest_hole_bytes >= out->bytes)
+        indices.fragmentation = -1;
+    else if (indices.fragmentation < 0)
+        indices.fragmentation = 0;
+    return indices;
+}
+
 enum status pins_find(const struct policy *policy, const struct births *births,
                       uint64_t asked_bytes, struct explain_result *out, struct error *error)
 {
     struct ranges ranges = {0};
+    uint64_t usable_bytes = 0; /* of all holes, in whole requests */
     policy_walk(policy, keep, &ranges);
     if (ranges.failed) {
         free(ranges.at);
@@ -127,7 +146,7 @@ enum status pins_find(const struct policy *policy, const struct births *births,
     for (size_t i = 0; i < ranges.count; i++) {
         const struct policy_range *range = &ranges.at[i];
         bool inside = i >= stretch.first && i < stretch.end;
-        note_hole(range, out);
+        note_hole(range, &usable_bytes, out);
         if (range->state != POLICY_RANGE_USED)
             continue;
         out->stretch_blocks += inside;
@@ -145,6 +164,7 @@ enum status pins_find(const struct policy *policy, const struct births *births,
                                         .in_stretch = inside};
         insert(out, &pin);
     }
+    out->indices = find_indices(out, usable_bytes);
     free(ranges.at);
     return STATUS_OK;
 }

@@ -5,7 +5,7 @@
 #include "sim/explain/births.h"
 #include "sim/explain/explain.h"
 
-/* Fills holes, stretch and pins of `out`, whose event and bytes are those of the failure;
+/* Fills holes, indices, stretch and pins of `out`, whose event and bytes are those of the failure;
  * `asked_bytes` are those of all requests until then. HOST_MEMORY. */
 enum status pins_find(const struct policy *policy, const struct births *births,
                       uint64_t asked_bytes, struct explain_result *out,

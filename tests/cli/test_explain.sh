@@ -58,6 +58,7 @@ json json_is_one_object '.schema == "allocrig.explain/1" and (.runs | length) ==
 json json_has_the_request ".runs[0].request.event == $event and .runs[0].request.bytes == 713728000"
 json json_has_the_cause '.runs[0].cause == "fragmentation" and .runs[0].passed == false'
 json json_has_the_rungs '.runs[0] | .request.bytes as $b | .ladder.same_bytes >= $b and .servable.trim_bytes < $b'
+json json_has_the_indices '.runs[0].holes | .external_fragmentation > 0 and .unusable_free_index == 1 and .fragmentation_index > 0'
 json json_has_what_pins '[.runs[0].pins[] | select(.in_stretch)] | length == 1 and .[0].bytes == 713728000'
 json json_has_what_helps '[.runs[0].helps[] | select(.own and .setting == "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True")] | length == 1'
 run explain "$lora" -p torch -d sim:capacity=4100MiB --json -

@@ -82,24 +82,28 @@ static void peaks_and_ratios_are_the_known_ones(void **state)
 }
 
 /* The search without a clock: the same steps everywhere. */
-static void solve(const char *path)
+static void solve(const struct known *known_one)
 {
+    char path[128];
     size_t count;
     struct host host = {0};
     struct packing packing;
     struct packing_best best;
     struct packing_exact exact;
     const struct packing_exact_options options = {.steps_most = 500000};
-    struct packing_block *blocks = planning_rig_read(path, &count);
+    struct packing_block *blocks = planning_rig_read(path_of(known_one, path), &count);
     uint64_t *offsets = calloc(count, sizeof *offsets);
     assert_non_null(offsets);
     assert_int_equal(packing_open(&packing, &host, blocks, count, NULL), STATUS_OK);
     assert_int_equal(packing_best_order(&packing, offsets, &best), STATUS_OK);
     exact.top_bytes = best.top_bytes;
     assert_int_equal(packing_exact(&packing, &options, offsets, &exact), STATUS_OK);
-    assert_int_equal(exact.end, PACKING_EXACT_MEETS_BOUND);
-    assert_int_equal(exact.top_bytes, packing.peak_bytes);
-    assert_true(planning_rig_is_plan(blocks, count, offsets, packing.peak_bytes));
+    if (known_one->solved) {
+        assert_int_equal(exact.end, PACKING_EXACT_MEETS_BOUND);
+        assert_int_equal(exact.top_bytes, packing.peak_bytes);
+    }
+    assert_true(known_one->solved || exact.top_bytes <= 1048576); /* feasible: D and J */
+    assert_true(planning_rig_is_plan(blocks, count, offsets, exact.top_bytes));
     packing_close(&packing);
     assert_int_equal(host.now_bytes, 0);
     free(offsets);
@@ -109,11 +113,8 @@ static void solve(const char *path)
 static void all_but_two_need_no_more_than_their_peak(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < KNOWN; i++) {
-        char path[128];
-        if (known[i].solved)
-            solve(path_of(&known[i], path));
-    }
+    for (size_t i = 0; i < KNOWN; i++)
+        solve(&known[i]);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* What people reported in exact bytes, and small programs whose answer is arithmetic, through the whole
  * machine. Origins: EnzymeAD/Reactant.jl (its FAQ), pytorch/pytorch#159674, cupy/cupy#7678 and PR 1256,
- * tinygrad/tinygrad#2175, httomo#667; the fragmentation measures of the Linux kernel; Berger and others
- * (Hoard, ASPLOS 2000). */
+ * tinygrad/tinygrad#2175, httomo#667, jax-ml/jax#788, microsoft/onnxruntime PR 15983, pytorch/pytorch PR
+ * 136174; the fragmentation measures of the Linux kernel; Berger and others (Hoard, ASPLOS 2000). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -125,6 +125,62 @@ static void an_output_stays_in_the_giant(void **state)
     assert_int_equal(seen->at[4].largest_hole_bytes, 2 * GIB);
 }
 
+/* 2 GiB of parameters in 400 tensors, made after a first giant of 5,520,758,552 bytes was let go: with growing
+ * regions they lie inside of its region, and the next giant does not fit into 8 GiB any more; one range
+ * holds both in no more than the live peak and a page (jax-ml/jax#788). */
+static void parameters_lie_in_the_giant(void **state)
+{
+    (void)state;
+    static const char *const ranges[] = {"first-fit", "best-fit", "torch:expandable_segments=true"};
+    char *events = malloc(400 * 24 + 128);
+    assert_non_null(events);
+    size_t used = (size_t)sprintf(events, "a,0,5520758552 f,0 ");
+    for (unsigned i = 1; i <= 400; i++)
+        used += (size_t)sprintf(events + used, "a,%u,5368709 ", i);
+    sprintf(events + used, "a,401,5520758552");
+    const struct seen *seen = fails("growth:framework=jax", CARD ",capacity=8GiB", events, 402,
+                                    REPLAY_CAUSE_FRAGMENTATION);
+    assert_int_equal(seen->at[401].live_bytes, 400 * 5368709);
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
+        passes(ranges[i], CARD ",capacity=8GiB", events);
+        seen = see(ranges[i], CARD, events);
+        assert_true(seen->at[402].reserved_bytes < 5520758552 + 400 * 5368709 + 20 * MIB);
+    }
+    free(events);
+}
+
+/* Regions that double: with 257 blocks of 64 MiB, a little more than 16 GiB, 32 are held
+ * (microsoft/onnxruntime PR 15983). */
+static void doubling_holds_twice_as_much(void **state)
+{
+    (void)state;
+    char *events = malloc(257 * 24);
+    size_t used = 0;
+    assert_non_null(events);
+    for (unsigned i = 0; i < 257; i++)
+        used += (size_t)sprintf(events + used, "%sa,%u,67108864", i ? " " : "", i);
+    const struct seen *seen = see("growth", CARD, events);
+    assert_int_equal(seen->at[255].reserved_bytes, 16 * GIB);
+    assert_int_equal(seen->at[256].reserved_bytes, 32 * GIB);
+    assert_int_equal(see("cupy", CARD, events)->at[256].reserved_bytes, 257 * 64 * MIB);
+    free(events);
+}
+
+/* 1024 MiB cached, 500 asked, nothing above 400 is split: 500 and 20 to spare are less than 1024, so that a
+ * segment is added. More to spare, and it is reused (pytorch/pytorch PR 136174). */
+static void an_unsplit_giant_serves_nothing(void **state)
+{
+    (void)state;
+    static const char events[] = "a,0,1073741824 f,0 a,1,524288000";
+    assert_int_equal(see("torch:max_split_size_mb=400", CARD, events)->at[2].reserved_bytes,
+                     1524 * MIB);
+    assert_int_equal(see("torch:max_split_size_mb=400,max_non_split_rounding_mb=525", CARD, events)
+                         ->at[2]
+                         .reserved_bytes,
+                     1024 * MIB);
+    assert_int_equal(see("torch", CARD, events)->at[2].reserved_bytes, 1024 * MIB);
+}
+
 /* 1,000 buffers of 1.1 MiB, each an allocation of the driver's in pages of 2 MiB. */
 static void the_driver_rounds_up(void **state)
 {
@@ -218,6 +274,9 @@ int main(void)
         cmocka_unit_test(what_is_kept_makes_room),
         cmocka_unit_test(cupy_frees_before_it_counts),
         cmocka_unit_test(an_output_stays_in_the_giant),
+        cmocka_unit_test(parameters_lie_in_the_giant),
+        cmocka_unit_test(doubling_holds_twice_as_much),
+        cmocka_unit_test(an_unsplit_giant_serves_nothing),
         cmocka_unit_test(the_driver_rounds_up),
         cmocka_unit_test(a_checkerboard_in_numbers),
         cmocka_unit_test(a_cache_for_each_stream_multiplies),
