@@ -133,9 +133,12 @@ static enum status add_sample(void *argument, const struct tenant_sample *sample
     (void)error;
     fprintf(self->stream, "%" PRIu64 ",%" PRIu64 ",", sample->round, sample->time_ns);
     csv_text(self->stream, self->suite->setups[sample->tenant].name);
-    fprintf(self->stream, ",%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
-            sample->card, sample->live_bytes, sample->reserved_bytes, sample->physical_bytes,
-            sample->card_free_bytes);
+    if (sample->pinned)
+        fputs(",host", self->stream);
+    else
+        fprintf(self->stream, ",%" PRIu32, sample->card);
+    fprintf(self->stream, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", sample->live_bytes,
+            sample->reserved_bytes, sample->physical_bytes, sample->card_free_bytes);
     return STATUS_OK;
 }
 
@@ -212,6 +215,7 @@ static enum status run_draws(struct job *self, struct error *error)
         .count = suite->count,
         .free = suite->free,
         .turn_events = suite->turn_events,
+        .host_bytes = suite->host_bytes,
     };
     enum status status = STATUS_OK;
     if (self->asked->series) {
@@ -306,6 +310,11 @@ enum status cmd_tenants(int argc, char **argv, struct error *error)
     suite.seed = self.seed_given ? self.seed : suite.seed;
     if (self.series && self.device)
         status = error_set(error, STATUS_INVALID, "--series is of simulated processes only");
+    for (size_t i = 0; i < suite.count && self.device && !status; i++)
+        if (suite.setups[i].pinned)
+            status = error_set(error, STATUS_INVALID,
+                               "%s: process %s: pinned memory is of simulated processes only",
+                               self.path, suite.setups[i].name);
     if (!status && self.draws_given && !suite.free)
         status = error_set(error, STATUS_INVALID,
                            "--draws wants mode = free: barriered processes have one outcome");

@@ -28,8 +28,8 @@ static const struct tenant_result *result_of(const struct tenants_page *page, si
 static void outcome_of_one(const struct tenant_result *result, char *text, size_t room)
 {
     if (result->outcome == TENANT_FAILED)
-        snprintf(text, room, "failed at step %" PRIu64 ": %s", result->failed_step,
-                 replay_cause_name(result->cause));
+        snprintf(text, room, "failed at step %" PRIu64 ": %s%s", result->failed_step,
+                 replay_cause_name(result->cause), result->failed_pinned ? " (pinned)" : "");
     else
         snprintf(text, room, "%s", tenant_outcome_name(result->outcome));
 }
@@ -80,7 +80,11 @@ static void print_reasons(FILE *stream, const struct tenants_page *page)
             fprintf(stream, "%s: warning: %s\n", page->setups[i].name, result->warned);
         if (result->why[0])
             fprintf(stream, "%s: %s\n", page->setups[i].name, result->why);
-        if (result->refused_by == i)
+        if (result->refused_by < page->count && result->failed_pinned)
+            fprintf(stream, "%s: %s of pinned memory refused; %s holds most of the host's\n",
+                    page->setups[i].name, size_print(result->refused_bytes, size, sizeof size),
+                    page->setups[result->refused_by].name);
+        else if (result->refused_by == i)
             fprintf(stream, "%s: %s refused; its other pools hold most of card %" PRIu32 "\n",
                     page->setups[i].name, size_print(result->refused_bytes, size, sizeof size),
                     result->card);
@@ -223,8 +227,13 @@ void tenants_csv_head(FILE *stream)
         "draw,process,outcome,card,arrived,steps,failed_step,failed_event,failed_bytes,cause,"
         "refused_bytes,refused_by,retries_waited,peak_live_bytes,peak_reserved_bytes,"
         "peak_physical_bytes,end_reserved_bytes,end_physical_bytes,peak_card_bytes,stall_ns,own_ns,"
-        "alone_ns,driver_calls\n",
+        "alone_ns,driver_calls,failed_space,peak_pinned_live_bytes,peak_pinned_reserved_bytes\n",
         stream);
+}
+
+static const char *space_name(const struct tenant_result *result)
+{
+    return result->outcome != TENANT_FAILED ? "" : result->failed_pinned ? "pinned" : "device";
 }
 
 void tenants_csv_draw(FILE *stream, const struct tenants_page *page, size_t draw)
@@ -246,10 +255,11 @@ void tenants_csv_draw(FILE *stream, const struct tenants_page *page, size_t draw
                  result->refused_by < page->count ? page->setups[result->refused_by].name : "");
         fprintf(stream,
                 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
-                ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
+                ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%s,%" PRIu64 ",%" PRIu64 "\n",
                 result->retries_waited, result->peak_live_bytes, result->peak_reserved_bytes,
                 result->peak_physical_bytes, result->end_reserved_bytes, result->end_physical_bytes,
                 result->peak_card_bytes, result->stall_ns, result->own_ns, alone_ns(page, i),
-                result->driver_calls);
+                result->driver_calls, space_name(result), result->peak_pinned_live_bytes,
+                result->peak_pinned_reserved_bytes);
     }
 }

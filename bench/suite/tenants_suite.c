@@ -66,8 +66,13 @@ static enum status machine_line(const struct reading *self)
         suite->cards[suite->card_count - 1].compute_capability = (unsigned)number;
         return STATUS_OK;
     }
+    if (!strcmp(self->key, "host"))
+        return size_parse(self->value, &suite->host_bytes, NULL) || !suite->host_bytes ||
+                       suite->host_bytes > UINT64_C(1) << 50
+                   ? bad(self, "what can be pinned of the host's memory, such as 64GiB")
+                   : STATUS_OK;
     if (strcmp(self->key, "card") != 0)
-        return bad(self, "a machine has card and compute_capability");
+        return bad(self, "a machine has card, compute_capability and host");
     if (suite->card_count == PROCESS_CARDS)
         return bad(self, "at most 16 cards");
     struct tenants_card *card = &suite->cards[suite->card_count];
@@ -190,10 +195,12 @@ static enum status tenant_line(struct reading *self)
         return add_text(self, &setup->workloads, &setup->workload_count);
     if (!strcmp(self->key, "beside"))
         return add_text(self, &setup->beside, &setup->beside_count);
-    if (!strcmp(self->key, "policy")) {
-        free((void *)(uintptr_t)setup->policy);
-        setup->policy = strdup(self->value);
-        return setup->policy ? STATUS_OK : no_memory(self->error);
+    bool pinned = !strcmp(self->key, "pinned");
+    if (pinned || !strcmp(self->key, "policy")) {
+        const char **place = pinned ? &setup->pinned : &setup->policy;
+        free((void *)(uintptr_t)*place);
+        *place = strdup(self->value);
+        return *place ? STATUS_OK : no_memory(self->error);
     }
     if (!strcmp(self->key, "card")) {
         status = take_count(self, &number);
@@ -300,6 +307,7 @@ void tenants_suite_close(struct tenants_suite *suite)
         free((void *)(uintptr_t)setup->beside);
         free((void *)(uintptr_t)setup->lines);
         free((void *)(uintptr_t)setup->policy);
+        free((void *)(uintptr_t)setup->pinned);
         free((void *)(uintptr_t)setup->name);
     }
     free(suite->setups);

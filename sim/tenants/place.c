@@ -67,6 +67,27 @@ static enum status add_beside(const struct tenant_setup *setup, struct process *
     return STATUS_OK;
 }
 
+/* Its pool of pinned memory, behind all others. */
+static enum status add_pinned(const struct tenant_setup *setup, size_t card_count,
+                              struct process *process, struct error *error)
+{
+    bool own = !strcmp(setup->pinned, "yes");
+    if (!process->pool_count || process->pool_count == PROCESS_POOLS)
+        return error_set(error, STATUS_INVALID,
+                         "pinned = %s: a process has 1 to %d pools, and a first one whose workload "
+                         "this one takes",
+                         setup->pinned, PROCESS_POOLS);
+    if (own && !process->pinned_policy[0])
+        return error_set(error, STATUS_INVALID,
+                         "pinned = yes is of TensorFlow and JAX; name a policy, such as pinned = "
+                         "growth:limit=1GiB");
+    struct process_pool *pool = &process->pools[process->pool_count++];
+    *pool = (struct process_pool){
+        .card = (uint32_t)card_count, .limit_bytes = UINT64_MAX, .pinned = true};
+    snprintf(pool->policy, sizeof pool->policy, "%s", own ? process->pinned_policy : setup->pinned);
+    return STATUS_OK;
+}
+
 enum status tenant_place(const struct tenant_setup *setup, const struct process_card *cards,
                          size_t card_count, uint64_t context_bytes, struct process *process,
                          struct error *error)
@@ -88,5 +109,7 @@ enum status tenant_place(const struct tenant_setup *setup, const struct process_
         process->retries = setup->retry_ms > 0;
         process->retry_ms = setup->retry_ms;
     }
-    return status ? status : add_beside(setup, process, error);
+    if (!status)
+        status = add_beside(setup, process, error);
+    return status || !setup->pinned ? status : add_pinned(setup, card_count, process, error);
 }

@@ -19,7 +19,7 @@
  * The environment:
  *   all         CUDA_VISIBLE_DEVICES
  *   tensorflow  TF_FORCE_GPU_ALLOW_GROWTH, TF_GPU_ALLOCATOR, TF_DEVICE_MIN_SYS_MEMORY_IN_MB,
- *               TF_ENABLE_GPU_GARBAGE_COLLECTION
+ *               TF_ENABLE_GPU_GARBAGE_COLLECTION, TF_GPU_HOST_MEM_LIMIT_IN_MB
  *   jax         XLA_PYTHON_CLIENT_PREALLOCATE, XLA_CLIENT_MEM_FRACTION or
  *               XLA_PYTHON_CLIENT_MEM_FRACTION, XLA_PYTHON_CLIENT_ALLOCATOR
  *   torch       PYTORCH_ALLOC_CONF or PYTORCH_CUDA_ALLOC_CONF, PYTORCH_NO_CUDA_MEMORY_CACHING
@@ -62,6 +62,7 @@ struct process_pool {
     uint64_t limit_bytes; /* UINT64_MAX: none */
     bool limit_of_free;   /* it follows from what was free when the process came */
     bool grows;
+    bool pinned;      /* of pinned host memory; `card` is one more than the last */
     char policy[640]; /* a policy spec */
 };
 
@@ -70,6 +71,8 @@ struct process {
     size_t pool_count;
     bool retries; /* a request that fails is tried again for retry_ms */
     uint64_t retry_ms;
+    char pinned_policy
+        [64]; /* a spec: of its framework's pool of pinned host memory; "": it has none here */
     enum process_exception exception;     /* where process_configure gave NEGATIVE */
     unsigned line;                        /* of it */
     char warnings[PROCESS_WARNINGS][192]; /* what the framework logs and goes on */

@@ -5,11 +5,13 @@
  *    one part, and growth up to the other.
  * 2. The fraction has two names; both at once raise ValueError.
  * 3. XLA_PYTHON_CLIENT_ALLOCATOR: default and bfc; platform asks the driver each time; cuda_async
- *    is the driver's pool; vmm maps pages. */
+ *    is the driver's pool, which waits for the stream and tries once more; vmm maps pages.
+ * 4. Pinned host memory is a growing pool of 64 GiB. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "allocators/base/size.h"
 #include "sim/tenants/process_parts.h"
 
 /* What it starts with and what it may come to, as parts of the total. */
@@ -89,8 +91,8 @@ static void choose_policy(enum allocator allocator, uint64_t start_bytes, struct
         snprintf(pool->policy, sizeof pool->policy, "direct:limit=%" PRIu64, pool->limit_bytes);
         break;
     case ALLOCATOR_ASYNC:
-        snprintf(pool->policy, sizeof pool->policy, "async:release_threshold=%" PRIu64,
-                 pool->limit_bytes);
+        snprintf(pool->policy, sizeof pool->policy,
+                 "async:release_threshold=%" PRIu64 ",retry=true", pool->limit_bytes);
         break;
     }
 }
@@ -131,6 +133,8 @@ enum status process_jax(struct process_reading *self)
                              "\"platform\", \"cuda_async\" or \"vmm\", not \"%s\"",
                              named);
     enum status status = read_fraction(self, &fractions);
+    snprintf(self->process->pinned_policy, sizeof self->process->pinned_policy,
+             "growth:framework=jax,limit=%" PRIu64, 64 * GIB);
     if (!status)
         warn_of_the_rest(self, allocator);
     for (size_t i = 0; i < self->visible_count && !status; i++) {

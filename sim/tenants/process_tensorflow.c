@@ -8,7 +8,9 @@
  * 4. The default limit is what is free less what the system is left, or a fraction of the card's
  *    total; TF_DEVICE_MIN_SYS_MEMORY_IN_MB, then gpu_system_memory_size_in_mb, replace either.
  * 5. TF_FORCE_GPU_ALLOW_GROWTH replaces growth, where it is "true" or "false".
- * 6. TF_GPU_ALLOCATOR chooses another allocator than best fit. */
+ * 6. TF_GPU_ALLOCATOR chooses another allocator than best fit. Best fit waits ten seconds before a failure;
+ *    cuda_malloc_async waits for the stream and tries once more; cuda_malloc does neither.
+ * 7. Pinned host memory is a growing best-fit pool of its own: TF_GPU_HOST_MEM_LIMIT_IN_MB, 2^17 MiB. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +23,7 @@
 #define LOGICAL_MOST 16
 #define NO_LIMIT     UINT64_MAX /* of a logical device: none given */
 #define RETRY_MS     10000
+#define PINNED_MIB   (UINT64_C(1) << 17)
 
 enum growth { GROWTH_UNSET, GROWTH_OFF, GROWTH_ON };
 
@@ -193,8 +196,8 @@ static void choose_policy(struct tensorflow *self, struct process_pool *pool, bo
     pool->grows = grows;
     if (allocator && !strcmp(allocator, "cuda_malloc_async")) {
         /* The limit is how much the driver's pool keeps, no cap. */
-        snprintf(pool->policy, sizeof pool->policy, "async:release_threshold=%" PRIu64,
-                 pool->limit_bytes);
+        snprintf(pool->policy, sizeof pool->policy,
+                 "async:release_threshold=%" PRIu64 ",retry=true", pool->limit_bytes);
         return;
     }
     if (allocator && !strcmp(allocator, "cuda_malloc")) {
@@ -347,12 +350,29 @@ static enum status take_line(struct tensorflow *self)
     return set_option(self);
 }
 
+static void choose_pinned(struct process_reading *reading)
+{
+    const char *variable = process_variable(reading, "TF_GPU_HOST_MEM_LIMIT_IN_MB");
+    struct process *process = reading->process;
+    uint64_t mib = PINNED_MIB;
+    if (variable && (count_parse(variable, &mib, NULL) || !mib || mib >= (UINT64_C(1) << 40))) {
+        process_warn(reading, "TF_GPU_HOST_MEM_LIMIT_IN_MB=%s is no number and is ignored",
+                     variable);
+        mib = PINNED_MIB;
+    }
+    snprintf(process->pinned_policy, sizeof process->pinned_policy,
+             "growth:framework=tf,limit=%" PRIu64, mib * MIB);
+}
+
 enum status process_tensorflow(struct process_reading *reading)
 {
     struct tensorflow self = {.reading = reading};
     enum status status = STATUS_OK;
-    reading->process->retries = true;
+    const char *allocator = process_variable(reading, "TF_GPU_ALLOCATOR");
+    reading->process->retries = !allocator || (strcmp(allocator, "cuda_malloc_async") != 0 &&
+                                               strcmp(allocator, "cuda_malloc") != 0);
     reading->process->retry_ms = RETRY_MS;
+    choose_pinned(reading);
     for (size_t i = 0; i < reading->visible_count; i++)
         self.cards[i].visible = true;
     for (size_t i = 0; i < reading->line_count && !status; i++) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
+#include "sim/tenants/pinned_view.h"
 #include "workloads/workload.h"
 
 static enum status open_parts(struct runner *runner, const struct spec *device, const char *policy,
@@ -27,7 +28,13 @@ static enum status open_parts(struct runner *runner, const struct spec *device, 
         return error_set(error, STATUS_REFUSED, "the card has no room for a context of %s",
                          size_print(runner->context_bytes, size, sizeof size));
     }
-    return workload_open(workload, &runner->source, error);
+    status = workload_open(workload, &runner->source, error);
+    if (status == STATUS_OK && runner->pinned) {
+        struct trace_source *whole = runner->source;
+        runner->source = NULL;
+        status = pinned_view_open(whole, &runner->source, error);
+    }
+    return status;
 }
 
 enum status runner_open(struct runner *runner, const struct spec *device, const char *policy,
@@ -40,6 +47,7 @@ enum status runner_open(struct runner *runner, const struct spec *device, const 
         .context_bytes = context_bytes,
         .others_at_start_bytes = others_bytes,
         .limit_of_free = runner->limit_of_free,
+        .pinned = runner->pinned,
     };
     enum status status = open_parts(runner, device, policy, workload, others_bytes, error);
     if (status == STATUS_OK) {
@@ -130,6 +138,7 @@ static void note_failure(const struct runner *runner, const struct replay_result
     result->failed_step = replayed->steps;
     result->failed_bytes = replayed->first_failed_bytes;
     result->cause = replayed->cause;
+    result->failed_pinned = runner->pinned;
     /* A limit that follows from what others left is their doing, if the request fitted without. */
     if (result->cause == REPLAY_CAUSE_CAPACITY && runner->limit_of_free &&
         runner->others_at_start_bytes >= replayed->first_failed_bytes)
@@ -159,6 +168,14 @@ enum status runner_report(struct runner *runner, struct tenant_result *result, s
     runner->failed = !replayed.passed;
     if (!replayed.passed)
         note_failure(runner, &replayed, result);
+    if (runner->pinned) {
+        result->peak_pinned_live_bytes +=
+            peak(runner->peak_live_bytes, &replayed, METRIC_peak_live_bytes);
+        result->peak_pinned_reserved_bytes +=
+            peak(runner->peak_reserved_bytes, &replayed, METRIC_peak_reserved_bytes);
+        replay_result_close(&replayed);
+        return STATUS_OK;
+    }
     result->steps += replayed.steps;
     result->peak_live_bytes += peak(runner->peak_live_bytes, &replayed, METRIC_peak_live_bytes);
     result->peak_reserved_bytes +=

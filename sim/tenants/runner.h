@@ -16,6 +16,7 @@ struct runner {
     uint32_t card;          /* of the machine */
     uint64_t context_bytes; /* outside of the pool */
     uint64_t others_at_start_bytes;
+    bool pinned;        /* of host memory: see pinned_view.h */
     bool limit_of_free; /* its policy's limit follows from what was free then */
     uint64_t own_ns;    /* that its turns took */
     uint64_t peak_live_bytes, peak_reserved_bytes, peak_physical_bytes;

@@ -30,6 +30,7 @@ struct tenant {
     enum presence presence;
     uint64_t turns;            /* steps of its first pool, which counts its rounds */
     uint64_t held_bytes;       /* at the last sample */
+    size_t going;              /* the pool at work */
     bool waits;                /* for memory, within a request */
     uint64_t retry_ns;         /* how long it does so; 0: not at all */
     uint64_t waiting_since_ns; /* 0: not */
@@ -38,7 +39,8 @@ struct tenant {
 struct schedule {
     const struct tenants *tenants;
     struct tenant *items;
-    struct process_card cards[PROCESS_CARDS]; /* empty */
+    struct process_card cards[PROCESS_CARDS + 1]; /* empty; the last: the host's memory */
+    struct spec host;
     uint64_t round;
     struct rng rng;
     enum status status; /* of what went on within a wait */
@@ -63,6 +65,22 @@ static uint64_t others_held(const struct schedule *self, const struct runner *bu
     for (size_t i = 0; i < self->tenants->count; i++)
         bytes += tenant_held(&self->items[i], card);
     return but ? bytes - runner_held_bytes(but) : bytes;
+}
+
+/* The host's memory is behind the last card. */
+static const struct spec *device_spec(const struct schedule *self, uint32_t card)
+{
+    return card < self->tenants->card_count ? &self->tenants->cards[card].device : &self->host;
+}
+
+/* Pages of any size and calls that take no time: of the host only what it has is modelled. */
+static enum status prepare_host(struct schedule *self, struct error *error)
+{
+    char text[64];
+    uint64_t bytes = self->tenants->host_bytes ? self->tenants->host_bytes : 1024 * GIB;
+    self->cards[self->tenants->card_count].free_bytes = bytes;
+    snprintf(text, sizeof text, "sim:profile=bump,capacity=%" PRIu64, bytes);
+    return spec_parse(text, &self->host, error);
 }
 
 /* Bytes of each card that a process may have when nobody else is there. */
@@ -117,27 +135,45 @@ static uint64_t largest_holder(const struct schedule *self, const struct tenant 
     return who;
 }
 
-static enum status take_sample(struct tenant *tenant, bool only_if_moved, struct error *error)
+/* What it holds of the cards, or of pinned memory. */
+static struct tenant_sample sample_of(const struct tenant *tenant, bool pinned)
 {
     const struct schedule *self = tenant->schedule;
-    const struct tenants *tenants = self->tenants;
-    struct tenant_sample sample = {.round = self->round, .tenant = (size_t)(tenant - self->items)};
+    struct tenant_sample sample = {
+        .round = self->round,
+        .tenant = (size_t)(tenant - self->items),
+        .pinned = pinned,
+    };
     for (size_t i = 0; i < tenant->runner_count; i++) {
         const struct runner *runner = &tenant->runners[i];
-        if (!runner->open)
+        if (!i && runner->open)
+            sample.time_ns = runner_time_ns(runner);
+        if (!runner->open || runner->pinned != pinned)
             continue;
         sample.live_bytes += runner->session.policy->totals.live_bytes;
         sample.reserved_bytes += runner->session.policy->totals.reserved_bytes;
         sample.physical_bytes += runner->session.device->counters.physical_bytes;
-        if (!i)
-            sample.time_ns = runner_time_ns(runner);
     }
-    if (!tenants->sample || (only_if_moved && sample.physical_bytes == tenant->held_bytes))
-        return STATUS_OK;
-    tenant->held_bytes = sample.physical_bytes;
     sample.card = tenant->runner_count ? tenant->runners[0].card : 0;
-    sample.card_free_bytes = card_free(self, sample.card);
-    return tenants->sample(tenants->argument, &sample, error);
+    sample.card_free_bytes =
+        card_free(self, pinned ? (uint32_t)self->tenants->card_count : sample.card);
+    return sample;
+}
+
+static enum status take_sample(struct tenant *tenant, bool only_if_moved, struct error *error)
+{
+    const struct tenants *tenants = tenant->schedule->tenants;
+    if (!tenants->sample)
+        return STATUS_OK;
+    struct tenant_sample sample = sample_of(tenant, false), pinned = sample_of(tenant, true);
+    uint64_t held_bytes = sample.physical_bytes + pinned.physical_bytes;
+    if (only_if_moved && held_bytes == tenant->held_bytes)
+        return STATUS_OK;
+    tenant->held_bytes = held_bytes;
+    enum status status = tenants->sample(tenants->argument, &sample, error);
+    if (status == STATUS_OK && tenant->setup->pinned)
+        status = tenants->sample(tenants->argument, &pinned, error);
+    return status;
 }
 
 /* ---- going ---------------------------------------------------------------------------------- */
@@ -209,9 +245,12 @@ static enum status open_pools(struct tenant *tenant, struct error *error)
             first_there = first_there && tenant->runners[k].card != pool->card;
         runner->card = pool->card;
         runner->limit_of_free = pool->limit_of_free;
+        runner->pinned = pool->pinned;
         size_t work = i < setup->workload_count ? i : setup->workload_count - 1;
-        status = runner_open(runner, &self->tenants->cards[pool->card].device, pool->policy,
-                             setup->workloads[work], first_there ? setup->context_bytes : 0,
+        work = pool->pinned ? 0 : work;
+        uint64_t context_bytes = first_there && !pool->pinned ? setup->context_bytes : 0;
+        status = runner_open(runner, device_spec(self, pool->card), pool->policy,
+                             setup->workloads[work], context_bytes,
                              others_held(self, NULL, pool->card), wait_for_memory, tenant, error);
         if (status == STATUS_OK)
             tenant->runner_count++;
@@ -296,6 +335,7 @@ static enum status turn(struct tenant *tenant, uint64_t steps, uint64_t events, 
     tenant->waiting_since_ns = 0;
     for (size_t i = 0; i < tenant->runner_count; i++) {
         struct runner *runner = &tenant->runners[i];
+        tenant->going = i;
         if (!runner_done(runner)) {
             enum status status =
                 runner_go(runner, others_held(self, runner, runner->card), steps, events, error);
@@ -394,7 +434,7 @@ static bool wait_for_memory(void *argument, const struct policy_request *request
     (void)request;
     if (!tenant->retry_ns || tenant->waits || !tenant->runner_count)
         return false;
-    struct runner *runner = &tenant->runners[0];
+    struct runner *runner = &tenant->runners[tenant->going];
     uint64_t begun_ns = tenant_time_ns(tenant);
     uint64_t since_ns = tenant->waiting_since_ns ? tenant->waiting_since_ns : begun_ns;
     uint64_t until_ns = since_ns + tenant->retry_ns;
@@ -447,12 +487,16 @@ enum status tenants_run(const struct tenants *tenants, struct tenant_result *res
         return error_set(error, STATUS_INVALID, "1 to %d processes on 1 to %d cards", TENANTS_MOST,
                          PROCESS_CARDS);
     enum status status = measure_cards(&self, error);
+    if (status == STATUS_OK)
+        status = prepare_host(&self, error);
     if (status != STATUS_OK)
         return status;
     self.items = calloc(tenants->count, sizeof *self.items);
-    if (!self.items)
+    if (!self.items) {
+        spec_close(&self.host);
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu processes",
                          tenants->count);
+    }
     memset(results, 0, tenants->count * sizeof *results);
     rng_seed(&self.rng, tenants->seed);
     for (size_t i = 0; i < tenants->count; i++) {
@@ -469,5 +513,6 @@ enum status tenants_run(const struct tenants *tenants, struct tenant_result *res
         free(self.items[i].runners);
     }
     free(self.items);
+    spec_close(&self.host);
     return status;
 }

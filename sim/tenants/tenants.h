@@ -16,7 +16,10 @@
  *    go on for so long, and the request is tried again when one of them has given memory back.
  *    Barriered, nobody else moves: it has waited and fails. A setup may set another wait, which no
  *    framework lets its user do: so that many trials of a pair that fails take less than hours.
- * 6. The cards' time is not shared: kernels of two processes run as if each had the card. What one
+ * 6. With `pinned` a process has a pool of pinned host memory, too, for the requests of its first workload that
+ *    say space=pinned. The host's memory is one for all processes, with a capacity of its own; what pinning
+ *    takes in time is not modelled.
+ * 7. The cards' time is not shared: kernels of two processes run as if each had the card. What one
  *    process does to another's speed here is what its memory does. */
 #ifndef SIM_TENANTS_TENANTS_H
 #define SIM_TENANTS_TENANTS_H
@@ -50,6 +53,7 @@ struct tenant_setup {
     uint64_t needs_bytes;
     bool retry_given; /* `retry_ms` instead of the framework's wait; 0: none at all */
     uint64_t retry_ms;
+    const char *pinned; /* NULL: none; "yes": its framework's; else a policy spec */
 };
 
 enum tenant_outcome {
@@ -77,7 +81,10 @@ struct tenant_result {
     uint64_t end_reserved_bytes, end_physical_bytes; /* when its workload ended, before it left */
     uint64_t peak_card_bytes; /* at the end of a step: pools and context; on a card, what it says */
     char warned[256];         /* what its framework logged of its settings, and went on; or "" */
-    uint64_t stall_ns, own_ns; /* own: of its clock, without waiting for the others */
+    bool failed_pinned;       /* TENANT_FAILED: the first failure was of pinned memory */
+    uint64_t peak_pinned_live_bytes,
+        peak_pinned_reserved_bytes; /* of no card, and in no other figure */
+    uint64_t stall_ns, own_ns;      /* own: of its clock, without waiting for the others */
     uint64_t driver_calls;
 };
 
@@ -87,8 +94,9 @@ struct tenant_sample {
     uint64_t round, time_ns;
     size_t tenant;
     uint32_t card;
+    bool pinned; /* what it holds of the host's pinned memory, not of cards; `card` means nothing */
     uint64_t live_bytes, reserved_bytes, physical_bytes;
-    uint64_t card_free_bytes; /* of its first pool's card */
+    uint64_t card_free_bytes; /* of its first pool's card; of the host */
 };
 
 struct tenants_card {
@@ -104,6 +112,7 @@ struct tenants {
     bool free;            /* else barriered */
     uint64_t seed;        /* of the interleaving */
     uint64_t turn_events; /* free: the mean length of a turn; 0: 64 */
+    uint64_t host_bytes;  /* that can be pinned of the host's memory; 0: 1 TiB */
     enum status (*sample)(void *argument, const struct tenant_sample *sample, struct error *error);
     void *argument;
 };

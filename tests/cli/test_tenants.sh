@@ -198,6 +198,21 @@ check a_warning_is_told grep -q '^a: warning: TF_GPU_ALLOCATOR=best is not known
 suite '[machine]\ncard = sim\n[tenant a]\nframework = torch\nPYTORCH_ALLOC_CONF = max_split_size_mb:5\nworkload = linear_ramp\n'
 run tenants "$tmp/suite.ini"
 check a_string_is_refused grep -q '^a: RuntimeError: .*max_split_size_mb:5' "$out"
+# pinned memory of the host: a pool and a capacity of its own, for one process and for all of them
+suite '[machine]\ncard = sim:capacity=8GiB\nhost = 2GiB\n[tenant a]\npolicy = torch\npinned = growth:limit=1GiB\nworkload = workloads/suites/claims/swap_to_host.trace\n'
+run tenants "$tmp/suite.ini" --no-alone --csv "$tmp/pinned.csv" --series "$tmp/series.csv"
+check pinned_pool_is_full grep -qE '^a .* failed at step 8: capacity \(pinned\)$' "$out"
+check pinned_is_counted_apart grep -qE '^0,a,failed,.*,536870912,536870912,536870912,.*,pinned,1073741824,1073741824$' "$tmp/pinned.csv"
+check pinned_has_rows_of_its_own grep -qE '^7,[0-9]+,a,host,1073741824,1073741824,1073741824,1073741824$' "$tmp/series.csv"
+suite '[machine]\ncard = sim:capacity=8GiB\nhost = 2GiB\n[tenant a]\npolicy = torch\npinned = direct\nworkload = workloads/suites/claims/swap_to_host.trace\n[tenant b]\npolicy = torch\npinned = direct\nworkload = workloads/suites/claims/swap_to_host.trace\n'
+run tenants "$tmp/suite.ini" --no-alone
+check the_other_one_pinned_it grep -q '^a: 128.0 MiB of pinned memory refused; b holds most of the host.s$' "$out"
+check one_is_left grep -qE '^b .* passed$' "$out"
+suite '[machine]\ncard = sim\n[tenant a]\nframework = torch\npinned = yes\nworkload = linear_ramp\n'
+refuses no_pinned_pool_of_its_own 2 'pinned = yes is of TensorFlow and JAX' tenants "$tmp/suite.ini"
+suite '[machine]\ncard = sim\nhost = much\n[tenant a]\npolicy = torch\nworkload = linear_ramp\n'
+refuses no_such_host 2 'suite.ini:3: host = much' tenants "$tmp/suite.ini"
+refuses pinned_on_a_card 2 'process swapping: pinned memory is of simulated processes only' tenants workloads/suites/claims/host_pool_fills.ini -d cuda
 # what comes back: a cache that is released at the end of the work, and one that is kept
 suite '[machine]\ncard = sim\n[tenant kept]\npolicy = torch\nworkload = workloads/suites/claims/fill_and_free.trace\n[tenant released]\npolicy = torch\nworkload = workloads/suites/claims/fill_and_release.trace\n'
 run tenants "$tmp/suite.ini" --no-alone --wide

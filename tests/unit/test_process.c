@@ -118,7 +118,7 @@ static const struct {
     {TF "set_memory_growth=0 true;TF_FORCE_GPU_ALLOW_GROWTH=true", "ValueError@0", NULL},
     {TF "set_visible_devices=0;allow_growth=true", GROWTH_0, NULL},
     {TF "set_visible_devices=0;TF_GPU_ALLOCATOR=cuda_malloc_async",
-     "0 async:release_threshold=40265318400", NULL},
+     "0 async:release_threshold=40265318400,retry=true", NULL},
     {TF "set_visible_devices=0;TF_GPU_ALLOCATOR=cuda_malloc", "0 direct", NULL},
     {TF "set_visible_devices=0;TF_GPU_ALLOCATOR=best", GREEDY_0, "not known"},
     {TF "set_visible_devices=0;TF_ENABLE_GPU_GARBAGE_COLLECTION=false",
@@ -128,9 +128,10 @@ static const struct {
      GREEDY_0 ",fragmentation_fraction=0.25", NULL},
     {TF "internal_fragmentation_fraction=2", "INVALID@2", NULL},
     {TF "set_visible_devices=0;use_unified_memory=true", GREEDY_0, "unified"},
-    /* of the host's memory and of reports: no matter here */
+    /* of the host's memory and of reports: no matter to the card's pools */
     {TF "set_visible_devices=0;TF_GPU_HOST_MEM_LIMIT_IN_MB=64;TF_BFC_MEMORY_DUMP=/tmp/d", GREEDY_0,
      NULL},
+    {TF "set_visible_devices=0;TF_GPU_HOST_MEM_LIMIT_IN_MB=all", GREEDY_0, "is no number"},
     {TF "set_visible_devices=0;TF_FORCE_GPU_ALOW_GROWTH=true", GREEDY_0,
      "did you mean TF_FORCE_GPU_ALLOW_GROWTH?"},
     {TF "set_visibel_devices=0", "INVALID@2", NULL},
@@ -149,7 +150,7 @@ static const struct {
     {"framework=jax;CUDA_VISIBLE_DEVICES=1;XLA_PYTHON_CLIENT_ALLOCATOR=bfc",
      "1 greedy:framework=jax,limit=6442450944", NULL},
     {"framework=jax;CUDA_VISIBLE_DEVICES=1;XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async",
-     "1 async:release_threshold=6442450944", NULL},
+     "1 async:release_threshold=6442450944,retry=true", NULL},
     {"framework=jax;CUDA_VISIBLE_DEVICES=1;XLA_PYTHON_CLIENT_ALLOCATOR=vmm",
      "1 direct:limit=6442450944", "one driver allocation"},
     {"framework=jax;XLA_PYTHON_CLIENT_ALLOCATOR=address", "INVALID@0", NULL},
@@ -269,6 +270,35 @@ static void specs_are_policies(void **state)
     }
 }
 
+/* How long a request that fails waits, and the pool of pinned host memory: best fit waits ten seconds, the
+ * driver's pool has a wait of its own, and cuda_malloc none. */
+static void waits_and_pinned_pools(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *lines;
+        bool retries;
+        const char *pinned;
+    } wanted[] = {
+        {TF, true, "growth:framework=tf,limit=137438953472"},
+        {TF "TF_GPU_HOST_MEM_LIMIT_IN_MB=1024", true, "growth:framework=tf,limit=1073741824"},
+        {TF "TF_GPU_HOST_MEM_LIMIT_IN_MB=0", true, "growth:framework=tf,limit=137438953472"},
+        {TF "TF_GPU_ALLOCATOR=cuda_malloc_async", false, "growth:framework=tf,limit=137438953472"},
+        {TF "TF_GPU_ALLOCATOR=cuda_malloc", false, "growth:framework=tf,limit=137438953472"},
+        {TF "TF_GPU_ALLOCATOR=best", true, "growth:framework=tf,limit=137438953472"},
+        {"framework=jax", false, "growth:framework=jax,limit=68719476736"},
+        {"framework=torch", false, ""},
+    };
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        struct process process;
+        char outcome[1024];
+        run(cards, 2, wanted[i].lines, &process, outcome, sizeof outcome);
+        assert_int_equal(process.retries, wanted[i].retries);
+        assert_true(!process.retries || process.retry_ms == 10000);
+        assert_string_equal(process.pinned_policy, wanted[i].pinned);
+    }
+}
+
 /* tensorflow#8170: 190.3125 MiB are less than the least that the system is left, so that all of it
  * is tried. pytorch#58466: half of 10989 MB. tensorflow#22239: all of 22.38 GiB where 22.21 are
  * free. */
@@ -307,6 +337,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_come_out_as_in_the_framework),
         cmocka_unit_test(specs_are_policies),
+        cmocka_unit_test(waits_and_pinned_pools),
         cmocka_unit_test(figures_of_reports),
         cmocka_unit_test(what_the_system_is_left),
     };
