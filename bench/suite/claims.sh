@@ -152,15 +152,16 @@ tenants_experiment() {
         NR == 1 { for (i = 1; i <= NF; i++) title[i] = $i; next }
         { passed += $3 == "passed"; refused += $3 == "refused"
           print name "," $2 ".passed," ($3 == "passed")
+          for (i = 4; i <= NF; i++) if (title[i] == "failed_space") print name "," $2 ".failed_pinned," ($i == "pinned")
           for (i = 4; i <= NF; i++) if ($i ~ /^[0-9]+$/) print name "," $2 "." title[i] "," $i }
         END { print name ",passed_processes," passed + 0 "\n" name ",refused_processes," refused + 0 }' "$work/result.csv"
     # What all processes and their contexts hold of the cards, at most: a round is known by its cards' free bytes.
     awk -F, -v name="$name" -v capacity="$(sed -n 's/^card = .*capacity=\([0-9]*\)GiB.*/\1/p' "$suite" | awk '{ s += $1 } END { print s * 2 ^ 30 }')" '
-        NR > 1 && !($4 in free && free[$4] <= $8) { free[$4] = $8; cards++ }
+        NR > 1 && $4 != "host" && !($4 in free && free[$4] <= $8) { free[$4] = $8; cards++ }
         END { for (c in free) sum += free[c]; if (cards) printf "%s,used_bytes,%.0f\n", name, capacity - sum }' "$work/series.csv"
     {
         echo process,at,live_bytes,reserved_bytes,physical_bytes
-        awk -F, -v OFS=, 'NR > 1 { print $3, $1, $5, $6, $7 }' "$work/series.csv"
+        awk -F, -v OFS=, 'NR > 1 { print $3 ($4 == "host" ? "_pinned" : ""), $1, $5, $6, $7 }' "$work/series.csv"
     } >"$folder/data/$name.csv"
 }
 capacity_experiment() {
