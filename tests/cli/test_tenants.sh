@@ -200,7 +200,7 @@ run tenants "$tmp/suite.ini"
 check a_string_is_refused grep -q '^a: RuntimeError: .*max_split_size_mb:5' "$out"
 # pinned memory of the host: a pool and a capacity of its own, for one process and for all of them
 suite '[machine]\ncard = sim:capacity=8GiB\nhost = 2GiB\n[tenant a]\npolicy = torch\npinned = growth:limit=1GiB\nworkload = workloads/suites/claims/swap_to_host.trace\n'
-run tenants "$tmp/suite.ini" --no-alone --csv "$tmp/pinned.csv" --series "$tmp/series.csv"
+run tenants "$tmp/suite.ini" --no-alone --wide --csv "$tmp/pinned.csv" --series "$tmp/series.csv"
 check pinned_pool_is_full grep -qE '^a .* failed at step 8: capacity \(pinned\)$' "$out"
 check pinned_is_counted_apart grep -qE '^0,a,failed,.*,536870912,536870912,536870912,.*,pinned,1073741824,1073741824$' "$tmp/pinned.csv"
 check pinned_has_rows_of_its_own grep -qE '^7,[0-9]+,a,host,1073741824,1073741824,1073741824,1073741824$' "$tmp/series.csv"
