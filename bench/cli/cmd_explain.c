@@ -1,11 +1,9 @@
 /* `explain`: why memory ran out. */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "bench/cli/cli.h"
+#include "bench/cli/message_file.h"
 #include "bench/report/explain_json.h"
 #include "bench/report/message_page.h"
 #include "bench/report/output_file.h"
@@ -78,64 +76,18 @@ static enum status open_output(struct explain_output *self,
     return arguments->json ? output_open(&self->file, arguments->json, error) : STATUS_OK;
 }
 
-/* All of a file, up to what message_read looks at. */
-static enum status read_file(const char *path, char **text, size_t *bytes, struct error *error)
-{
-    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
-    size_t room = 1 << 16;
-    *bytes = 0;
-    *text = malloc(room);
-    if (!file) {
-        free(*text);
-        return error_set(error, STATUS_IO, "%s: cannot be read: %s", path, strerror(errno));
-    }
-    while (*text && *bytes < MESSAGE_TEXT_MOST) {
-        size_t got = fread(*text + *bytes, 1, room - *bytes, file);
-        *bytes += got;
-        if (got == 0)
-            break;
-        if (*bytes < room)
-            continue;
-        char *larger = realloc(*text, room *= 2);
-        if (!larger)
-            free(*text);
-        *text = larger;
-    }
-    bool failed = ferror(file);
-    int cause = errno;
-    if (file != stdin)
-        fclose(file);
-    if (!*text)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the message");
-    if (!failed)
-        return STATUS_OK;
-    free(*text);
-    return error_set(error, STATUS_IO, "%s: cannot be read: %s", path, strerror(cause));
-}
-
-static bool is_file(const char *text)
-{
-    struct stat stat_of;
-    return strcmp(text, "-") == 0 || (strlen(text) < 4096 && stat(text, &stat_of) == 0);
-}
-
 static enum status explain_message(const char *argument, struct explain_output *output,
                                    struct error *error)
 {
     struct message message;
-    char *text = NULL;
-    size_t bytes = strlen(argument);
-    enum status status = STATUS_OK;
-    if (is_file(argument))
-        status = read_file(argument, &text, &bytes, error);
-    if (status)
-        return status;
-    status = message_read(text ? text : argument, bytes, &message, error);
-    free(text);
+    bool more = false;
+    enum status status = message_file_is_meant(argument)
+                             ? message_file_read(argument, &message, &more, error)
+                             : message_read(argument, strlen(argument), &message, error);
     if (status)
         return error_prefix(error, status, "explain");
     if (output->page)
-        message_page_print(stdout, &message);
+        message_page_print(stdout, &message, more);
     if (output->file.stream)
         explain_json_message(output->file.stream, &message);
     return STATUS_OK;

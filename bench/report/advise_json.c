@@ -4,14 +4,6 @@
 #include "bench/report/advise_page.h"
 #include "bench/report/json_writer.h"
 
-static void put_bytes(struct json_writer *json, const char *name, uint64_t bytes)
-{
-    if (bytes)
-        json_put_integer(json, name, bytes);
-    else
-        json_put_null(json, name);
-}
-
 static void put_ratio(struct json_writer *json, const char *name, double ratio)
 {
     if (ratio > 0)
@@ -30,7 +22,7 @@ static void put_trial(struct json_writer *json, const char *name, const struct t
         json_put_integer(json, "first_failed_event", trial->event);
         json_put_text(json, "cause", replay_cause_name(trial->cause));
     }
-    put_bytes(json, "peak_reserved_bytes", trial->peak_reserved_bytes);
+    json_put_some(json, "peak_reserved_bytes", trial->peak_reserved_bytes);
     json_put_integer(json, "peak_physical_bytes", trial->peak_physical_bytes);
     json_put_integer(json, "retries", trial->retries);
     json_put_integer(json, "flushes", trial->flushes);
@@ -50,7 +42,7 @@ static void put_row(struct json_writer *json, const struct advise_row *row)
     json_put_bool(json, "own", row->candidate.own);
     json_put_bool(json, "recorded", row->candidate.given);
     json_put_bool(json, "listed", row->listed);
-    put_bytes(json, "safe_bytes", row->safe_bytes);
+    json_put_some(json, "safe_bytes", row->safe_bytes);
     put_ratio(json, "safe_slowdown", row->safe_slowdown);
     if (row->listed)
         put_trial(json, "alone", &row->alone);
@@ -69,12 +61,12 @@ static void put_page(struct json_writer *json, const struct advise_page *page)
     json_put_text(json, "frees", replay_frees_name(page->frees));
     json_put_text(json, "fidelity", fidelities[result->fidelity]);
     json_put_integer(json, "releases", result->releases);
-    put_bytes(json, "pressure_bytes", result->pressure.least_bytes);
+    json_put_some(json, "pressure_bytes", result->pressure.least_bytes);
     json_put_bool(json, "complete", result->complete);
     json_put_integer(json, "live_peak_bytes", result->peak.bytes);
     json_put_integer(json, "live_peak_event", result->peak.event);
-    put_bytes(json, "completed_steps_live_peak_bytes", result->step.bytes);
-    put_bytes(json, "recorded_peak_reserved_bytes", result->recorded_peak_reserved_bytes);
+    json_put_some(json, "completed_steps_live_peak_bytes", result->step.bytes);
+    json_put_some(json, "recorded_peak_reserved_bytes", result->recorded_peak_reserved_bytes);
     json_put_integer(json, "capacity_bytes", result->capacity_bytes);
     json_put_bool(json, "capacity_is_limit", result->as_limit);
     if (best)

@@ -6,21 +6,6 @@
 
 #define SCHEMA "allocrig.explain/1"
 
-/* UINT64_MAX: no end. */
-static void put_bytes(struct json_writer *json, const char *key, uint64_t bytes)
-{
-    if (bytes == UINT64_MAX)
-        json_put_null(json, key);
-    else
-        json_put_integer(json, key, bytes);
-}
-
-/* 0: there is none. */
-static void put_known(struct json_writer *json, const char *key, uint64_t bytes)
-{
-    put_bytes(json, key, bytes ? bytes : UINT64_MAX);
-}
-
 static void put_request(struct json_writer *json, const struct explain_result *result)
 {
     json_begin_object(json, "request");
@@ -29,8 +14,8 @@ static void put_request(struct json_writer *json, const struct explain_result *r
     json_put_integer(json, "bytes", result->bytes);
     json_put_integer(json, "stream", result->stream);
     json_put_text(json, "tag", result->tag[0] ? result->tag : NULL);
-    put_known(json, "step", result->step <= result->steps ? result->step : 0);
-    put_known(json, "steps", result->steps);
+    json_put_some(json, "step", result->step <= result->steps ? result->step : 0);
+    json_put_some(json, "steps", result->steps);
     json_end_object(json);
 }
 
@@ -39,12 +24,12 @@ static void put_state(struct json_writer *json, const struct explain_result *res
     static const char *const prices[] = {"no_call_bytes", "map_bytes", "wait_bytes", "trim_bytes"};
     const struct policy_totals *totals = &result->totals;
     json_begin_object(json, "state");
-    put_bytes(json, "capacity_bytes", result->capacity_bytes);
-    put_known(json, "limit_bytes", result->limit_bytes);
+    json_put_bounded(json, "capacity_bytes", result->capacity_bytes);
+    json_put_some(json, "limit_bytes", result->limit_bytes);
     json_put_integer(json, "live_bytes", totals->live_bytes);
     json_put_integer(json, "granted_bytes", totals->granted_bytes);
     json_put_integer(json, "reserved_bytes", totals->reserved_bytes);
-    put_bytes(json, "device_free_bytes", result->device_free_bytes);
+    json_put_bounded(json, "device_free_bytes", result->device_free_bytes);
     json_put_integer(json, "policy_free_bytes", policy_free_bytes(totals));
     json_put_integer(json, "pending_bytes", totals->pending_bytes);
     json_put_integer(json, "others_bytes", result->others_bytes);
@@ -56,18 +41,18 @@ static void put_state(struct json_writer *json, const struct explain_result *res
     }
     json_begin_object(json, "servable");
     for (int price = 0; price < POLICY_PRICE_COUNT; price++)
-        put_bytes(json, prices[price], result->servable_bytes[price]);
+        json_put_bounded(json, prices[price], result->servable_bytes[price]);
     json_end_object(json);
 }
 
 static void put_ladder(struct json_writer *json, const struct cause_ladder *ladder)
 {
     json_begin_object(json, "ladder");
-    put_bytes(json, "same_bytes", ladder->same_bytes);
-    put_bytes(json, "other_bytes", ladder->other_bytes);
-    put_bytes(json, "pending_bytes", ladder->pending_bytes);
-    put_bytes(json, "tenant_bytes", ladder->tenant_bytes);
-    put_bytes(json, "outside_bytes", ladder->outside_bytes);
+    json_put_bounded(json, "same_bytes", ladder->same_bytes);
+    json_put_bounded(json, "other_bytes", ladder->other_bytes);
+    json_put_bounded(json, "pending_bytes", ladder->pending_bytes);
+    json_put_bounded(json, "tenant_bytes", ladder->tenant_bytes);
+    json_put_bounded(json, "outside_bytes", ladder->outside_bytes);
     json_end_object(json);
 }
 
@@ -88,7 +73,7 @@ static void put_pins(struct json_writer *json, const struct explain_result *resu
         json_put_null(json, "fragmentation_index");
     else
         json_put_real(json, "fragmentation_index", result->indices.fragmentation);
-    put_known(json, "stretch_bytes", result->stretch_bytes);
+    json_put_some(json, "stretch_bytes", result->stretch_bytes);
     json_put_integer(json, "stretch_blocks", result->stretch_blocks);
     json_put_integer(json, "stretch_live_bytes", result->stretch_live_bytes);
     json_end_object(json);
@@ -102,7 +87,7 @@ static void put_pins(struct json_writer *json, const struct explain_result *resu
         json_put_integer(json, "event", pin->event);
         json_put_integer(json, "age_events", pin->age_events);
         json_put_integer(json, "age_bytes", pin->age_bytes);
-        put_known(json, "step", pin->step);
+        json_put_some(json, "step", pin->step);
         json_put_integer(json, "stream", pin->stream);
         json_put_bool(json, "in_stretch", pin->in_stretch);
         json_put_text(json, "tag", pin->tag[0] ? pin->tag : NULL);
@@ -130,7 +115,7 @@ static void put_helpers(struct json_writer *json, const struct explain_result *r
     }
     json_end_array(json);
     json_put_integer(json, "tried", result->rerun_tried);
-    put_known(json, "more_capacity_bytes", result->more_capacity_bytes);
+    json_put_some(json, "more_capacity_bytes", result->more_capacity_bytes);
     json_put_integer(json, "live_peak_bytes", result->live_peak_bytes);
     json_put_integer(json, "live_peak_event", result->live_peak_event);
 }

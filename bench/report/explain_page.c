@@ -121,8 +121,9 @@ static void print_holes(FILE *stream, const struct explain_result *result)
     const struct explain_indices *indices = &result->indices;
     char line[256], a[32], b[32];
     snprintf(line, sizeof line,
-             "%" PRIu64 " free ranges, %s in all, the largest %s, lie between live blocks.",
-             result->holes, size_print(result->hole_bytes, a, sizeof a),
+             "%" PRIu64 " free range%s, %s in all, the largest %s, between live blocks.",
+             result->holes, result->holes == 1 ? "" : "s",
+             size_print(result->hole_bytes, a, sizeof a),
              size_print(result->largest_hole_bytes, b, sizeof b));
     fputc('\n', stream);
     sentence_print(stream, line);
@@ -136,6 +137,30 @@ static void print_holes(FILE *stream, const struct explain_result *result)
         snprintf(line + used, sizeof line - used,
                  ", the fragmentation index %.3f (0: want of memory, 1: fragmentation).",
                  indices->fragmentation);
+    sentence_print(stream, line);
+}
+
+/* What lies in the way; and, where not as much is free in all, that it cannot go elsewhere either. */
+static void print_stretch(FILE *stream, const struct explain_result *result)
+{
+    char line[384], bytes[32], lacking[32];
+    uint64_t there = result->ladder.other_bytes;
+    if (!result->stretch_bytes) {
+        sentence_print(stream, "No segment of the policy is as large as the request.");
+        return;
+    }
+    int used = snprintf(line, sizeof line,
+                        "The emptiest stretch as large as the request holds %zu live block%s of "
+                        "%s",
+                        result->stretch_blocks, result->stretch_blocks == 1 ? "" : "s",
+                        size_print(result->stretch_live_bytes, bytes, sizeof bytes));
+    if (there >= result->bytes)
+        snprintf(line + used, sizeof line - (size_t)used, ": were these elsewhere, it would fit.");
+    else
+        snprintf(line + used, sizeof line - (size_t)used,
+                 ", for which there is no room elsewhere: all that is free is %s less than the "
+                 "request.",
+                 size_print(result->bytes - there, lacking, sizeof lacking));
     sentence_print(stream, line);
 }
 
@@ -153,20 +178,11 @@ static enum status print_pins(FILE *stream, const struct explain_result *result,
         {"in the stretch", "", true, 0},
         {"tag", "", true, 0},
     };
-    char line[256], a[32];
+    char a[32];
     if (result->opaque || !result->pin_count)
         return STATUS_OK;
     print_holes(stream, result);
-    if (result->stretch_bytes) {
-        snprintf(line, sizeof line,
-                 "The emptiest stretch as large as the request holds %zu live block%s of %s: were "
-                 "these elsewhere, it would fit.",
-                 result->stretch_blocks, result->stretch_blocks == 1 ? "" : "s",
-                 size_print(result->stretch_live_bytes, a, sizeof a));
-        sentence_print(stream, line);
-    } else {
-        sentence_print(stream, "No segment of the policy is as large as the request.");
-    }
+    print_stretch(stream, result);
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
     if (!table)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for the table");

@@ -140,3 +140,19 @@ void json_put_null(struct json_writer *self, const char *key)
     begin_value(self, key);
     fputs("null", self->stream);
 }
+
+void json_put_some(struct json_writer *self, const char *key, uint64_t integer)
+{
+    if (integer)
+        json_put_integer(self, key, integer);
+    else
+        json_put_null(self, key);
+}
+
+void json_put_bounded(struct json_writer *self, const char *key, uint64_t integer)
+{
+    if (integer < UINT64_MAX)
+        json_put_integer(self, key, integer);
+    else
+        json_put_null(self, key);
+}

@@ -30,5 +30,8 @@ void json_put_integer(struct json_writer *self, const char *key, uint64_t intege
 void json_put_real(struct json_writer *self, const char *key, double real); /* not finite: null */
 void json_put_bool(struct json_writer *self, const char *key, bool value);
 void json_put_null(struct json_writer *self, const char *key);
+/* null where it stands for nothing: 0 for none; UINT64_MAX for no end. */
+void json_put_some(struct json_writer *self, const char *key, uint64_t integer);
+void json_put_bounded(struct json_writer *self, const char *key, uint64_t integer);
 
 #endif

@@ -162,7 +162,7 @@ static void print_count(FILE *stream, const struct message *message)
     sentence_print(stream, line);
 }
 
-static void print_remarks(FILE *stream, const struct message *message)
+static void print_remarks(FILE *stream, const struct message *message, bool more)
 {
     const struct message_figure *figures = message->figures;
     if (message->segment_asked && figures[MESSAGE_FIGURE_ASKED].bytes < UINT64_C(1) << 60 &&
@@ -194,6 +194,8 @@ static void print_remarks(FILE *stream, const struct message *message)
                        "by what the pool holds it is taken for the one counted as this "
                        "process.");
     print_count(stream, message);
+    if (more)
+        sentence_print(stream, "What the file holds further on was not looked at.");
 }
 
 /* The figures that decided, as one sentence. */
@@ -303,7 +305,7 @@ const char *message_page_advice(const struct message *message)
     }
 }
 
-void message_page_print(FILE *stream, const struct message *message)
+void message_page_print(FILE *stream, const struct message *message, bool more)
 {
     char line[256];
     bool named = message->allocator[0] || message->device[0];
@@ -316,6 +318,6 @@ void message_page_print(FILE *stream, const struct message *message)
     print_figures(stream, message);
     fputc('\n', stream);
     print_missing(stream, message);
-    print_remarks(stream, message);
+    print_remarks(stream, message, more);
     sentence_print(stream, message_page_advice(message));
 }

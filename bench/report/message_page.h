@@ -6,7 +6,8 @@
 
 #include "sim/explain/message.h"
 
-void message_page_print(FILE *stream, const struct message *message);
+/* `more`: the text went on behind what was read. */
+void message_page_print(FILE *stream, const struct message *message, bool more);
 
 /* What to try, by cause and framework: sentences. */
 const char *message_page_advice(const struct message *message);

@@ -36,10 +36,7 @@ static void write_device(struct json_writer *json, const struct run_record *reco
     json_put_text(json, "kind", record->device.kind);
     json_put_text(json, "profile", record->device.profile);
     json_put_text(json, "spec", record->drawn_device_spec);
-    if (record->device.capacity_bytes == UINT64_MAX)
-        json_put_null(json, "capacity_bytes");
-    else
-        json_put_integer(json, "capacity_bytes", record->device.capacity_bytes);
+    json_put_bounded(json, "capacity_bytes", record->device.capacity_bytes);
     json_end_object(json);
 }
 

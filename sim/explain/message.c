@@ -165,8 +165,10 @@ static enum status read_text(const struct message_text *text, struct message *se
         self->cause = message_classify(self);
         return STATUS_OK;
     }
-    if (found || message_text_find(text, "outofmemory", 0, text->count) != MESSAGE_NOWHERE ||
-        message_text_find(text, "out_of_memory", 0, text->count) != MESSAGE_NOWHERE)
+    self->incomplete = found ||
+                       message_text_find(text, "outofmemory", 0, text->count) != MESSAGE_NOWHERE ||
+                       message_text_find(text, "out_of_memory", 0, text->count) != MESSAGE_NOWHERE;
+    if (self->incomplete)
         return error_set(
             error, STATUS_INVALID,
             "the text says that memory ran out, but not how much was asked for; paste "

@@ -88,6 +88,7 @@ struct message {
     bool process_guessed;  /* one of the listed processes is taken for this one */
     bool host;             /* it is the host's memory */
     bool card_told;        /* total and free are the card's, also where XLA prints them */
+    bool incomplete;       /* it does not say how much was asked for: message_read's INVALID */
     bool close;            /* a comparison that decided is closer than the figures are exact */
 };
 

@@ -19,6 +19,8 @@ static bool is_space(char c)
 static size_t escape_mark(const char *text, size_t at, size_t bytes)
 {
     static const char *const marks[] = {"\033", "\\u001b", "\\x1b", "\\033", "\\e"};
+    if (text[at] != '\033' && text[at] != '\\')
+        return 0;
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
         size_t length = strlen(marks[i]);
         if (bytes - at >= length && memcmp(text + at, marks[i], length) == 0)
@@ -88,13 +90,19 @@ static size_t white_length(const char *text, size_t at, size_t bytes, enum messa
     return is_space(text[at]) || text[at] == '\0' || is_last_bar(text, at, bytes);
 }
 
+/* Most bytes are these, and a log has many. */
+static bool is_plain(char c)
+{
+    return c > ' ' && c < '\177' && !strchr("\\|>#", c);
+}
+
 static void squeeze(const char *text, size_t bytes, struct message_text *self)
 {
     enum message_gap gap = MESSAGE_GAP_LINE;
     for (size_t at = 0; at < bytes; at++) {
         char c = text[at];
         enum message_gap here;
-        size_t white = white_length(text, at, bytes, &here);
+        size_t white = is_plain(c) ? 0 : white_length(text, at, bytes, &here);
         if (white) {
             at += white - 1;
             gap = here > gap ? here : gap;

@@ -36,6 +36,11 @@ check the_setting_is_given grep -q 'PYTORCH_CUDA_ALLOC_CONF=expandable_segments:
 event=$(sed -n '1s/.*event \([0-9]*\),.*/\1/p' "$out")
 "$ALLOCRIG" run -p torch -w "$lora" -d sim:capacity=4100MiB --metrics none --json "$tmp/run.json" >/dev/null
 check run_fails_at_the_same_event grep -q "\"first_failed_event\": $event," "$tmp/run.json"
+check moving_them_would_help says 'holds 1 live block of 680\.7 MiB: were these elsewhere, it would fit'
+printf '# allocrig-trace 1\na,0,41943040\na,1,20971520\na,2,41943040\nf,1\na,3,22020096\n' >"$tmp/never.trace"
+run explain "$tmp/never.trace" -p first-fit -d sim:capacity=100MiB
+check never_enough grep -q '^  never enough' "$out"
+check nor_by_moving_blocks says 'for which there is no room elsewhere: all that is free is 1\.000 MiB less'
 run explain "$lora" -p torch:expandable_segments=true -d sim:capacity=4100MiB
 check the_setting_does_pass says 'every request was served'
 "$ALLOCRIG" explain "$lora" -p torch -d sim:capacity=4100MiB --jobs 1 >"$tmp/1"
@@ -75,6 +80,22 @@ json json_has_the_advice '.message.advice | startswith("Try PYTORCH_CUDA_ALLOC_C
 refuses json_of_nothing 2 'holds no out-of-memory message' explain --message 'all is well' --json "$tmp/none.json"
 check json_of_nothing_is_not_there test ! -e "$tmp/none.json"
 refuses json_goes_nowhere 2 'no/x.json: cannot be written' explain --message "$message" --json no/x.json
+
+# One line of 20 MB, the message at its end, in a window that moves; and words that are no message.
+head -c 20000000 /dev/zero | tr '\0' x >"$tmp/line.log"
+printf ' %s' "$message" >>"$tmp/line.log"
+run explain --message "$tmp/line.log"
+check a_message_behind_a_long_line grep -qE '^fragmentation: ' "$out"
+check all_of_the_file_was_looked_at not says 'was not looked at'
+{ printf '%s\n' "$message"; head -c 20000000 /dev/zero | tr '\0' x; } >"$tmp/line.log"
+run explain --message "$tmp/line.log"
+check a_message_before_a_long_line grep -qE '^fragmentation: ' "$out"
+check and_it_says_so says 'What the file holds further on was not looked at'
+rm "$tmp/line.log"
+refuses no_such_log 2 'x.log: cannot be read: No such file' explain --message x.log
+refuses no_such_path 2 'no/x: cannot be read: No such file' explain --message no/x
+printf 'CUDA error: out of memory\n%s\n' "all is well" >"$tmp/log"
+refuses a_file_without_figures 2 'not how much was asked for' explain --message "$tmp/log"
 
 refuses no_message 2 'holds no out-of-memory message' explain --message 'all is well'
 refuses folder 2 "$tmp: cannot be read: Is a directory" explain --message "$tmp"

@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     FILE *nowhere = fopen("/dev/null", "w");
     if (!nowhere)
         abort();
-    message_page_print(nowhere, &message);
+    message_page_print(nowhere, &message, bytes % 2);
     fclose(nowhere);
     return 0;
 }

@@ -1,0 +1,15 @@
+/* An out-of-memory message out of a file, however long: a log, or what comes through a pipe. */
+#ifndef BENCH_CLI_MESSAGE_FILE_H
+#define BENCH_CLI_MESSAGE_FILE_H
+
+#include "sim/explain/message.h"
+
+/* Reads the first such message of a file; "-" is standard input. `*more` where the file goes on
+ * behind the part in which messages were counted. INVALID as message_read, IO. */
+enum status message_file_read(const char *path, struct message *out, bool *more,
+                              struct error *error) STATUS_CHECKED;
+
+/* Whether a text is a file, or was meant to be one: a word with a slash or the ending of a log. */
+bool message_file_is_meant(const char *text);
+
+#endif
