@@ -14,7 +14,8 @@ enum option_key {
     KEY_WAIVERS,
     KEY_TODAY,
     KEY_EFFECT,
-    KEY_ALPHA
+    KEY_ALPHA,
+    KEY_ALL
 };
 
 static const struct cli_option options[] = {
@@ -22,6 +23,7 @@ static const struct cli_option options[] = {
     {KEY_TODAY, "today", "YYYY-MM-DD", "for the waivers; default: when NEW was made"},
     {KEY_EFFECT, "effect", "PERCENT", "the least change of a time that counts; default 5"},
     {KEY_ALPHA, "alpha", "P", "chance of any false alarm of times; default 0.05"},
+    {KEY_ALL, "all", NULL, "a row for every figure; default: one for those of one cause"},
     {KEY_MARKDOWN, "markdown", "FILE", "the table, for a pull request"},
     {KEY_JUNIT, "junit", "FILE", "the same as JUnit XML"},
     {KEY_ANNOTATIONS, "annotations", NULL, "a line for each regression, as GitHub shows them"},
@@ -40,7 +42,7 @@ static const struct cli_page page = {
 
 struct arguments {
     const char *old, *new_, *markdown, *junit, *waivers, *today;
-    bool annotations;
+    bool all, annotations;
     struct verdict_rules rules;
 };
 
@@ -69,6 +71,9 @@ static enum status take(void *argument, int key, const char *value, struct error
         return STATUS_OK;
     case KEY_WAIVERS:
         self->waivers = value;
+        return STATUS_OK;
+    case KEY_ALL:
+        self->all = true;
         return STATUS_OK;
     case KEY_ANNOTATIONS:
         self->annotations = true;
@@ -106,7 +111,7 @@ static enum status write_files(const struct arguments *self, const struct verdic
     if (!status && self->junit && !(junit = output_set_open(&outputs, self->junit, error)))
         status = STATUS_IO;
     if (!status && markdown)
-        status = compare_page(verdicts, waivers, markdown, TABLE_MARKDOWN, error);
+        status = compare_page(verdicts, waivers, self->all, markdown, TABLE_MARKDOWN, error);
     if (!status && junit)
         compare_junit(verdicts, junit);
     if (!status)
@@ -120,7 +125,7 @@ static enum status tell(const struct arguments *self, const struct verdicts *ver
 {
     enum status status = write_files(self, verdicts, waivers, error);
     if (!status)
-        status = compare_page(verdicts, waivers, stdout, TABLE_TEXT, error);
+        status = compare_page(verdicts, waivers, self->all, stdout, TABLE_TEXT, error);
     if (!status && self->annotations)
         compare_annotations(verdicts, stdout);
     size_t worse = verdicts->figures[VERDICT_WORSE] - verdicts->waived;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/regress/groups.h"
 #include "bench/report/junit_xml.h"
 #include "bench/report/sentence.h"
 
@@ -26,20 +27,6 @@ static void remark(const struct verdict_row *row, char text[400])
                  row->waiver->until, row->waiver->name, row->waiver->reason);
 }
 
-/* NO-DATA rows of one cell, one after the other, with one reason are one line. */
-static size_t alike(const struct verdicts *verdicts, size_t first)
-{
-    const struct verdict_row *row = &verdicts->rows[first];
-    size_t end = first + 1;
-    while (row->verdict == VERDICT_NO_DATA && end < verdicts->count &&
-           verdicts->rows[end].verdict == VERDICT_NO_DATA &&
-           verdicts->rows[end].policy == row->policy &&
-           verdicts->rows[end].workload == row->workload &&
-           strcmp(verdicts->rows[end].note, row->note) == 0)
-        end++;
-    return end;
-}
-
 /* Fractions have nine digits for a reader, where these tell the two apart; else all. */
 static void shorten(const char *text, char shorter[40])
 {
@@ -51,60 +38,153 @@ static void shorten(const char *text, char shorter[40])
         snprintf(shorter, 40, "%.39s", text);
 }
 
-static void value_cells(struct table *table, const struct verdict_row *row)
+static void values(const struct verdict_row *row, char old[40], char new_[40])
 {
-    char old[40], new_[40];
     shorten(row->old, old);
     shorten(row->new_, new_);
-    bool apart = strcmp(old, new_) != 0 || strcmp(row->old, row->new_) == 0;
-    table_cell(table, "%s", apart ? old : row->old);
-    table_cell(table, "%s", apart ? new_ : row->new_);
-}
-
-static void rows_of(const struct verdicts *verdicts, enum verdict verdict, struct table *table)
-{
-    for (size_t i = 0, end; i < verdicts->count; i = end) {
-        const struct verdict_row *row = &verdicts->rows[i];
-        char text[400];
-        end = alike(verdicts, i);
-        if (row->verdict != verdict)
-            continue;
-        remark(row, text);
-        table_cell(table, "%s", is_waived(row) ? "waived" : verdict_name(verdict));
-        table_cell(table, "%s", row->workload_name);
-        table_cell(table, "%s", row->policy);
-        if (end > i + 1)
-            table_cell(table, "%s and %zu more", row->figure, end - i - 1);
-        else
-            table_cell(table, "%s", row->figure);
-        value_cells(table, row);
-        table_cell(table, "%s", text);
+    if (strcmp(old, new_) == 0 && strcmp(row->old, row->new_) != 0) {
+        snprintf(old, 40, "%s", row->old);
+        snprintf(new_, 40, "%s", row->new_);
     }
 }
 
-static enum status print_rows(const struct verdicts *verdicts, FILE *stream, enum table_form form,
-                              struct error *error)
+static const char *verdict_text(const struct verdict_row *row)
 {
-    static const struct table_column columns[] = {
-        {"verdict", "", true, 0}, {"workload", "", true, 24}, {"policy", "", true, 32},
-        {"figure", "", true, 0},  {"old", "", false, 0},      {"new", "", false, 0},
-        {"", "", true, 0},
-    };
-    static const enum verdict order[] = {VERDICT_WORSE, VERDICT_BETTER, VERDICT_AMBIGUOUS,
-                                         VERDICT_NO_DATA};
-    bool any = false;
-    for (size_t i = 0; i < verdicts->count; i++)
-        any = any || verdicts->rows[i].verdict != VERDICT_SAME;
-    if (!any)
-        return STATUS_OK;
+    return is_waived(row) ? "waived" : verdict_name(row->verdict);
+}
+
+static const enum verdict verdict_order[] = {VERDICT_WORSE, VERDICT_BETTER, VERDICT_AMBIGUOUS,
+                                             VERDICT_NO_DATA};
+#define VERDICTS (sizeof verdict_order / sizeof verdict_order[0])
+
+/* The rows in the order of their verdicts. NULL: no host memory. */
+static const struct verdict_row **in_order(const struct verdicts *verdicts, size_t *count)
+{
+    const struct verdict_row **rows = calloc(verdicts->count + 1, sizeof(struct verdict_row *));
+    *count = 0;
+    for (size_t i = 0; rows && i < VERDICTS; i++)
+        for (size_t j = 0; j < verdicts->count; j++)
+            if (verdicts->rows[j].verdict == verdict_order[i])
+                rows[(*count)++] = &verdicts->rows[j];
+    return rows;
+}
+
+/* Every figure, those of a run together. */
+static enum status print_all(const struct verdict_row **rows, size_t count, FILE *stream,
+                             enum table_form form, struct error *error)
+{
+    static const struct table_column columns[] = {{"verdict", "", true, 0},
+                                                  {"figure", "", true, 0},
+                                                  {"old", "", false, 0},
+                                                  {"new", "", false, 0},
+                                                  {"", "", true, 0}};
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
     if (!table)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory left for a table");
-    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
-        rows_of(verdicts, order[i], table);
+    for (size_t i = 0; i < count; i++) {
+        char old[40];
+        char new_[40];
+        char text[400];
+        values(rows[i], old, new_);
+        remark(rows[i], text);
+        if (i == 0 || rows[i]->policy != rows[i - 1]->policy ||
+            rows[i]->workload != rows[i - 1]->workload || rows[i]->where != rows[i - 1]->where)
+            table_heading(table, "%s with policy %s", rows[i]->workload_name, rows[i]->policy);
+        table_cell(table, "%s", verdict_text(rows[i]));
+        table_cell(table, "%s", rows[i]->figure);
+        table_cell(table, "%s", old);
+        table_cell(table, "%s", new_);
+        table_cell(table, "%s", text);
+    }
     enum status status = table_print(table, stream, form, error);
     table_close(table);
-    fputc('\n', stream);
+    return status;
+}
+
+/* Rows of a verdict with a waiver may be one group, those without data by their reason. */
+static bool same_kind(const struct verdict_row *a, const struct verdict_row *b)
+{
+    return a->verdict == b->verdict && a->waiver == b->waiver &&
+           (a->verdict != VERDICT_NO_DATA || strcmp(a->note, b->note) == 0);
+}
+
+static void fill_items(const struct verdict_row **rows, size_t count, struct group_item *items,
+                       size_t *kinds)
+{
+    size_t known = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t kind = 0;
+        while (kind < known && !same_kind(rows[kinds[kind]], rows[i]))
+            kind++;
+        if (kind == known)
+            kinds[known++] = i;
+        items[i] = (struct group_item){kind, rows[i]->policy, rows[i]->workload_name,
+                                       rows[i]->figure, rows[i]->change};
+    }
+}
+
+static void group_row(struct table *table, const struct group *group,
+                      const struct group_item *worst, const struct verdict_row *row)
+{
+    char of[800];
+    char old[40];
+    char new_[40];
+    char text[400];
+    values(row, old, new_);
+    remark(row, text);
+    table_cell(table, "%s", verdict_text(row));
+    table_cell(table, "%zu", group->count);
+    group_text(group, worst, of, sizeof of);
+    if (strcmp(old, "-") == 0 && strcmp(new_, "-") == 0)
+        table_cell(table, "%s: %s", of, text);
+    else
+        table_cell(table, "%s: %s before, %s now%s%s", of, old, new_, text[0] ? "; " : "", text);
+}
+
+static enum status print_groups(const struct verdict_row **rows, size_t count, FILE *stream,
+                                enum table_form form, struct error *error)
+{
+    static const struct table_column columns[] = {
+        {"verdict", "", true, 0}, {"rows", "", false, 0}, {"what", "", true, 0}};
+    struct group_item *items = calloc(count, sizeof *items);
+    size_t *kinds = calloc(count, sizeof *kinds);
+    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    struct groups groups = {0};
+    enum status status = STATUS_OK;
+    if (!items || !kinds || !table)
+        status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for a table");
+    if (!status) {
+        fill_items(rows, count, items, kinds);
+        status = groups_make(&groups, items, count, error);
+    }
+    for (size_t i = 0; i < groups.count; i++)
+        group_row(table, &groups.items[i], &items[groups.items[i].worst],
+                  rows[groups.items[i].worst]);
+    if (!status)
+        status = table_print(table, stream, form, error);
+    if (!status && groups.folded)
+        fputs("\nOne line for what shares a policy or a figure; --all lists every row.\n", stream);
+    groups_close(&groups);
+    table_close(table);
+    free(items);
+    free(kinds);
+    return status;
+}
+
+static enum status print_rows(const struct verdicts *verdicts, bool all, FILE *stream,
+                              enum table_form form, struct error *error)
+{
+    size_t count = 0;
+    const struct verdict_row **rows = in_order(verdicts, &count);
+    if (!rows)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for a table");
+    enum status status = STATUS_OK;
+    if (count)
+        status = all ? print_all(rows, count, stream, form, error)
+                     : print_groups(rows, count, stream, form, error);
+    if (count)
+        fputc('\n', stream);
+    free(rows);
     return status;
 }
 
@@ -142,17 +222,21 @@ static void print_waivers(const struct waivers *waivers, FILE *stream)
     }
 }
 
-enum status compare_page(const struct verdicts *verdicts, const struct waivers *waivers,
+enum status compare_page(const struct verdicts *verdicts, const struct waivers *waivers, bool all,
                          FILE *stream, enum table_form form, struct error *error)
 {
-    enum status status = print_rows(verdicts, stream, form, error);
+    enum status status = print_rows(verdicts, all, stream, form, error);
     const size_t *figures = verdicts->figures;
-    fprintf(stream, "%zu figures SAME, %zu BETTER, %zu WORSE", figures[VERDICT_SAME],
-            figures[VERDICT_BETTER], figures[VERDICT_WORSE]);
+    char waived[48] = "";
+    char text[240];
     if (verdicts->waived)
-        fprintf(stream, " (%zu waived)", verdicts->waived);
-    fprintf(stream, ", %zu AMBIGUOUS, %zu NO-DATA, of %zu runs and counts.\n",
-            figures[VERDICT_AMBIGUOUS], figures[VERDICT_NO_DATA], verdicts->cells);
+        snprintf(waived, sizeof waived, " (%zu waived)", verdicts->waived);
+    snprintf(text, sizeof text,
+             "%zu figures SAME, %zu BETTER, %zu WORSE%s, %zu AMBIGUOUS, %zu NO-DATA, of %zu runs "
+             "and counts.",
+             figures[VERDICT_SAME], figures[VERDICT_BETTER], figures[VERDICT_WORSE], waived,
+             figures[VERDICT_AMBIGUOUS], figures[VERDICT_NO_DATA], verdicts->cells);
+    sentence_print(stream, text);
     print_effects(verdicts, stream);
     print_waivers(waivers, stream);
     return status;

@@ -8,8 +8,9 @@
 #include "bench/report/table.h"
 
 /* What has changed, or could not be told; then how many figures have which verdict, the smallest
- * effect that would have been seen, and waivers that have expired or covered nothing. */
-enum status compare_page(const struct verdicts *verdicts, const struct waivers *waivers,
+ * effect that would have been seen, and waivers that have expired or covered nothing. `all`: a row
+ * for every figure; else one for those that share a policy or a figure (groups.h). */
+enum status compare_page(const struct verdicts *verdicts, const struct waivers *waivers, bool all,
                          FILE *stream, enum table_form form, struct error *error) STATUS_CHECKED;
 
 /* A test case for every row: WORSE is a failure, unless it is waived; what is waived, AMBIGUOUS or

@@ -1,8 +1,10 @@
 #include "bench/regress/history_page.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "bench/regress/groups.h"
 #include "bench/report/json_writer.h"
 #include "bench/report/sentence.h"
 
@@ -51,15 +53,11 @@ static void remark(const struct history_view *view, const struct history_change 
     }
 }
 
-/* Changes of one cell at one commit that share a row. */
-static bool is_alike(const struct history_view *view, const struct history_change *a,
-                     const struct history_change *b)
+/* Changes that may be one group: of one commit and verdict, that count or do not. */
+static bool same_kind(const struct history_change *a, const struct history_change *b)
 {
-    const struct history_series *left = series_of(view, a);
-    const struct history_series *right = series_of(view, b);
-    return a->line == b->line && left->policy == right->policy &&
-           left->workload == right->workload && left->where == right->where &&
-           a->verdict == b->verdict && history_counts(a) == history_counts(b) &&
+    return a->line == b->line && a->verdict == b->verdict &&
+           history_counts(a) == history_counts(b) && a->stands == b->stands &&
            a->waiver == b->waiver;
 }
 
@@ -70,52 +68,121 @@ static const struct history_line *line_before(const struct history_view *view,
     return &view->history->lines[before];
 }
 
-static void put_row(const struct history_view *view, const struct history_change *change,
-                    size_t alike, struct table *table)
+static const char *verdict_text(const struct history_change *change)
 {
+    return is_waived(change) ? "waived" : verdict_name(change->verdict);
+}
+
+static void put_commit(const struct history_view *view, const struct history_change *change,
+                       struct table *table)
+{
+    const struct history_line *line = &view->history->lines[change->line];
+    table_heading(table, "commit %.*s of %.10s, after %.*s", COMMIT_SHOWN, line->commit, line->time,
+                  COMMIT_SHOWN, line_before(view, change)->commit);
+}
+
+/* Every figure, those of a run together. */
+static void put_all(const struct history_view *view, struct table *table)
+{
+    const struct history_judged *judged = view->judged;
+    const struct history_series *before = NULL;
+    for (size_t i = 0; i < judged->change_count; i++) {
+        const struct history_change *change = &judged->changes[i];
+        const struct history_series *series = series_of(view, change);
+        char text[400];
+        bool other_line = !before || change->line != change[-1].line;
+        if (other_line)
+            put_commit(view, change, table);
+        if (other_line || before->policy != series->policy ||
+            before->workload != series->workload || before->where != series->where)
+            table_heading(table, "%s with policy %s", series->workload_name, series->policy);
+        before = series;
+        remark(view, change, text);
+        table_cell(table, "%s", verdict_text(change));
+        table_cell(table, "%s", series->figure);
+        table_cell(table, "%s", history_value_text(series, change->before, (char[40]){0}));
+        table_cell(table, "%s", history_value_text(series, change->after, (char[40]){0}));
+        table_cell(table, "%s", text);
+    }
+}
+
+static void put_group(const struct history_view *view, const struct group *group,
+                      const struct group_item *worst, struct table *table)
+{
+    const struct history_change *change = &view->judged->changes[group->worst];
     const struct history_series *series = series_of(view, change);
+    char of[800];
     char text[400];
     remark(view, change, text);
-    table_cell(table, "%s", is_waived(change) ? "waived" : verdict_name(change->verdict));
-    table_cell(table, "%s", series->workload_name);
-    table_cell(table, "%s", series->policy);
-    if (alike)
-        table_cell(table, "%s and %zu more", series->figure, alike);
-    else
-        table_cell(table, "%s", series->figure);
-    table_cell(table, "%s", history_value_text(series, change->before, (char[40]){0}));
-    table_cell(table, "%s", history_value_text(series, change->after, (char[40]){0}));
-    table_cell(table, "%s", text);
+    table_cell(table, "%s", verdict_text(change));
+    table_cell(table, "%zu", group->count);
+    table_cell(table, "%s: %s before, %s since%s%s", group_text(group, worst, of, sizeof of),
+               history_value_text(series, change->before, (char[40]){0}),
+               history_value_text(series, change->after, (char[40]){0}), text[0] ? "; " : "", text);
+}
+
+/* What shares a policy or a figure is one row. */
+static enum status put_groups(const struct history_view *view, struct table *table, size_t *folded,
+                              struct error *error)
+{
+    const struct history_judged *judged = view->judged;
+    struct group_item *items = calloc(judged->change_count, sizeof *items);
+    struct groups groups = {0};
+    if (!items)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for a table");
+    for (size_t i = 0; i < judged->change_count; i++) {
+        const struct history_change *change = &judged->changes[i];
+        const struct history_series *series = series_of(view, change);
+        size_t kind = i; /* the first change of its kind; they stand in the order of commits */
+        for (size_t j = i; j > 0 && judged->changes[j - 1].line == change->line; j--)
+            if (same_kind(&judged->changes[j - 1], change)) {
+                kind = items[j - 1].kind;
+                break;
+            }
+        items[i] = (struct group_item){kind, series->policy, series->workload_name, series->figure,
+                                       change->change};
+    }
+    enum status status = groups_make(&groups, items, judged->change_count, error);
+    for (size_t i = 0; i < groups.count; i++) {
+        const struct group *group = &groups.items[i];
+        const struct history_change *change = &judged->changes[group->worst];
+        if (i == 0 || change->line != judged->changes[groups.items[i - 1].worst].line)
+            put_commit(view, change, table);
+        put_group(view, group, &items[group->worst], table);
+    }
+    *folded = groups.folded;
+    groups_close(&groups);
+    free(items);
+    return status;
 }
 
 static enum status print_changes(const struct history_view *view, FILE *stream,
                                  enum table_form form, struct error *error)
 {
-    static const struct table_column columns[] = {
-        {"verdict", "", true, 0}, {"workload", "", true, 24}, {"policy", "", true, 32},
-        {"figure", "", true, 0},  {"before", "", false, 0},   {"after", "", false, 0},
-        {"", "", true, 0},
-    };
-    const struct history_judged *judged = view->judged;
-    if (judged->change_count == 0)
+    static const struct table_column all[] = {{"verdict", "", true, 0},
+                                              {"figure", "", true, 0},
+                                              {"before", "", false, 0},
+                                              {"after", "", false, 0},
+                                              {"", "", true, 0}};
+    static const struct table_column few[] = {
+        {"verdict", "", true, 0}, {"rows", "", false, 0}, {"what", "", true, 0}};
+    size_t folded = 0;
+    enum status status = STATUS_OK;
+    if (view->judged->change_count == 0)
         return STATUS_OK;
-    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    struct table *table = view->all ? table_create(all, sizeof all / sizeof all[0])
+                                    : table_create(few, sizeof few / sizeof few[0]);
     if (!table)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory left for a table");
-    for (size_t i = 0, end; i < judged->change_count; i = end) {
-        const struct history_change *change = &judged->changes[i];
-        const struct history_line *line = &view->history->lines[change->line];
-        if (i == 0 || change->line != change[-1].line)
-            table_heading(table, "commit %.*s of %.10s, after %.*s", COMMIT_SHOWN, line->commit,
-                          line->time, COMMIT_SHOWN, line_before(view, change)->commit);
-        end = i + 1;
-        while (!view->all && end < judged->change_count &&
-               is_alike(view, change, &judged->changes[end]))
-            end++;
-        put_row(view, change, end - i - 1, table);
-    }
-    enum status status = table_print(table, stream, form, error);
+    if (view->all)
+        put_all(view, table);
+    else
+        status = put_groups(view, table, &folded, error);
+    if (!status)
+        status = table_print(table, stream, form, error);
     table_close(table);
+    if (folded)
+        fputs("\nOne line for what shares a policy or a figure; --all lists every row.\n", stream);
     fputc('\n', stream);
     return status;
 }

@@ -11,7 +11,7 @@ struct history_view {
     const struct history *history;
     const struct history_judged *judged;
     const struct history_rules *rules;
-    bool all; /* a row for every figure; else figures of a cell that changed alike share one */
+    bool all; /* a row for every figure; else those that share a policy or a figure are one */
 };
 
 /* Changes by commit, newest first; then what was looked at, and what could not be told. */

@@ -10,6 +10,7 @@
 #   BASE          for `times`: a commit, which is built in .build/base
 #   BASE_PROGRAM  for `times`: an allocrig that is built already, instead of a commit
 #   PAIRS         of `times` (9, the fewest for times; 0: exact figures and counts only)
+#   ALL=1         a row for every figure that changed, not one for those that share a policy or a figure
 #   NOINSTRUCTIONS=1  without the counts
 #   REGRESS_WORK  the folder for what is made on the way (.build/regress)
 set -u
@@ -56,6 +57,7 @@ compare() {
     local -a more=(--markdown "$work/$1.md" --junit "$work/$1.xml")
     [ ! -e "$waivers" ] || more+=(--waivers "$waivers" --today "$(date -u +%F)")
     [ -z "${GITHUB_ACTIONS:-}" ] || more+=(--annotations)
+    [ "${ALL:-0}" = 0 ] || more+=(--all)
     "$build/allocrig" compare "$2" "$3" "${more[@]}"
 }
 

@@ -1,0 +1,86 @@
+/* Rows of one cause become one: by policy, by figure, and what stays a row. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "bench/regress/groups.h"
+
+static void a_policy_and_a_figure_take_their_rows(void **state)
+{
+    /* `torch` in five figures; `slowdown` under four others; two rows that share nothing with
+     * four; and one of another kind. */
+    static const struct group_item items[] = {
+        {0, "torch", "a", "slowdown", 0.1}, {0, "torch", "b", "calls", 0.4},
+        {0, "torch", "a", "stall", 0.2},    {0, "torch", "b", "waits", 0.1},
+        {0, "torch", "a", "peak", 0.3},     {0, "vmm", "a", "slowdown", 0.1},
+        {0, "slab", "a", "slowdown", 0.5},  {0, "bfc", "a", "slowdown", 0.1},
+        {0, "tlsf", "a", "slowdown", 0.1},  {0, "bfc", "a", "calls", 0.1},
+        {0, "tlsf", "b", "peak", 0.1},      {7, "torch", "a", "frees", 0.1}};
+    struct groups groups;
+    struct error error;
+    char text[800];
+    (void)state;
+    assert_int_equal(groups_make(&groups, items, sizeof items / sizeof *items, &error), STATUS_OK);
+    assert_int_equal(groups.count, 5);
+    assert_int_equal(groups.folded, 9);
+    assert_int_equal(groups.items[0].by, GROUP_OF_POLICY);
+    assert_int_equal(groups.items[0].count, 5);
+    assert_int_equal(groups.items[0].worst, 1);
+    assert_string_equal(group_text(&groups.items[0], &items[1], text, sizeof text),
+                        "policy torch, 5 figures in 2 workloads; largest: calls of b");
+    assert_int_equal(groups.items[1].by, GROUP_OF_FIGURE);
+    assert_int_equal(groups.items[1].worst, 6);
+    assert_string_equal(group_text(&groups.items[1], &items[6], text, sizeof text),
+                        "figure slowdown, 4 policies in a; largest: slab on a");
+    assert_int_equal(groups.items[2].worst, 9);
+    assert_string_equal(group_text(&groups.items[2], &items[9], text, sizeof text),
+                        "calls of a with policy bfc");
+    assert_int_equal(groups.items[3].worst, 10);
+    assert_int_equal(groups.items[4].worst, 11);
+    groups_close(&groups);
+}
+
+static void what_has_no_size_is_the_worst(void **state)
+{
+    static const struct group_item items[] = {{0, "torch", "a", "calls", 0.4},
+                                              {0, "torch", "b", "outcome", -1},
+                                              {0, "torch", "a", "outcome", -1},
+                                              {0, "torch", "c", "calls", 9}};
+    struct groups groups;
+    struct error error;
+    (void)state;
+    assert_int_equal(groups_make(&groups, items, 4, &error), STATUS_OK);
+    assert_int_equal(groups.count, 1);
+    assert_int_equal(groups.items[0].worst, 1);
+    groups_close(&groups);
+}
+
+static void few_rows_and_none_stay_what_they_are(void **state)
+{
+    static const struct group_item items[] = {{0, "torch", "a", "calls", 0.4},
+                                              {0, "torch", "b", "calls", 0.4},
+                                              {0, "torch", "c", "calls", 0.4}};
+    struct groups groups;
+    struct error error;
+    (void)state;
+    assert_int_equal(groups_make(&groups, items, 3, &error), STATUS_OK);
+    assert_int_equal(groups.count, 3);
+    assert_int_equal(groups.folded, 0);
+    groups_close(&groups);
+    assert_int_equal(groups_make(&groups, items, 0, &error), STATUS_OK);
+    assert_int_equal(groups.count, 0);
+    groups_close(&groups);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_policy_and_a_figure_take_their_rows),
+        cmocka_unit_test(what_has_no_size_is_the_worst),
+        cmocka_unit_test(few_rows_and_none_stay_what_they_are),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
