@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "sim/replay/latency.h"
@@ -50,6 +51,9 @@ enum status recording_open(struct recording *self, const char *path,
     int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
     if (file < 0 || !write_all(file, lines, (size_t)length)) {
         int why = errno;
+        struct stat about;
+        if (file >= 0 && fstat(file, &about) == 0 && S_ISREG(about.st_mode))
+            (void)unlink(path);
         if (file >= 0)
             (void)close(file);
         return error_set(error, STATUS_IO, "%s (ALLOCRIG_TRACE) cannot be written: %s", path,

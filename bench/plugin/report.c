@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MIB 1048576.0
@@ -77,15 +79,43 @@ static void put_all(FILE *file, const struct report *report)
     fprintf(file, "  ]\n}\n");
 }
 
+/* Beside its place first: a full disk leaves what was there. A pipe or terminal is written to. */
+static bool write_stats(const struct report *report)
+{
+    char part[4096 + 32];
+    struct stat about;
+    const char *path = report->stats_path;
+    bool in_place = stat(path, &about) == 0 && !S_ISREG(about.st_mode);
+    int length = snprintf(part, sizeof part, "%s.part-%ld", path, (long)getpid());
+    if (!in_place && (length < 0 || (size_t)length >= sizeof part)) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    FILE *file = fopen(in_place ? path : part, "we");
+    if (!file)
+        return false;
+    put_all(file, report);
+    bool written = fflush(file) == 0 && !ferror(file);
+    int why = errno;
+    if (fclose(file) != 0 && written) {
+        written = false;
+        why = errno;
+    }
+    if (written && !in_place && rename(part, path) != 0) {
+        written = false;
+        why = errno;
+    }
+    if (!written && !in_place)
+        (void)unlink(part);
+    errno = why;
+    return written;
+}
+
 static void write_file(const struct report *report)
 {
-    FILE *file = strcmp(report->stats_path, "-") == 0 ? stderr : fopen(report->stats_path, "w");
-    bool written = file != NULL;
-    if (file)
-        put_all(file, report);
-    if (file && file != stderr)
-        written = fclose(file) == 0;
-    if (!written)
+    if (strcmp(report->stats_path, "-") == 0)
+        put_all(stderr, report);
+    else if (!write_stats(report))
         fprintf(stderr, "allocrig: %s (ALLOCRIG_STATS) cannot be written: %s\n", report->stats_path,
                 strerror(errno));
 }

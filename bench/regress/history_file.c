@@ -277,6 +277,35 @@ static enum status check(const struct side *results, struct history_stamp *stamp
     return STATUS_OK;
 }
 
+/* Opens the file, or makes it, and has its lock. One that another process made and took away again,
+ * since it could not write, is nobody's any more: then once more. -1: the error says why. */
+static int open_locked(const char *path, bool *made, struct error *error)
+{
+    struct stat about;
+    for (;;) {
+        int file = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+        *made = file < 0 && errno == ENOENT;
+        if (*made)
+            file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (*made && file < 0 && errno == EEXIST)
+            continue;
+        if (file < 0) {
+            (void)failed(path, "written", error);
+            return -1;
+        }
+        if (flock(file, LOCK_EX) != 0 || fstat(file, &about) != 0) {
+            (void)failed(path, "locked", error);
+            close(file);
+            return -1;
+        }
+        if (about.st_nlink > 0) {
+            *made = *made && about.st_size == 0; /* else another process has its line in it */
+            return file;
+        }
+        close(file);
+    }
+}
+
 enum status history_append(const char *path, const struct side *results,
                            const struct history_stamp *stamp, struct history_added *added,
                            struct error *error)
@@ -297,14 +326,13 @@ enum status history_append(const char *path, const struct side *results,
         free(line);
         return no_memory(error);
     }
-    int file = open(path, O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
-    if (file < 0) {
-        status = failed(path, "written", error);
-    } else {
-        status = flock(file, LOCK_EX) == 0 ? add_to(file, path, line, bytes, added, error)
-                                           : failed(path, "locked", error);
+    bool made = false;
+    int file = open_locked(path, &made, error);
+    status = file < 0 ? STATUS_IO : add_to(file, path, line, bytes, added, error);
+    if (file >= 0 && status && made)
+        (void)unlink(path);
+    if (file >= 0)
         close(file);
-    }
     free(line);
     return status;
 }

@@ -8,6 +8,7 @@
 #include "bench/report/statistics.h"
 
 #define COLUMNS_MOST     256
+#define LINE_MOST        65536 /* bytes of a line of a result */
 #define REPETITIONS_MOST 1000
 
 /* ---- results -------------------------------------------------------------------------------- */
@@ -91,15 +92,22 @@ static double median_or_nan(double *values, size_t count)
 static enum status read_rows(FILE *file, const char *path, struct reading *reading,
                              struct model_result *out, struct error *error)
 {
-    char *line = NULL;
-    size_t room = 0;
+    char *line = malloc(LINE_MOST);
     char *fields[COLUMNS_MOST];
     size_t places[COLUMN_COUNT];
     size_t columns = 0;
     enum status status = STATUS_OK;
-    for (size_t number = 1; !status && getline(&line, &room, file) > 0; number++) {
+    if (!line)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left to read %s", path);
+    for (size_t number = 1; !status && fgets(line, LINE_MOST, file); number++) {
+        bool whole = strlen(line) + 1 < LINE_MOST;
         size_t count = cut(line, fields);
-        if (number == 1) {
+        if (!whole) {
+            status = error_set(error, STATUS_FORMAT,
+                               "%s:%zu: the line has more than %d bytes; is this a file of `run "
+                               "--csv`?",
+                               path, number, LINE_MOST - 2);
+        } else if (number == 1) {
             columns = count;
             if (!find_columns(fields, count, places))
                 status = error_set(error, STATUS_FORMAT,
@@ -111,6 +119,9 @@ static enum status read_rows(FILE *file, const char *path, struct reading *readi
         }
     }
     free(line);
+    if (!status && ferror(file))
+        status =
+            error_set(error, STATUS_IO, "%s: cannot be read to its end: %s", path, strerror(errno));
     if (!status && !reading->rows)
         status = error_set(error, STATUS_FORMAT, "%s: holds no run", path);
     return status;

@@ -179,10 +179,17 @@ enum status journal_open(struct journal *self, const char *path, const struct pl
     if (!*path || strcmp(path, "-") == 0)
         return error_set(error, STATUS_INVALID,
                          "\"%s\" is no journal: it is read again, so name a file", path);
-    self->file = open(path, O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
+    bool made = false;
+    self->file = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    if (self->file < 0 && errno == ENOENT) {
+        self->file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        made = self->file >= 0;
+    }
     if (self->file < 0)
         return error_set(error, STATUS_IO, "%s: cannot be written: %s", path, strerror(errno));
     enum status status = read_journal(self, plan, records, done, error);
+    if (status && made)
+        (void)unlink(path);
     if (status)
         close(self->file);
     return status;

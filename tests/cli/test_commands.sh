@@ -77,4 +77,10 @@ verdict pages_are_there $missing
 "$ALLOCRIG" list >/dev/full 2>"$err"
 [ $? = 2 ] && grep -q 'standard output cannot be written' "$err"
 verdict full_standard_output $?
+# model reads lines of some length, and not for ever
+mkdir -p "$TEST_TMP/model/cell"
+{ printf 'policy_spec,workload,passed,slowdown,steady_step_ns,device_time_ns\n'; head -c 70000 /dev/zero | tr '\0' x; } >"$TEST_TMP/model/cell/card.csv"
+refuses model_long_line 2 'card.csv:2: the line has more than 65534 bytes' model "$TEST_TMP/model"
+ln -sf /dev/zero "$TEST_TMP/model/cell/card.csv"
+refuses model_endless_line 2 'card.csv: is no file of .run --csv.' model "$TEST_TMP/model"
 finish

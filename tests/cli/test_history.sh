@@ -269,4 +269,12 @@ refuses alpha_is_a_chance 2 'alpha is "2"; it is a number above 0, at most 0.5' 
 refuses panels_are_few 2 'panels is "25"; it is a whole number, at most 24' history "$history" --panels 25
 refuses today_is_a_date 2 'write a date' history "$history" --today tomorrow
 refuses last_is_a_number 2 'it is a whole number' history "$history" --last some
+# ---- a full disk: nothing is left, and what was there stays
+rm -rf "$tmp/full" && mkdir "$tmp/full"
+run_full history "$tmp/full/new.jsonl" --append "$tmp/old.json" --commit c1 --time 2027-01-31T12:00:00Z
+check a_full_disk_is_said [ "$status" = 2 -a "$(grep -c 'cannot be written: File too large' "$err")" = 1 ]
+check a_full_disk_leaves_no_file [ -z "$(ls -A "$tmp/full")" ]
+touch "$tmp/full/there.jsonl"
+run_full history "$tmp/full/there.jsonl" --append "$tmp/old.json" --commit c1 --time 2027-01-31T12:00:00Z
+check what_was_there_stays [ "$status" = 2 -a -e "$tmp/full/there.jsonl" ]
 finish

@@ -81,4 +81,7 @@ for place in "$tmp/pipe" /dev/full /dev/zero; do
 done
 refuses no_journal_on_standard_output 2 '"-" is no journal' run -d sim -p torch -w order_flip --journal -
 refuses two_outputs 2 'is named for two outputs' run -d sim -p torch -w order_flip --journal "$tmp/x" --csv "$tmp/x"
+rm -rf "$tmp/full" && mkdir "$tmp/full"
+run_full run -d sim -p torch -w order_flip --journal "$tmp/full/journal"
+check a_full_disk_leaves_no_journal [ "$status" = 2 -a -z "$(ls -A "$tmp/full")" ]
 finish
