@@ -5,11 +5,12 @@
 #include "bench/cli/cli.h"
 #include "bench/suite/sweep.h"
 
-enum option_key { KEY_JSON = CLI_KEYS, KEY_CSV, KEY_JOURNAL, KEY_JOBS };
+enum option_key { KEY_JSON = CLI_KEYS, KEY_CSV, KEY_OUTPUT, KEY_JOURNAL, KEY_JOBS };
 
 static const struct cli_option options[] = {
     {KEY_CSV, "csv", "FILE", "every figure of every case, a row for each"},
     {KEY_JSON, "json", "FILE", "the same as JSON; results/schema.json"},
+    {KEY_OUTPUT, "output", "FOLDER", "results and a summary; default: output of the suite"},
     {KEY_JOBS, "jobs", "N", "workers; default: one for each processor"},
     {KEY_JOURNAL, "journal", "FILE", "what is done so far; default: SUITE.ini.journal"},
     {0},
@@ -27,7 +28,7 @@ static const struct cli_page page = {
 struct arguments {
     struct suite suite;
     struct sweep_files files;
-    const char *path, *jobs;
+    const char *path, *jobs, *output;
 };
 
 static enum status take(void *argument, int key, const char *value, struct error *error)
@@ -37,6 +38,7 @@ static enum status take(void *argument, int key, const char *value, struct error
                          : key == KEY_CSV     ? &self->files.csv
                          : key == KEY_JOURNAL ? &self->files.journal
                          : key == KEY_JOBS    ? &self->jobs
+                         : key == KEY_OUTPUT  ? &self->output
                                               : &self->path;
     if (*place)
         return error_set(error, STATUS_INVALID, "\"%s\" is one %s too many", value,
@@ -65,6 +67,8 @@ enum status cmd_sweep(int argc, char **argv, struct error *error)
     status = suite_read(&self.suite, self.path, error);
     if (!status && self.jobs)
         status = suite_set(&self.suite, "jobs", self.jobs, error);
+    if (!status && self.output)
+        status = suite_set(&self.suite, "output", self.output, error);
     if (!status) {
         environment_capture(&environment, argc, argv, self.suite.seed);
         status = sweep_run(&self.suite, &self.files, &environment, stdout, error);

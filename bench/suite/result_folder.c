@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "allocators/base/utf8.h"
 #include "bench/report/figure_data.h"
 #include "bench/report/results_csv.h"
 
@@ -27,6 +28,8 @@ enum status result_folder_open(struct result_folder *self, const char *path,
     *self = (struct result_folder){.path = strdup(path), .outputs = outputs};
     if (!self->path || asprintf(&data, "%s/data", path) < 0)
         return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to open it", path);
+    self->made = access(path, F_OK) != 0;
+    self->made_data = access(data, F_OK) != 0;
     enum status status = output_folder(data, error);
     free(data);
     if (status)
@@ -50,8 +53,18 @@ void result_folder_summary(struct result_folder *self, const struct result_set *
           self->summary);
 }
 
-/* Series of workloads that this suite does not have would mix into its figures. */
-static void remove_old_series(const struct result_folder *self)
+static bool is_among(const char *name, char *const *paths, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *slash = paths[i] ? strrchr(paths[i], '/') : NULL;
+        if (slash && strcmp(slash + 1, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Removes the series that are none of the `count` files of `paths`. */
+static void tidy(const struct result_folder *self, char *const *paths, size_t count)
 {
     char *folder = NULL;
     if (asprintf(&folder, "%s/data", self->path) < 0)
@@ -60,12 +73,40 @@ static void remove_old_series(const struct result_folder *self)
     for (struct dirent *entry; entries && (entry = readdir(entries));) {
         size_t length = strlen(entry->d_name);
         if (strncmp(entry->d_name, "series-", 7) == 0 && length > 4 &&
-            strcmp(entry->d_name + length - 4, ".csv") == 0)
+            strcmp(entry->d_name + length - 4, ".csv") == 0 &&
+            !is_among(entry->d_name, paths, count))
             unlinkat(dirfd(entries), entry->d_name, 0);
     }
     if (entries)
         closedir(entries);
     free(folder);
+}
+
+/* What results the folder holds so far, in words, from the first and the third line of its summary;
+ * "" where it holds none. */
+static void tell_earlier(const char *path, char *text, size_t room)
+{
+    static const char title[] = "# Results of the suite ";
+    char *file = NULL;
+    char line[3][256] = {"", "", ""};
+    text[0] = '\0';
+    if (asprintf(&file, "%s/summary.md", path) < 0)
+        return;
+    FILE *stream = fopen(file, "re");
+    for (int i = 0; stream && i < 3; i++)
+        if (!fgets(line[i], sizeof line[i], stream))
+            break;
+    const char *commit = strstr(line[2], "commit ");
+    if (strncmp(line[0], title, sizeof title - 1) == 0 && commit) {
+        char words[800];
+        line[0][strcspn(line[0], "\n")] = '\0';
+        snprintf(words, sizeof words, "suite %s, %.*s", line[0] + sizeof title - 1,
+                 (int)strcspn(commit, ";\n"), commit);
+        utf8_escape(words, text, room);
+    }
+    if (stream)
+        fclose(stream);
+    free(file);
 }
 
 /* How many workloads before records[index] have the same file name but are not the same. */
@@ -140,10 +181,48 @@ enum status result_folder_write(struct result_folder *self, const struct result_
     figure_slowdown(slowdown, set->points, set->point_count);
     figure_latency(latency, set->records, set->record_count);
     figure_pareto(pareto, set->records, set->record_count);
-    enum status status = write_all_series(self, set, thin, error);
-    if (!status)
-        remove_old_series(self);
+    return write_all_series(self, set, thin, error);
+}
+
+enum status result_folder_commit(const struct result_folder *self, struct output_set *outputs,
+                                 FILE *stream, struct error *error)
+{
+    size_t count = outputs->count;
+    char **paths = calloc(count ? count : 1, sizeof *paths);
+    char earlier[1024] = "";
+    if (!paths)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the results");
+    if (self->path)
+        tell_earlier(self->path, earlier, sizeof earlier);
+    for (size_t i = 0; i < count; i++)
+        paths[i] = strdup(outputs->files[i].path);
+    enum status status = output_set_commit(outputs, error);
+    if (!status && self->path)
+        tidy(self, paths, count);
+    if (!status && earlier[0])
+        fprintf(stderr, "replaced what %s held: %s; --output FOLDER keeps both\n", self->path,
+                earlier);
+    if (!status && count && stream)
+        fputc('\n', stream);
+    for (size_t i = 0; i < count; i++) {
+        if (!status && stream && paths[i])
+            fprintf(stream, "wrote %s\n", paths[i]);
+        free(paths[i]);
+    }
+    free(paths);
     return status;
+}
+
+void result_folder_take_away(const struct result_folder *self)
+{
+    char *data = NULL;
+    if (!self->path || asprintf(&data, "%s/data", self->path) < 0)
+        return;
+    if (self->made_data)
+        (void)rmdir(data);
+    if (self->made)
+        (void)rmdir(self->path);
+    free(data);
 }
 
 void result_folder_close(struct result_folder *self)

@@ -3,6 +3,7 @@
 #ifndef BENCH_SUITE_RESULT_FOLDER_H
 #define BENCH_SUITE_RESULT_FOLDER_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "bench/report/output_file.h"
@@ -13,6 +14,7 @@ struct result_folder {
     char *path; /* NULL: not open */
     struct output_set *outputs;
     FILE *json, *csv, *summary;
+    bool made, made_data; /* were not there before */
 };
 
 /* Makes the folder and opens the three files in it as part of `outputs`. */
@@ -22,11 +24,19 @@ enum status result_folder_open(struct result_folder *self, const char *path,
 /* The head of summary.md; the caller adds its tables to self->summary. */
 void result_folder_summary(struct result_folder *self, const struct result_set *set);
 
-/* Writes the rest. thin[i] is the series of record i, or NULL. Series of earlier suites that
- * are no longer true are removed from data/. */
+/* Writes the rest. thin[i] is the series of record i, or NULL. */
 enum status result_folder_write(struct result_folder *self, const struct result_set *set,
                                 const struct thin_series *const *thin,
                                 struct error *error) STATUS_CHECKED;
+
+/* Puts all of `outputs` in their places and names them on `stream` (NULL: does not). Where the folder
+ * (which need not be open) held results, says on standard error which ones these replaced; series of
+ * earlier suites, which would mix into the figures, are removed from its data/. */
+enum status result_folder_commit(const struct result_folder *self, struct output_set *outputs,
+                                 FILE *stream, struct error *error) STATUS_CHECKED;
+
+/* Where nothing was written: folders that were made for it go again. */
+void result_folder_take_away(const struct result_folder *self);
 
 /* Frees what it holds; the files belong to `outputs`. */
 void result_folder_close(struct result_folder *self);

@@ -372,27 +372,6 @@ static enum status write_files(struct suite_work *self, struct error *error)
     return status;
 }
 
-/* Names what was written, then puts it in its place. */
-static enum status commit(struct suite_work *self, FILE *stream, bool quiet, struct error *error)
-{
-    size_t count = self->outputs.count;
-    char **paths = calloc(count ? count : 1, sizeof *paths);
-    if (!paths)
-        return no_memory(error);
-    for (size_t i = 0; i < count; i++)
-        paths[i] = strdup(self->outputs.files[i].path);
-    enum status status = output_set_commit(&self->outputs, error);
-    if (!status && count && !quiet)
-        fputc('\n', stream);
-    for (size_t i = 0; i < count; i++) {
-        if (!status && !quiet && paths[i])
-            fprintf(stream, "wrote %s\n", paths[i]);
-        free(paths[i]);
-    }
-    free(paths);
-    return status;
-}
-
 /* Where no policy could begin on the device there is nothing to show. */
 static enum status want_one_begun(const struct suite_work *self, struct error *error)
 {
@@ -487,7 +466,11 @@ enum status suite_run(const struct suite *suite, const struct suite_files *files
     if (!status)
         status = write_files(&self, error);
     if (!status)
-        status = commit(&self, stream, quiet, error);
+        status = result_folder_commit(&self.folder, &self.outputs, quiet ? NULL : stream, error);
+    if (status) {
+        output_set_abandon(&self.outputs);
+        result_folder_take_away(&self.folder);
+    }
     if (self.has_journal)
         journal_close(&self.journal, status == STATUS_OK);
     if (!status)

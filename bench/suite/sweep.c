@@ -14,6 +14,7 @@
 #include "bench/suite/grid.h"
 #include "bench/suite/journal.h"
 #include "bench/suite/progress.h"
+#include "bench/suite/result_folder.h"
 
 struct place {
     uint64_t events;
@@ -124,7 +125,8 @@ static enum status run_all(struct sweep *self, struct error *error)
 }
 
 /* Of each workload and device: how many finished, and the best of them. */
-static enum status print_best(const struct sweep *self, FILE *stream, struct error *error)
+static enum status print_best(const struct sweep *self, FILE *stream, enum table_form form,
+                              struct error *error)
 {
     static const struct table_column columns[] = {
         {"workload", "", true, 40},      {"device", "", true, 32},   {"finished", "", false, 0},
@@ -158,19 +160,22 @@ static enum status print_best(const struct sweep *self, FILE *stream, struct err
         table_cell(table, "%.3f", metric_number(&best->metrics, METRIC_overhead, 0));
         table_cell(table, "%s", best->policy_spec);
     }
-    enum status status = table_print(table, stream, TABLE_TEXT, error);
+    enum status status = table_print(table, stream, form, error);
     table_close(table);
     return status;
 }
 
-static enum status open_files(const struct sweep_files *files, struct output_set *outputs,
-                              FILE **json, FILE **csv, struct error *error)
+static enum status open_files(const struct sweep_files *files, const char *folder,
+                              struct output_set *outputs, FILE **json, FILE **csv,
+                              struct error *error)
 {
     *json = files->json ? output_set_open(outputs, files->json, error) : NULL;
     if (files->json && !*json)
         return STATUS_IO;
     *csv = files->csv ? output_set_open(outputs, files->csv, error) : NULL;
-    return files->csv && !*csv ? STATUS_IO : STATUS_OK;
+    if (files->csv && !*csv)
+        return STATUS_IO;
+    return folder ? output_folder_check(folder, error) : STATUS_OK;
 }
 
 static enum status prepare(struct sweep *self, const struct sweep_files *files, struct error *error)
@@ -189,6 +194,25 @@ static enum status prepare(struct sweep *self, const struct sweep_files *files, 
                         error);
 }
 
+/* The folder that `run` leaves, without series: cases side by side keep none. */
+static enum status write_folder(const struct sweep *self, const struct result_set *set,
+                                struct result_folder *folder, const char *path,
+                                struct output_set *outputs, struct error *error)
+{
+    const struct thin_series **none = calloc(self->plan.cell_count + 1, sizeof *none);
+    if (!none)
+        return no_memory(error);
+    enum status status = result_folder_open(folder, path, outputs, error);
+    if (!status) {
+        result_folder_summary(folder, set);
+        status = print_best(self, folder->summary, TABLE_MARKDOWN, error);
+    }
+    if (!status)
+        status = result_folder_write(folder, set, none, error);
+    free(none);
+    return status;
+}
+
 static enum status finish(struct sweep *self, const struct suite *suite,
                           const struct environment *environment, struct output_set *outputs,
                           FILE *json, FILE *csv, FILE *stream, struct error *error)
@@ -201,8 +225,20 @@ static enum status finish(struct sweep *self, const struct suite *suite,
         results_json_write(json, &set);
     if (csv)
         results_csv_write(csv, self->records, self->plan.cell_count);
-    enum status status = print_best(self, stream, error);
-    return status ? status : output_set_commit(outputs, error);
+    struct result_folder folder = {0};
+    bool quiet = (json == stdout) || (csv == stdout);
+    enum status status = quiet ? STATUS_OK : print_best(self, stream, TABLE_TEXT, error);
+    if (!status && suite->output)
+        status = write_folder(self, &set, &folder, suite->output, outputs, error);
+    if (!status)
+        status =
+            result_folder_commit(&folder, outputs, suite->output && !quiet ? stream : NULL, error);
+    if (status) {
+        output_set_abandon(outputs);
+        result_folder_take_away(&folder);
+    }
+    result_folder_close(&folder);
+    return status;
 }
 
 static enum status expand_all(struct suite *suite, const char *path, struct error *error)
@@ -229,7 +265,7 @@ enum status sweep_run(struct suite *suite, const struct sweep_files *files,
         status = plan_make(&self.plan, suite, error);
     if (status)
         return status;
-    status = open_files(files, &outputs, &json, &csv, error);
+    status = open_files(files, suite->output, &outputs, &json, &csv, error);
     if (!status)
         status = prepare(&self, files, error);
     if (!status) {

@@ -111,4 +111,15 @@ refuses two_suites 2 'one suite file too many' run -d sim "$tmp/good.ini" "$tmp/
     printf '\n'
 } >"$tmp/long.ini"
 check lines_have_no_limit quietly "$ALLOCRIG" run -d sim "$tmp/long.ini"
+# a full disk leaves no folder, and in one that is there what it held; what is replaced is said
+run_full run -d sim -p growth -w order_flip --output "$tmp/full/results"
+check a_full_disk_is_said [ "$status" = 2 ]
+check a_full_disk_leaves_no_folder [ ! -e "$tmp/full/results" ]
+run run -d sim "$tmp/good.ini" --output "$tmp/kept"
+check nothing_is_replaced [ ! -s "$err" ]
+cp -r "$tmp/kept" "$tmp/kept.before"
+run_full run -d sim -p growth -w order_flip --output "$tmp/kept"
+check a_full_disk_replaces_nothing diff -r "$tmp/kept" "$tmp/kept.before"
+run run -d sim "$tmp/good.ini" --output "$tmp/kept"
+check replaced_is_said [ "$(grep -cE "^replaced what .*/kept held: suite small, commit .*; --output FOLDER keeps both$" "$err")" = 1 ]
 finish

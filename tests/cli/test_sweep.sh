@@ -22,6 +22,7 @@ sim
 EOF
 run sweep "$tmp/grid.ini" --jobs 1 --csv "$tmp/one.csv" --json "$tmp/one.json"
 check passes [ "$status" = 0 ]
+check the_table_is_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
 check every_combination_is_there [ "$(wc -l <"$tmp/one.csv")" = $((7 * 7 * 2 + 1)) ]
 check a_combination_is_named grep -q 'torch:max_split_size_mb=128,limit=2GiB' "$tmp/one.csv"
 check journal_is_removed [ ! -e "$tmp/grid.ini.journal" ]
@@ -111,4 +112,20 @@ says a_key_without_a_name 'is no key of \[grid\]' 's/^events/:events/'
 says a_policy_that_is_none 'there is no policy "growt"' 's/^growth/growt/'
 refuses run_refuses_a_grid 2 'section.ini:13: a suite with \[grid\] is run by .allocrig sweep' run "$tmp/section.ini"
 refuses no_suite 2 'name a suite' sweep
+# -- the suite's folder
+printf '[suite]\nname = kept\noutput = %s\n[policies]\ngrowth\n[workloads]\norder_flip\nlinear_ramp\n[devices]\nsim\n' "$tmp/kept" >"$tmp/kept.ini"
+run sweep "$tmp/kept.ini" --csv "$tmp/kept.csv"
+check output_of_the_suite_is_honoured [ -s "$tmp/kept/results.json" -a -s "$tmp/kept/data/pareto.csv" ]
+check its_rows_are_those_of_csv cmp -s "$tmp/kept.csv" "$tmp/kept/results.csv"
+check its_summary_has_the_table grep -q '^| order_flip | sim | 1 of 1 | ' "$tmp/kept/summary.md"
+check it_is_named grep -qxF "wrote $tmp/kept/summary.md" "$out"
+check nothing_was_replaced [ ! -s "$err" ]
+run sweep "$tmp/kept.ini" --output "$tmp/other"
+check an_option_goes_before_it [ -s "$tmp/other/results.json" -a ! -s "$err" ]
+run sweep "$tmp/kept.ini" --csv -
+check what_was_replaced_is_said grep -qE "^replaced what .*/kept held: suite kept, commit " "$err"
+check rows_alone_on_standard_output cmp -s "$tmp/kept.csv" "$out"
+printf '[suite]\noutput = %s/kept.csv\n[policies]\ngrowth\n[workloads]\norder_flip\n' "$tmp" >"$tmp/no.ini"
+refuses a_file_is_no_folder 2 'folder cannot be made' sweep "$tmp/no.ini"
+
 finish
