@@ -16,6 +16,7 @@ const char *process_exception_name(enum process_exception exception)
         [PROCESS_RUNTIME_ERROR] = "RuntimeError",
         [PROCESS_VALUE_ERROR] = "ValueError",
         [PROCESS_INVALID_ARGUMENT] = "InvalidArgumentError",
+        [PROCESS_UNKNOWN_ERROR] = "UnknownError",
     };
     return names[exception];
 }
@@ -141,6 +142,8 @@ static void warn_of_unknown_variables(struct process_reading *self)
         "TF_GPU_HOST_MEM_LIMIT_IN_MB",
         "TF_BFC_MEMORY_DUMP",
         "TF_FORCE_UNIFIED_MEMORY",
+        "TF_DETERMINISTIC_ALLOCATOR",
+        "TF_CUDA_MALLOC_ASYNC_SUPPORTED_PREALLOC",
         "XLA_PYTHON_CLIENT_PREALLOCATE",
         "XLA_CLIENT_MEM_FRACTION",
         "XLA_PYTHON_CLIENT_MEM_FRACTION",

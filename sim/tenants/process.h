@@ -13,13 +13,18 @@
  *               set_logical_devices = CARD MIB MIB..     (one pool each; - : no limit given)
  *               per_process_gpu_memory_fraction, allow_growth, num_virtual_devices_per_gpu,
  *               gpu_system_memory_size_in_mb, internal_fragmentation_fraction,
- *               use_unified_memory                      (of GPUOptions)
+ *               use_unified_memory, disallow_retry_on_allocation_failure, virtual_devices =
+ *               MIB MIB.. / MIB.. (a list a GPU), virtual_device_priorities, virtual_device_ordinals
+ *                                                       (of GPUOptions)
+ *               build = release | debug | tegra | pluggable | 1.x: which leave the system unlike amounts
  *               initialize = yes                         (the first operation)
+ *   jax         gpu_system_memory_size = BYTES: of the pool, whatever its name says
  *   torch       set_per_process_memory_fraction = CARD|all FRACTION
  * The environment:
  *   all         CUDA_VISIBLE_DEVICES
  *   tensorflow  TF_FORCE_GPU_ALLOW_GROWTH, TF_GPU_ALLOCATOR, TF_DEVICE_MIN_SYS_MEMORY_IN_MB,
- *               TF_ENABLE_GPU_GARBAGE_COLLECTION, TF_GPU_HOST_MEM_LIMIT_IN_MB
+ *               TF_ENABLE_GPU_GARBAGE_COLLECTION, TF_GPU_HOST_MEM_LIMIT_IN_MB,
+ *               TF_DETERMINISTIC_ALLOCATOR
  *   jax         XLA_PYTHON_CLIENT_PREALLOCATE, XLA_CLIENT_MEM_FRACTION or
  *               XLA_PYTHON_CLIENT_MEM_FRACTION, XLA_PYTHON_CLIENT_ALLOCATOR
  *   torch       PYTORCH_ALLOC_CONF or PYTORCH_CUDA_ALLOC_CONF, PYTORCH_NO_CUDA_MEMORY_CACHING
@@ -55,6 +60,7 @@ enum process_exception {
     PROCESS_RUNTIME_ERROR,
     PROCESS_VALUE_ERROR,
     PROCESS_INVALID_ARGUMENT,
+    PROCESS_UNKNOWN_ERROR,
 };
 
 struct process_pool {

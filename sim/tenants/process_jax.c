@@ -6,7 +6,8 @@
  * 2. The fraction has two names; both at once raise ValueError.
  * 3. XLA_PYTHON_CLIENT_ALLOCATOR: default and bfc; platform asks the driver each time; cuda_async
  *    is the driver's pool, which waits for the stream and tries once more; vmm maps pages.
- * 4. Pinned host memory is a growing pool of 64 GiB. */
+ * 4. gpu_system_memory_size, an option of XLA, is the size of the pool in bytes and goes before the fraction.
+ * 5. Pinned host memory is a growing pool of 64 GiB. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -115,12 +116,17 @@ enum status process_jax(struct process_reading *self)
     bool grows = preallocate && (!strcmp(preallocate, "false") || !strcmp(preallocate, "False") ||
                                  !strcmp(preallocate, "0"));
     struct fractions fractions;
+    uint64_t pool_bytes = 0; /* 0: by the fraction */
     for (size_t i = 0; i < self->line_count; i++) {
         const char *key = self->lines[i].key;
-        if (strcmp(key, "framework") != 0 && (*key < 'A' || *key > 'Z'))
+        if (!strcmp(key, "framework") || (*key >= 'A' && *key <= 'Z'))
+            continue;
+        if (strcmp(key, "gpu_system_memory_size") != 0)
             return process_bad_line(self, &self->lines[i],
                                     "JAX is set by its environment, such as "
-                                    "XLA_PYTHON_CLIENT_PREALLOCATE");
+                                    "XLA_PYTHON_CLIENT_PREALLOCATE, and gpu_system_memory_size");
+        if (count_parse(self->lines[i].value, &pool_bytes, NULL) || !pool_bytes)
+            return process_bad_line(self, &self->lines[i], "a number of bytes");
     }
     enum allocator allocator;
     if (named && !strcmp(named, "address"))
@@ -144,8 +150,9 @@ enum status process_jax(struct process_reading *self)
             break;
         double total_bytes = (double)self->cards[self->visible[i]].total_bytes;
         pool->grows = grows || fractions.start < fractions.cap;
-        pool->limit_bytes = (uint64_t)(total_bytes * fractions.cap);
-        choose_policy(allocator, (uint64_t)(total_bytes * fractions.start), pool);
+        pool->limit_bytes = pool_bytes ? pool_bytes : (uint64_t)(total_bytes * fractions.cap);
+        choose_policy(allocator,
+                      pool_bytes ? pool_bytes : (uint64_t)(total_bytes * fractions.start), pool);
     }
     return status;
 }

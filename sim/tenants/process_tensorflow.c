@@ -19,6 +19,7 @@
 #include "allocators/base/size.h"
 #include "allocators/policies/bfc/values.h"
 #include "sim/tenants/process_parts.h"
+#include "sim/tenants/process_virtual.h"
 
 #define LOGICAL_MOST 16
 #define NO_LIMIT     UINT64_MAX /* of a logical device: none given */
@@ -26,6 +27,9 @@
 #define PINNED_MIB   (UINT64_C(1) << 17)
 
 enum growth { GROWTH_UNSET, GROWTH_OFF, GROWTH_ON };
+
+/* Which TensorFlow it is; they leave the system unlike amounts. */
+enum build { BUILD_RELEASE, BUILD_DEBUG, BUILD_TEGRA, BUILD_PLUGGABLE, BUILD_1X };
 
 struct card_settings {
     bool visible;
@@ -41,8 +45,10 @@ struct tensorflow {
     const struct process_line *initialized_by; /* NULL: not yet */
     bool allow_growth;
     double fraction, fragmentation_fraction;
-    bool unified;
+    bool unified, no_retry;
     uint64_t equal_parts, system_mib;
+    enum build build;
+    struct process_virtual virtual_devices; /* of GPUOptions */
 };
 
 /* ---- calls -------------------------------------------------------------------------------- */
@@ -58,6 +64,9 @@ static enum status set_growth(struct tensorflow *self, const char *value)
 {
     size_t first, last;
     bool on;
+    if (!strncmp(value, "cpu ", 4) && process_read_bool(value + 4, &on))
+        return process_raise(self->reading, self->line, PROCESS_VALUE_ERROR,
+                             "Cannot set memory growth on non-GPU devices");
     if (!process_read_cards(self->reading, &value, &first, &last) || !process_read_bool(value, &on))
         return process_bad_line(self->reading, self->line,
                                 "write a card or all, then true or false");
@@ -146,6 +155,29 @@ static enum status set_visible(struct tensorflow *self, const char *value)
 
 /* ---- what comes of them ------------------------------------------------------------------- */
 
+/* A part of what is free, and no less than 300 MiB. */
+static uint64_t part_of(uint64_t available_bytes, double part)
+{
+    uint64_t bytes = (uint64_t)((double)available_bytes * part);
+    return bytes > 300 * MIB ? bytes : 300 * MIB;
+}
+
+/* What is free less what the system is left; all of it where no more is free. */
+static uint64_t limit_of_free(enum build build, const struct process_card *card)
+{
+    uint64_t free_bytes = card->free_bytes;
+    uint64_t system_bytes = bfc_system_bytes(free_bytes, card->compute_capability);
+    if (build == BUILD_DEBUG)
+        system_bytes *= 2;
+    else if (build == BUILD_TEGRA)
+        system_bytes = GIB;
+    else if (build == BUILD_PLUGGABLE)
+        system_bytes = free_bytes < 2 * GIB ? 255 * MIB : part_of(free_bytes, 0.06);
+    else if (build == BUILD_1X)
+        system_bytes = part_of(free_bytes, 0.05);
+    return system_bytes < free_bytes ? free_bytes - system_bytes : free_bytes;
+}
+
 /* The limit of a card of which nothing is divided. */
 static enum status default_limit(struct tensorflow *self, size_t index, uint64_t *limit_bytes,
                                  bool *of_free)
@@ -166,7 +198,7 @@ static enum status default_limit(struct tensorflow *self, size_t index, uint64_t
         double bytes = self->fraction * (double)card->total_bytes;
         *limit_bytes = bytes < 0x1p62 ? (uint64_t)bytes : UINT64_C(1) << 62;
     } else {
-        *limit_bytes = bfc_default_limit(card->free_bytes, card->compute_capability);
+        *limit_bytes = limit_of_free(self->build, card);
     }
     if (variable && count_parse(variable, &left_mib, NULL) != STATUS_OK) {
         process_warn(reading, "TF_DEVICE_MIN_SYS_MEMORY_IN_MB=%s is no number and is ignored",
@@ -186,6 +218,13 @@ static enum status default_limit(struct tensorflow *self, size_t index, uint64_t
     return STATUS_OK;
 }
 
+/* A variable of the environment that is on. */
+static bool is_set(const struct process_reading *reading, const char *name)
+{
+    const char *value = process_variable(reading, name);
+    return value && (!strcmp(value, "true") || !strcmp(value, "1"));
+}
+
 /* The spec of a pool. */
 static void choose_policy(struct tensorflow *self, struct process_pool *pool, bool grows)
 {
@@ -197,7 +236,10 @@ static void choose_policy(struct tensorflow *self, struct process_pool *pool, bo
     if (allocator && !strcmp(allocator, "cuda_malloc_async")) {
         /* The limit is how much the driver's pool keeps, no cap. */
         snprintf(pool->policy, sizeof pool->policy,
-                 "async:release_threshold=%" PRIu64 ",retry=true", pool->limit_bytes);
+                 "async:release_threshold=%" PRIu64 ",retry=true%s", pool->limit_bytes,
+                 is_set(self->reading, "TF_DETERMINISTIC_ALLOCATOR")
+                     ? ",opportunistic=false,internal=false"
+                     : "");
         return;
     }
     if (allocator && !strcmp(allocator, "cuda_malloc")) {
@@ -229,15 +271,16 @@ static enum status add_pool(struct tensorflow *self, size_t card, uint64_t limit
     return STATUS_OK;
 }
 
-static enum status make_pools(struct tensorflow *self, size_t card, bool grows)
+/* `count`: of the limits in `mib`, one for each pool; 0: one pool of the default limit, or equal parts. */
+static enum status make_pools(struct tensorflow *self, size_t card, const uint64_t *mib,
+                              size_t count, bool grows)
 {
-    const struct card_settings *settings = &self->cards[card];
     enum status status = STATUS_OK;
     uint64_t limit_bytes = 0;
     bool of_free = false;
-    for (size_t i = 0; i < settings->logical_count && !status; i++)
-        status = add_pool(self, card, settings->logical_mib[i] * MIB, false, grows);
-    if (settings->logical_count || status)
+    for (size_t i = 0; i < count && !status; i++)
+        status = add_pool(self, card, mib[i] * MIB, false, grows);
+    if (count || status)
         return status;
     status = default_limit(self, card, &limit_bytes, &of_free);
     uint64_t parts = self->equal_parts ? self->equal_parts : 1;
@@ -246,13 +289,33 @@ static enum status make_pools(struct tensorflow *self, size_t card, bool grows)
     return status;
 }
 
+static bool has_logical(const struct tensorflow *self)
+{
+    bool logical = false;
+    for (size_t i = 0; i < self->reading->visible_count; i++)
+        logical |= self->cards[i].logical_count > 0;
+    return logical;
+}
+
+/* Virtual devices of whichever kind do not go together with other ways to set a limit. */
+static enum status check_limits(struct tensorflow *self)
+{
+    if (self->fraction > 0)
+        return process_raise(self->reading, self->initialized_by, PROCESS_INVALID_ARGUMENT,
+                             "per_process_gpu_memory_fraction cannot be set together with virtual "
+                             "devices");
+    if (self->equal_parts)
+        return process_raise(self->reading, self->initialized_by, PROCESS_INVALID_ARGUMENT,
+                             "num_virtual_devices_per_gpu cannot be set together with virtual "
+                             "devices");
+    return STATUS_OK;
+}
+
 /* GPUOptions of the visible cards, checked; whether pools grow. */
 static enum status check_options(struct tensorflow *self, bool *grows)
 {
     enum growth growth = GROWTH_UNSET;
-    bool logical = false, differs = false, any = false;
-    for (size_t i = 0; i < self->reading->visible_count; i++)
-        logical |= self->cards[i].logical_count > 0;
+    bool logical = has_logical(self), differs = false, any = false;
     for (size_t i = 0; i < self->reading->visible_count; i++) {
         if (!self->cards[i].visible)
             continue;
@@ -263,14 +326,11 @@ static enum status check_options(struct tensorflow *self, bool *grows)
     if (!logical && differs)
         return process_raise(self->reading, self->initialized_by, PROCESS_VALUE_ERROR,
                              "Memory growth cannot differ between GPU devices");
-    if (logical && self->fraction > 0)
-        return process_raise(self->reading, self->initialized_by, PROCESS_INVALID_ARGUMENT,
-                             "per_process_gpu_memory_fraction cannot be set together with virtual "
-                             "devices");
-    if (logical && self->equal_parts)
-        return process_raise(self->reading, self->initialized_by, PROCESS_INVALID_ARGUMENT,
-                             "num_virtual_devices_per_gpu cannot be set together with virtual "
-                             "devices");
+    if (logical || self->virtual_devices.gpu_count[VIRTUAL_LIMITS]) {
+        enum status status = check_limits(self);
+        if (status != STATUS_OK)
+            return status;
+    }
     if (logical && growth == GROWTH_ON)
         process_warn(self->reading, "memory growth is dropped, since there are logical devices");
     *grows = self->allow_growth || (!logical && growth == GROWTH_ON);
@@ -287,19 +347,62 @@ static enum status check_options(struct tensorflow *self, bool *grows)
 
 static enum status initialize(struct tensorflow *self)
 {
+    struct process_reading *reading = self->reading;
+    /* Logical devices that the program sets take the place of those in GPUOptions. */
+    const struct process_virtual *lists = has_logical(self) ? NULL : &self->virtual_devices;
+    size_t list_count = lists ? lists->gpu_count[VIRTUAL_LIMITS] : 0, gpu = 0, gpu_count = 0;
     bool grows = false;
     enum status status = check_options(self, &grows);
-    for (size_t i = 0; i < self->reading->visible_count && !status; i++)
-        if (self->cards[i].visible)
-            status = make_pools(self, i, grows);
+    for (size_t i = 0; i < reading->visible_count; i++)
+        gpu_count += self->cards[i].visible;
+    if (!status && lists)
+        status = process_virtual_check(lists, reading, self->initialized_by, gpu_count);
+    for (size_t i = 0; i < reading->visible_count && !status; i++) {
+        const struct card_settings *card = &self->cards[i];
+        if (!card->visible)
+            continue;
+        if (!list_count)
+            status = make_pools(self, i, card->logical_mib, card->logical_count, grows);
+        else if (gpu < list_count)
+            status = make_pools(self, i, lists->mib[gpu], lists->count[VIRTUAL_LIMITS][gpu], grows);
+        gpu++;
+    }
     return status;
 }
 
 /* ---- lines -------------------------------------------------------------------------------- */
 
+static enum status set_build(struct tensorflow *self)
+{
+    static const char *const names[] = {
+        [BUILD_RELEASE] = "release",     [BUILD_DEBUG] = "debug", [BUILD_TEGRA] = "tegra",
+        [BUILD_PLUGGABLE] = "pluggable", [BUILD_1X] = "1.x",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(self->line->value, names[i])) {
+            self->build = (enum build)i;
+            return STATUS_OK;
+        }
+    return process_bad_line(self->reading, self->line, "release, debug, tegra, pluggable or 1.x");
+}
+
+static enum status set_switch(struct tensorflow *self, bool *value)
+{
+    return process_read_bool(self->line->value, value)
+               ? STATUS_OK
+               : process_bad_line(self->reading, self->line, "true or false");
+}
+
 static enum status set_option(struct tensorflow *self)
 {
     const char *key = self->line->key, *value = self->line->value;
+    bool taken;
+    enum status status =
+        process_virtual_line(&self->virtual_devices, self->reading, self->line, &taken);
+    if (status || taken)
+        return status;
+    if (!strcmp(key, "build"))
+        return set_build(self);
     if (!strcmp(key, "per_process_gpu_memory_fraction")) {
         if (!process_read_number(value, &self->fraction) || !(self->fraction >= 0))
             return process_bad_line(self->reading, self->line, "a fraction is a number from 0");
@@ -311,11 +414,12 @@ static enum status set_option(struct tensorflow *self)
             return process_bad_line(self->reading, self->line, "a number from 0 to 1");
         return STATUS_OK;
     }
-    bool unified = !strcmp(key, "use_unified_memory");
-    if (unified || !strcmp(key, "allow_growth"))
-        return process_read_bool(value, unified ? &self->unified : &self->allow_growth)
-                   ? STATUS_OK
-                   : process_bad_line(self->reading, self->line, "true or false");
+    if (!strcmp(key, "use_unified_memory"))
+        return set_switch(self, &self->unified);
+    if (!strcmp(key, "allow_growth"))
+        return set_switch(self, &self->allow_growth);
+    if (!strcmp(key, "disallow_retry_on_allocation_failure"))
+        return set_switch(self, &self->no_retry);
     bool parts = !strcmp(key, "num_virtual_devices_per_gpu");
     if (!parts && strcmp(key, "gpu_system_memory_size_in_mb") != 0)
         return process_bad_line(
@@ -372,6 +476,9 @@ enum status process_tensorflow(struct process_reading *reading)
     reading->process->retries = !allocator || (strcmp(allocator, "cuda_malloc_async") != 0 &&
                                                strcmp(allocator, "cuda_malloc") != 0);
     reading->process->retry_ms = RETRY_MS;
+    if (process_variable(reading, "TF_CUDA_MALLOC_ASYNC_SUPPORTED_PREALLOC"))
+        process_warn(reading, "what cuda_malloc_async allocates before its first use is not "
+                              "modelled");
     choose_pinned(reading);
     for (size_t i = 0; i < reading->visible_count; i++)
         self.cards[i].visible = true;
@@ -383,5 +490,7 @@ enum status process_tensorflow(struct process_reading *reading)
     }
     if (!status && !self.initialized_by)
         status = initialize(&self);
+    if (self.no_retry)
+        reading->process->retries = false;
     return status;
 }

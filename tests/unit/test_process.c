@@ -135,6 +135,50 @@ static const struct {
     {TF "set_visible_devices=0;TF_FORCE_GPU_ALOW_GROWTH=true", GREEDY_0,
      "did you mean TF_FORCE_GPU_ALLOW_GROWTH?"},
     {TF "set_visibel_devices=0", "INVALID@2", NULL},
+    {TF "set_memory_growth=cpu true", "ValueError@2", NULL},
+    {TF "set_visible_devices=0;TF_GPU_ALLOCATOR=cuda_malloc_async;TF_DETERMINISTIC_ALLOCATOR=true",
+     "0 async:release_threshold=40265318400,retry=true,opportunistic=false,internal=false", NULL},
+    {TF "set_visible_devices=0;TF_CUDA_MALLOC_ASYNC_SUPPORTED_PREALLOC=-1", GREEDY_0,
+     "not modelled"},
+    {TF "set_visible_devices=0;disallow_retry_on_allocation_failure=true", GREEDY_0, NULL},
+    {TF "disallow_retry_on_allocation_failure=never", "INVALID@2", NULL},
+    /* virtual devices of GPUOptions: a list a GPU, in the order in which they are seen */
+    {TF "virtual_devices=1024 2048 / 512",
+     "0 greedy:framework=tf,limit=1073741824;0 greedy:framework=tf,limit=2147483648;"
+     "1 greedy:framework=tf,limit=536870912",
+     NULL},
+    {TF "virtual_devices=1024", "0 greedy:framework=tf,limit=1073741824", NULL}, /* 1 is not used */
+    {TF "virtual_devices=/ 512", GREEDY_0 ";1 greedy:framework=tf,limit=536870912", NULL},
+    {TF "set_visible_devices=1;virtual_devices=512", "1 greedy:framework=tf,limit=536870912", NULL},
+    {TF "set_visible_devices=1;virtual_devices=512/64", "UnknownError@0", NULL},
+    {TF "virtual_devices=1/2/3;initialize=yes", "UnknownError@3", NULL},
+    {TF "virtual_devices=1024;allow_growth=true", "0 growth:framework=tf,limit=1073741824", NULL},
+    {TF "virtual_devices=1024;TF_FORCE_GPU_ALLOW_GROWTH=true",
+     "0 growth:framework=tf,limit=1073741824", NULL},
+    {TF "virtual_devices=1024;per_process_gpu_memory_fraction=0.5", "InvalidArgumentError@0", NULL},
+    {TF "virtual_devices=1024;num_virtual_devices_per_gpu=2", "InvalidArgumentError@0", NULL},
+    {TF "virtual_devices=1024;set_visible_devices=0;set_logical_devices=0 64",
+     "0 greedy:framework=tf,limit=67108864", NULL},
+    {TF "virtual_devices=1024 64;virtual_device_priorities=0 -1;virtual_device_ordinals=1 0",
+     "0 greedy:framework=tf,limit=1073741824;0 greedy:framework=tf,limit=67108864", NULL},
+    {TF "virtual_devices=1024 64;virtual_device_priorities=0", "InvalidArgumentError@0", NULL},
+    {TF "virtual_devices=1024/64;virtual_device_priorities=0", "InvalidArgumentError@0", NULL},
+    {TF "virtual_devices=1024/64;virtual_device_ordinals=/0", "InvalidArgumentError@0", NULL},
+    {TF "virtual_devices=1024;virtual_device_ordinals=0/0", "InvalidArgumentError@0", NULL},
+    {TF "virtual_device_priorities=0", "InvalidArgumentError@0", NULL},
+    {TF "virtual_devices=0", "INVALID@2", NULL},
+    {TF "virtual_devices=1GiB", "INVALID@2", NULL},
+    /* builds: 39 GiB less twice 1536 MiB, 1 GiB, 6 % and 5 % of it; 7.5 less twice 500 MiB, 1 GiB, 6 %, 5 % */
+    {TF "build=release", GREEDY_0 ";" GREEDY_1, NULL},
+    {TF "build=debug",
+     "0 greedy:framework=tf,limit=38654705664;1 greedy:framework=tf,limit=7004487680", NULL},
+    {TF "build=tegra",
+     "0 greedy:framework=tf,limit=40802189312;1 greedy:framework=tf,limit=6979321856", NULL},
+    {TF "build=pluggable",
+     "0 greedy:framework=tf,limit=39363375268;1 greedy:framework=tf,limit=7569879860", NULL},
+    {TF "build=1.x",
+     "0 greedy:framework=tf,limit=39782134580;1 greedy:framework=tf,limit=7650410496", NULL},
+    {TF "build=nightly", "INVALID@2", NULL},
     /* JAX: 0.75 of 40 and of 8 GiB */
     {"framework=jax",
      "0 greedy:framework=jax,limit=32212254720;1 greedy:framework=jax,limit=6442450944", NULL},
@@ -174,6 +218,9 @@ static const struct {
     {"framework=jax;CUDA_VISIBLE_DEVICES=1;TF_FORCE_UNIFIED_MEMORY=1;XLA_CLIENT_MEM_FRACTION=2",
      "1 greedy:framework=jax,limit=17179869184", "unified"},
     {"framework=jax;set_memory_growth=all true", "INVALID@2", NULL},
+    {"framework=jax;CUDA_VISIBLE_DEVICES=1;gpu_system_memory_size=1000000000",
+     "1 greedy:framework=jax,limit=1000000000", NULL},
+    {"framework=jax;gpu_system_memory_size=half", "INVALID@2", NULL},
     /* PyTorch */
     {"framework=torch;CUDA_VISIBLE_DEVICES=0", "0 torch", NULL},
     {"framework=torch;CUDA_VISIBLE_DEVICES=0;set_per_process_memory_fraction=0 0.5",
@@ -285,6 +332,8 @@ static void waits_and_pinned_pools(void **state)
         {TF "TF_GPU_HOST_MEM_LIMIT_IN_MB=0", true, "growth:framework=tf,limit=137438953472"},
         {TF "TF_GPU_ALLOCATOR=cuda_malloc_async", false, "growth:framework=tf,limit=137438953472"},
         {TF "TF_GPU_ALLOCATOR=cuda_malloc", false, "growth:framework=tf,limit=137438953472"},
+        {TF "disallow_retry_on_allocation_failure=true", false,
+         "growth:framework=tf,limit=137438953472"},
         {TF "TF_GPU_ALLOCATOR=best", true, "growth:framework=tf,limit=137438953472"},
         {"framework=jax", false, "growth:framework=jax,limit=68719476736"},
         {"framework=torch", false, ""},
@@ -330,6 +379,23 @@ static void what_the_system_is_left(void **state)
         assert_int_equal(bfc_system_bytes(2 * GIB - 1, capability), 225 * MIB);
     }
     assert_int_equal(bfc_system_bytes(3 * GIB, 3), 500 * MIB);
+    /* other builds, of a little: 255 of 1024 MiB; no less than 300 of 3072; all of 200 */
+    static const struct {
+        uint64_t free_mib;
+        const char *build;
+        uint64_t limit_mib;
+    } builds[] = {
+        {1024, TF "build=pluggable", 769}, {3072, TF "build=pluggable", 2772},
+        {3072, TF "build=1.x", 2772},      {200, TF "build=pluggable", 200},
+        {1024, TF "build=debug", 574},     {1024, TF "build=tegra", 1024},
+    };
+    for (size_t i = 0; i < sizeof builds / sizeof *builds; i++) {
+        struct process process;
+        char outcome[1024];
+        const struct process_card card = {8 * GIB, builds[i].free_mib * MIB, 7};
+        run(&card, 1, builds[i].build, &process, outcome, sizeof outcome);
+        assert_int_equal(process.pools[0].limit_bytes, builds[i].limit_mib * MIB);
+    }
 }
 
 int main(void)

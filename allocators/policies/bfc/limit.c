@@ -34,7 +34,7 @@ uint64_t bfc_system_bytes(uint64_t available_bytes, uint64_t compute_capability)
     return compute_capability == 8 ? 1536 * MIB : 1800 * MIB;
 }
 
-uint64_t bfc_default_limit(uint64_t available_bytes, uint64_t compute_capability)
+static uint64_t default_limit(uint64_t available_bytes, uint64_t compute_capability)
 {
     uint64_t system_bytes = bfc_system_bytes(available_bytes, compute_capability);
     return system_bytes < available_bytes ? available_bytes - system_bytes : available_bytes;
@@ -59,7 +59,7 @@ uint64_t bfc_limit(const struct bfc_values *values, uint64_t free_bytes, uint64_
         return fraction_of(total_bytes, values->fraction);
     if (values->framework == BFC_JAX)
         return fraction_of(total_bytes, JAX_FRACTION);
-    return bfc_default_limit(free_bytes, values->compute_capability);
+    return default_limit(free_bytes, values->compute_capability);
 }
 
 uint64_t bfc_split_bytes(const struct bfc_values *values, uint64_t limit_bytes)

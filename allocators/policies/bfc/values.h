@@ -153,10 +153,6 @@ struct bfc_values {
  * capability. */
 uint64_t bfc_system_bytes(uint64_t available_bytes, uint64_t compute_capability);
 
-/* TensorFlow's limit without any setting: what is available less what the system is left, or, where that
- * is all there is, everything. */
-uint64_t bfc_default_limit(uint64_t available_bytes, uint64_t compute_capability);
-
 /* The pool's limit in bytes on a device with this much memory; unlimited devices count as
  * 2^60 bytes, more than any request. */
 uint64_t bfc_limit(const struct bfc_values *values, uint64_t free_bytes, uint64_t total_bytes);
