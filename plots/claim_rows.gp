@@ -40,7 +40,8 @@ do for [w = 1:2] {
     eval panel(w)
     LIST = w == 1 ? EXPERIMENT : CONTROL
     NAME = word(LIST, 1)
-    set title (w == 1 ? 'experiment: ' : 'control: ').(words(LIST) > 1 ? sprintf('a %s, b %s', word(LIST, 1), word(LIST, 2)) : NAME)
+    heading = (w == 1 ? 'experiment: ' : 'control: ').(words(LIST) > 1 ? sprintf('a %s, b %s', word(LIST, 1), word(LIST, 2)) : NAME)
+    set title heading font (NARROW && strlen(heading) > 44 ? ',9' : ',11')
     set xlabel SEVERAL ? 'round of steps' : 'event'
     set ylabel 'memory (GiB)'
     set xrange [*:*]
@@ -94,6 +95,8 @@ set boxwidth 0.6
 set style textbox opaque noborder fillcolor rgb '#FFFFFF'
 set label 3 TOLD at first 1, first value center offset 0,0.6 front boxed font ',9' textcolor rgb '#222222'
 set label 4 CONTROL_TOLD at first 2, first control center offset 0,0.6 front boxed font ',9' textcolor rgb '#222222'
+# Bytes by the thousand where there are many: 40M, not 4e+07.
+if (high_end >= 1e5) { set format y '%.0s%c' }
 plot '+' every ::::0 using (1):(value) with boxes lc rgb COLOUR[1], '+' every ::::0 using (2):(control) with boxes lc rgb GREY, \
      limit with lines lc rgb '#000000' dt 2 lw 1
 unset xtics; unset arrow

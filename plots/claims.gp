@@ -71,7 +71,7 @@ if (NAME eq 'growth') {
 if (NAME eq 'embedding') {
     rest = key_add('live', GREY, 0, 1, 9)
     rest = key_add('growth: reserved', GROWTH, 0, 1, 2.5)
-    rest = key_add('growth: reserved by the same program without tables (control)', DIRECT, 0, 3, 2.5)
+    rest = key_add(NARROW ? 'growth: the same without tables (control)' : 'growth: reserved by the same program without tables (control)', DIRECT, 0, 3, 2.5)
     TITLE = 'an embedding: memory rises slowly, then rapidly after first use ('.CARD.')'
     W = 1
     load 'plots/grid.gp'
@@ -82,7 +82,7 @@ if (NAME eq 'embedding') {
     set xlabel 'event of the first steps'
     set ylabel 'memory (GiB)'
     set yrange [0:*]
-    eval mark_at(1, first, 3 * first, 'first use of a table: in the step that begins at the line')
+    eval mark_at(1, first, 3 * first, NARROW ? 'the step in which a table is first used' : 'first use of a table: in the step that begins at the line')
     plot series('embedding') skip 1 using 1:($2 / GIB) with filledcurves y1=0 lc rgb GREY, \
          '' skip 1 using 1:($3 / GIB) with steps lw 2.5 lc rgb GROWTH, \
          series('no_table') skip 1 using 1:($3 / GIB) with steps lw 2.5 dt 3 lc rgb DIRECT
@@ -131,10 +131,10 @@ if (NAME eq 'kept') {
     load 'plots/grid.gp'
     eval panel(1)
     set title 'inside the pool'
-    set xlabel 'event: products, then all tensors let go and caches released'
+    set xlabel NARROW ? 'event: products, then all is let go and released' : 'event: products, then all tensors let go and caches released'
     set ylabel 'memory (MiB)'
     end = last_event('products-torch')
-    set xrange [0:end * 1.08]
+    set xrange [0:end * (NARROW ? 1.2 : 1.08)]
     set yrange [0:*]
     set label 1 sprintf("%.0f MiB", number('products_torch_end_reserved_bytes') / MIB) at first end, first number('products_torch_end_reserved_bytes') / MIB left offset 0.6,0.5 textcolor rgb TORCH
     set label 2 sprintf("%.0f", number('products_growth_end_reserved_bytes') / MIB) at first end, first number('products_growth_end_reserved_bytes') / MIB left offset 0.6,0 textcolor rgb GROWTH
@@ -149,7 +149,11 @@ if (NAME eq 'kept') {
     set yrange [0:*]
     array HELD[4]
     HELD[1] = number('outside_none_bytes'); HELD[2] = number('outside_plain_bytes'); HELD[3] = number('outside_cublas_bytes'); HELD[4] = number('outside_modules_bytes')
-    set xtics scale 0 ("no product\n(control)" 1, "products by\nown kernel" 2, "products by\ncuBLAS" 3, "cuBLAS, and\ntrace's o events" 4)
+    if (NARROW) {
+        set xtics scale 0 font ',9' ("no product\n(control)" 1, "own\nkernel" 2, "cuBLAS" 3, "cuBLAS and\no events" 4)
+    } else {
+        set xtics scale 0 ("no product\n(control)" 1, "products by\nown kernel" 2, "products by\ncuBLAS" 3, "cuBLAS, and\ntrace's o events" 4)
+    }
     if (strlen(HELD[3]) > 0) {
         do for [i = 1:4] { set label 10 + i sprintf("%.0f MiB", HELD[i] / MIB) at first i, first HELD[i] / MIB center offset 0,0.6 textcolor rgb '#222222' }
         set boxwidth 0.6

@@ -17,9 +17,10 @@ unit = most >= 4 * GIB ? GIB : MIB
 TITLE = 'which capacities serve '.NAME
 MOST_COLUMNS = 4
 COLUMN_COLUMNS = 2
-ROW = NARROW ? 190 : 250
+ROW = NARROW ? 165 : 250
 ABOVE = 28
-BELOW = 50
+BELOW = NARROW ? 26 : 50
+FOOT = NARROW ? 24 : 0
 GAP = 25
 load 'plots/grid.gp'
 

@@ -6,6 +6,7 @@
 #   ROW            pixels from one row to the next
 #   ABOVE, BELOW   pixels of ROW above a panel (its title) and below it (its axis)
 #   GAP            pixels between two panels of one row
+#   FOOT           pixels below the last row, for what only the lowest panels have (0 if a script does not say)
 # A script calls `eval panel(w)` before each plot and `load 'plots/key.gp'` at its end. In the form for
 # a paper's column the picture is 420 pixels wide, which are 8.5 cm there: letters are just
 # under 6 points, fewer panels stand side by side (COLUMN_COLUMNS, 1 if a script does not say),
@@ -13,7 +14,8 @@
 WIDTH = NARROW ? 420 : 1200
 LEFT = NARROW ? 76 : 95
 TOP = NARROW ? 8 : 40
-KEY_ROW = 19
+KEY_ROW = NARROW ? 15 : 19
+if (!exists('FOOT')) { FOOT = 0 }
 if (!exists('COLUMN_COLUMNS')) { COLUMN_COLUMNS = 1 }
 if (NARROW && MOST_COLUMNS > COLUMN_COLUMNS) { MOST_COLUMNS = COLUMN_COLUMNS }
 ROWS = parts(W, MOST_COLUMNS)
@@ -34,7 +36,7 @@ if (!KEY_INSIDE) {
     KEY_ROWS = fewest_rows(WIDTH - (NARROW ? 10 : LEFT + 25))
     KEY_LEFT = larger(8, NARROW ? (WIDTH - key_width(KEY_ROWS)) / 2 : LEFT + (WIDTH - LEFT - 25 - key_width(KEY_ROWS)) / 2)
 }
-HEIGHT = TOP + ROW * ROWS + (KEY_INSIDE ? 0 : KEY_ROWS * KEY_ROW + 20)
+HEIGHT = TOP + ROW * ROWS + FOOT + (KEY_INSIDE ? 0 : KEY_ROWS * KEY_ROW + 20)
 
 CM = 8.5 / 420
 if (TERM eq 'pdf') {

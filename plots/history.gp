@@ -35,6 +35,8 @@ size(name) = name eq 'GiB' ? GIB : name eq 'MiB' ? MIB : name eq 'KiB' ? 1024.0 
 nice(step) = (ten = 10.0 ** floor(log10(step)), step <= 2 * ten ? 2 * ten : step <= 5 * ten ? 5 * ten : 10 * ten)
 letters(text) = NARROW && strlen(text) > 57 ? ',7' : NARROW && strlen(text) > 46 ? ',9' : ',10'
 
+# On white, where the line of the commit would run through its name.
+set style textbox opaque noborder fillcolor rgb '#FFFFFF' margins 0.3,0.1
 set xtics scale 0.5
 do for [w = 1:W] {
     eval panel(w)
@@ -65,7 +67,7 @@ do for [w = 1:W] {
          changed(p, 'worse') using 1:($2 / u) with points pt 11 ps (NARROW ? 1.3 : 1.6) lc rgb WORSE notitle, \
          changed(p, 'better') using 1:($2 / u) with points pt 9 ps (NARROW ? 1.3 : 1.6) lc rgb BETTER notitle, \
          changed(p, 'unclear') using 1:($2 / u) with points pt 4 ps (NARROW ? 1.1 : 1.4) lc rgb OTHER notitle, \
-         for [how in 'worse better'] changed(p, how) using 1:($2 / u):3 with labels offset 0,(how eq 'worse' ? 0.9 : -0.9) font ',9' textcolor rgb '#222222' notitle
+         for [how in 'worse better'] changed(p, how) using 1:($2 / u):3 with labels boxed offset 0,(how eq 'worse' ? 0.9 : -0.9) font ',9' textcolor rgb '#222222' notitle
     unset label 1000
 }
 load 'plots/key.gp'

@@ -6,7 +6,7 @@ set xrange [0:1]
 set yrange [0:1]
 set lmargin at screen 0; set rmargin at screen 1; set bmargin at screen 0; set tmargin at screen 1
 sample = KEY_LEFT
-key_top = KEY_INSIDE ? from_above(W + 1) + 30 : TOP + ROW * ROWS + 15
+key_top = KEY_INSIDE ? from_above(W + 1) + 30 : TOP + ROW * ROWS + FOOT + 15
 do for [k = 1:K] {
     if (k > 1 && (k - 1) % KEY_ROWS == 0) { sample = sample + column_width((k - 1) / KEY_ROWS, KEY_ROWS) }
     row = high(key_top + (k - 1) % KEY_ROWS * KEY_ROW)

@@ -39,9 +39,11 @@ rest = key_add('the most physical, in the policy''s mark', COLOUR[1], POINT[1], 
 TITLE = 'memory of '.NAME.' over time'
 MOST_COLUMNS = 4
 COLUMN_COLUMNS = 2
-ABOVE = 30 + 15 * lines
-BELOW = 50
-ROW = ABOVE + BELOW + (W <= 8 ? 190 : 130)
+# In a column eighteen panels are as high as a page: the numbers of the axis of time stand below the lowest ones only.
+ABOVE = NARROW ? 17 + 13 * lines : 30 + 15 * lines
+BELOW = NARROW ? 6 : 50
+FOOT = NARROW ? 42 : 0
+ROW = ABOVE + BELOW + (NARROW ? (W <= 8 ? 140 : 78) : W <= 8 ? 190 : 130)
 GAP = 25
 load 'plots/grid.gp'
 
@@ -57,6 +59,10 @@ power = end_x > 0 ? 10 ** floor(log10(end_x / LABELS)) : 1
 step = power * (end_x / LABELS <= power ? 1 : end_x / LABELS <= 2 * power ? 2 : end_x / LABELS <= 5 * power ? 5 : 10)
 set xtics step
 set yrange [0:1.06 * top / unit]
+if (NARROW) {
+    power = 10 ** floor(log10(top / unit / 4))
+    set ytics power * (top / unit / 4 <= power ? 1 : top / unit / 4 <= 2 * power ? 2 : top / unit / 4 <= 5 * power ? 5 : 10)
+}
 # A number with two decimals where it is small, with none where it is large.
 short(value) = value < 10 ? sprintf('%.2f', value) : value < 1000 ? sprintf('%.1f', value) : sprintf('%.0f', value)
 inside(bytes) = (bytes < 1.03 * top ? bytes : 1.03 * top) / unit
@@ -68,6 +74,7 @@ do for [w = 1:W] {
     set title sprintf("%s\n%s %s, %s × live%s", names(w), short(peak(w) / unit), unit_name, short(peak(w) / peak_live), \
         peak(w) > 1.06 * top ? (NARROW ? ': above' : ': above the scale') : '') font (NARROW ? ',8' : ',10')
     if (lowest(w)) { set xlabel (timed ? 'time in the recording (s)' : 'event') } else { unset xlabel }
+    set format x (NARROW && !lowest(w) ? '' : '% h')
     if (leftmost(w)) { set ylabel sprintf('memory (%s)', unit_name); set format y '%g' } else { unset ylabel; set format y '' }
     plot area(head(w), 4) using 1:($2 / unit) with filledcurves closed lc rgb GREY lw 1 notitle, \
          thin(head(w), 5) using x:(inside($5)) with steps lw 1 dt 2 lc rgb '#000000' notitle, \

@@ -13,9 +13,10 @@ rest = key_add('no other is better in both', '#444444', 0, 1, 1.6)
 TITLE = 'memory against time in the driver (lower left is better)'
 MOST_COLUMNS = 3
 COLUMN_COLUMNS = W > 2 ? 2 : 1
-ROW = NARROW && W > 2 ? 215 : 280
-ABOVE = 30
-BELOW = 50
+ROW = NARROW && W > 2 ? 190 : 280
+ABOVE = NARROW ? 26 : 30
+BELOW = NARROW ? 28 : 50
+FOOT = NARROW ? 20 : 0
 GAP = 25
 load 'plots/grid.gp'
 

@@ -26,11 +26,12 @@ TITLE = 'time lost to the allocator, by capacity of the card'
 MOST_COLUMNS = 4
 COLUMN_COLUMNS = 2
 # The rows above take 10 pixels for each policy, and no less than the words beside them need.
-STRIP = larger(100, (NARROW ? 6 : 10) * (M + 1))
+STRIP = larger(NARROW ? 60 : 100, (NARROW ? 6 : 10) * (M + 1))
 SIZE = NARROW ? 0.75 : 1 # of marks
-ROW = (NARROW ? 210 : 260) + STRIP
-ABOVE = 30
-BELOW = 55
+ROW = (NARROW ? 138 : 260) + STRIP
+ABOVE = NARROW ? 24 : 30
+BELOW = NARROW ? 24 : 55
+FOOT = NARROW ? 22 : 0
 GAP = 22
 load 'plots/grid.gp'
 
@@ -63,8 +64,8 @@ do for [w = 1:W] {
     unset label 2; unset label 3
     if (leftmost(w)) {
         middle = LOW * 10 ** (decades + room / 2)
-        set label 2 'did not finish' at screen across(16), first middle center rotate textcolor rgb '#222222'
-        set label 3 'time lost' at screen across(16), first LOW * 10 ** (decades / 2.0) center rotate textcolor rgb '#222222'
+        set label 2 'did not finish' at screen across(NARROW ? 8 : 16), first middle center rotate textcolor rgb '#222222'
+        set label 3 'time lost' at screen across(NARROW ? 8 : 16), first LOW * 10 ** (decades / 2.0) center rotate textcolor rgb '#222222'
     }
     set ytics ('' LOW)
     do for [d = 0:decades] { set ytics add ((leftmost(w) ? TICK[d + 1] : '') LOW * 10 ** d) }
