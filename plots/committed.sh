@@ -4,6 +4,7 @@
 # They are drawn from a run of the default suite on the simulated card, without host times, from what
 # plots/data.sh adds to it, and from results/history.jsonl: the same bytes from the same tree, with the
 # same gnuplot. All are drawn before the first is replaced.
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
 set -eu
 cd "$(dirname "$0")/.."
 work=${1:-.build/figures}

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Adds to DATA, the folder of a run's figures, what comes of runs of their own: the placements of one
 # run, and a frontier. Usage: plots/data.sh DATA
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
 set -eu
 cd "$(dirname "$0")/.."
 "${ALLOCRIG:-./allocrig}" run -p torch -w workloads/data/gpt2_train.default.csv.gz -d sim --metrics none \

@@ -3,6 +3,7 @@
 #   plots/render.sh DATA OUT [FORM]..     FORM: svg, png, pdf, svg-column, png-column
 # DATA holds series-WORKLOAD.csv, slowdown.csv and others (plots/README.md
 # describes their columns); FIGURES is a pattern of names, where not all are wanted; a file that is not there, or has no row, draws nothing and says so.
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
 set -u
 cd "$(dirname "$0")/.." || exit 2
 data=$1
@@ -26,6 +27,16 @@ done; for file in "$work"/series-*.csv; do
 done)
 policies=$(awk 'NF && !seen[$0]++' <<<"$policies" | paste -sd ' ')
 
+# What fills the file that a figure is drawn from.
+why() {
+    case $1 in
+    slowdown) echo "a suite with a section [slowdown] fills it, of workloads with kernels or host times" ;;
+    pareto) echo "its share of time needs workloads with kernels, or --host recorded" ;;
+    latency) echo "run --time, or a suite with time = yes, measures it" ;;
+    *) echo "no run of it finished, or none was made" ;;
+    esac
+}
+
 failed=0
 # draw SCRIPT CSV NAME [COLUMN]: one figure in both forms; none where the column is empty
 draw() {
@@ -33,9 +44,9 @@ draw() {
     # shellcheck disable=SC2053 # a pattern
     [[ $name == ${FIGURES:-*} ]] || return
     [ -e "$csv" ] || { echo "figures: no $(basename "$csv"), so no figure $name"; return; }
-    [ "$(wc -l <"$csv")" -gt 1 ] || { echo "figures: $(basename "$csv") has no rows, so no figure $name"; return; }
+    [ "$(wc -l <"$csv")" -gt 1 ] || { echo "figures: $(basename "$csv") has no rows, so no figure $name: $(why "$name")"; return; }
     if ! awk -F, -v c="$column" 'NR > 1 && $c != "" { found = 1 } END { exit !found }' "$csv"; then
-        echo "figures: $(basename "$csv") holds no value to draw, so no figure $name"
+        echo "figures: $(basename "$csv") holds no value to draw, so no figure $name: $(why "$name")"
         return
     fi
     for form in "${forms[@]}"; do

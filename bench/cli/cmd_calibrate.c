@@ -147,6 +147,18 @@ static enum status verify(const char *path, struct device *device,
     return status ? status : check_print(&check, stdout, error);
 }
 
+/* Why there is none, up to what `run` would do about it, and what there is to do here. */
+static enum status no_card(struct error *error)
+{
+    char why[sizeof error->text];
+    memcpy(why, error->text, sizeof why);
+    return error_set(error, STATUS_MISSING,
+                     "calibrate: it measures a real card, and there is none that can be used: "
+                     "%.*s; run it on the machine with the card and copy the profile here "
+                     "(-d sim:profile=FILE), or take one of those of `allocrig list devices`",
+                     (int)(strcspn(why, ";") < 240 ? strcspn(why, ";") : 240), why);
+}
+
 enum status cmd_calibrate(int argc, char **argv, struct error *error)
 {
     struct calibrate_arguments self = {0};
@@ -169,7 +181,7 @@ enum status cmd_calibrate(int argc, char **argv, struct error *error)
     environment_card_before(&environment, text);
     status = device_open_text(text, &device, error);
     if (status)
-        return status;
+        return status == STATUS_MISSING ? no_card(error) : status;
     status = make(&self, device, &environment, &profile, error);
     if (!status && strcmp(self.path, "-") != 0)
         status = verify(self.path, device, &environment, error);

@@ -3,6 +3,7 @@
 # RESULTS is the folder to write to (results/latest); QUICK=1 counts only what a bar is set for, on one
 # recording. counts: of all policies, on one recording, for the gate. POLICIES: specs instead, such as
 # './mine.so torch:max_split_size_mb=64'.
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 build=$1

@@ -13,6 +13,7 @@
 #   ALL=1         a row for every figure that changed, not one for those that share a policy or a figure
 #   NOINSTRUCTIONS=1  without the counts
 #   REGRESS_WORK  the folder for what is made on the way (.build/regress)
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 build=$2

@@ -11,6 +11,7 @@
 # FOLDER/claims.md        the page; claims.tsv: verdicts, and what plots/claim_rows.sh draws
 # An experiment that fails, or is not done after CLAIMS_LIMIT_S seconds (60), is told, and the others are measured.
 # Ends with 1 where a row does not come out as expected.
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
 set -u
 judge_only="" resume=""
 case ${1:-} in

@@ -4,6 +4,7 @@
 #
 # FOLDER/RECORDING/{card,sim}.{recorded,none}.csv: a row each, as `allocrig run --csv` writes it.
 # What is there is left alone. PROFILE is the simulated card (default h100).
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
 set -u
 [ $# -ge 1 ] || { sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 2; }
 folder=$1 where=${2:-both} profile=${3:-h100}

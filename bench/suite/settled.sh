@@ -10,6 +10,7 @@
 # not been reached. `repeated` are the calls after the second pass of the whole workload, run four times
 # over, at 1.05 x the safe capacity of that. Frees are complete at once for calls; safe and slowdown are the worse
 # of ordered and at once.
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 program=${ALLOCRIG:-$root/allocrig}

@@ -14,6 +14,7 @@
 #include "bench/report/repetitions_table.h"
 #include "bench/report/results_csv.h"
 #include "bench/report/results_json.h"
+#include "bench/report/results_notes.h"
 #include "bench/report/results_table.h"
 #include "bench/report/sentence.h"
 #include "bench/report/thin_series.h"
@@ -285,6 +286,7 @@ static enum status print_tables(const struct suite_work *self, FILE *stream, enu
     context_card_print(stream, &self->environment);
     for (size_t i = 0; i < self->plan.left_out.count; i++)
         print_left_out(stream, self->plan.left_out.items[i]);
+    results_notes_print(stream, self->records, count);
     if (!status && repetitions_any(self->records, count)) {
         fputc('\n', stream);
         status = repetitions_table_print(self->records, count, stream, form, error);

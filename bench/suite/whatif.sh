@@ -1,6 +1,7 @@
 #!/bin/bash
 # Predicts each recorded setting of a program from its other recordings, and writes the table into
 # results/what-if.md and between the marks in README.md. Usage: bench/suite/whatif.sh [FOLDER]
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
 set -eu
 cd "$(dirname "$0")/../.."
 folder=${1:-workloads/data}

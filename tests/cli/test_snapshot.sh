@@ -158,4 +158,21 @@ for size in I-5 I1152921504606846976 L1180591620717411303424L Fnan; do
     sized $size | bomb "size_$size" "byte [0-9]+: an entry's size is no number of bytes below"
 done
 
+# what such a run cannot show, and why
+run run -d sim -p torch -w "$PWD/tests/golden/data/snapshots/tape_small.pickle.gz" -w order_flip --output "$tmp/shown"
+check no_slowdown_is_explained says '^No slowdown \(-\) of tape_small and 1 more: without kernels there is no time'
+check in_the_summary_too grep -q '^No slowdown (-) of tape_small and 1 more: ' "$tmp/shown/summary.md"
+run run -d sim:addresses=random -p torch -p vmm -w "$PWD/tests/golden/data/snapshots/tape_small.pickle.gz" --draws 3
+check draws_that_change_nothing_are_explained says '^All draws of tape_small are alike: a draw is of the addresses'
+run run -d sim -p torch -w random:events=2000 --draws 3
+check draws_that_do_are_not not says 'are alike'
+run run -d sim -p torch -w random:events=2000 --metrics none
+check figures_that_were_not_wanted_are_not not says 'No slowdown'
+if command -v gnuplot >/dev/null; then
+    plots/render.sh "$tmp/shown/data" "$tmp/figures" svg >"$out" 2>&1
+    check no_figure_is_explained grep -qE 'no figure pareto: its share of time needs workloads with kernels' "$out"
+    check no_rows_is_explained grep -qE 'slowdown.csv has no rows, so no figure slowdown: a suite with a section .slowdown. fills it' "$out"
+else
+    echo "skip no_figure_is_explained: gnuplot is not installed"
+fi
 finish
