@@ -110,6 +110,14 @@ static void print_not_told(FILE *stream, const struct advise_page *page)
         sentence_print(stream, line);
     }
     print_pressure(stream, &result->pressure);
+    if (result->survived) {
+        snprintf(line, sizeof line,
+                 "%" PRIu64 " request%s not served, and the program went on: where a setting "
+                 "serves %s, it may go another way, which is not in the recording.",
+                 result->survived, result->survived == 1 ? " was" : "s were",
+                 result->survived == 1 ? "it" : "them");
+        sentence_print(stream, line);
+    }
     if (page->frees == REPLAY_RECORDED)
         sentence_print(stream, "Blocks that other streams used are taken to be free again when "
                                "the recording saw it; under another setting that may be sooner or "
@@ -174,9 +182,31 @@ static const struct advise_row *given_row(const struct advise_result *result)
 static const struct advise_row *best_other(const struct advise_result *result)
 {
     for (size_t i = result->own_count; i < result->count; i++)
-        if (result->rows[i].at.begun && result->rows[i].at.passed)
+        if (advise_fits(&result->rows[i]) == ADVISE_FITS)
             return &result->rows[i];
     return NULL;
+}
+
+/* An own setting that fits if the program goes on without what its libraries try out. */
+static bool is_doubtful(const struct advise_result *result)
+{
+    for (size_t i = 0; i < result->own_count; i++)
+        if (result->rows[i].at.begun && result->rows[i].at.doubt == TRIAL_TRIES)
+            return true;
+    return false;
+}
+
+static void print_doubt(FILE *stream, const struct advise_result *result, const char *capacity)
+{
+    char line[640], text[32];
+    snprintf(line, sizeof line,
+             "Whether it fits in %s cannot be told: that depends on %" PRIu64
+             " requests of up to %s, taken one after another and let go at once, as libraries do "
+             "that try out algorithms. Where the program goes on when such a one fails, as with "
+             "cuDNN and cuBLASLt, the settings with ? fit; else no setting does.",
+             capacity, result->tries, size_print(result->tries_most_bytes, text, sizeof text));
+    sentence_print(stream, line);
+    print_peak(stream, &result->peak, "The live peak with them is");
 }
 
 static void print_nothing_fits(FILE *stream, const struct advise_result *result,
@@ -184,6 +214,10 @@ static void print_nothing_fits(FILE *stream, const struct advise_result *result,
 {
     char line[1024], text[32];
     const struct advise_row *other = best_other(result);
+    if (is_doubtful(result)) {
+        print_doubt(stream, result, capacity);
+        return;
+    }
     if (result->peak.bytes > result->capacity_bytes) {
         snprintf(line, sizeof line, "No setting helps in %s: the live peak alone is", capacity);
         print_peak(stream, &result->peak, line);
@@ -282,24 +316,35 @@ static void name_setting(const struct advise_row *row, char *out, size_t room)
     snprintf(out + used, room - used, "%s", row->candidate.given ? " (recorded)" : "");
 }
 
+const char *advise_page_fit(enum advise_fit fit)
+{
+    static const char *const words[] = {
+        [ADVISE_FITS] = "yes", [ADVISE_FITS_NOT] = "no", [ADVISE_UNSURE] = "?"};
+    return words[fit];
+}
+
 static void add_row(struct table *table, const struct advise_result *result,
                     const struct advise_row *row, size_t rank)
 {
     char name[400];
-    bool fits = row->at.begun && row->at.passed;
+    bool fits = advise_fits(row) == ADVISE_FITS;
     name_setting(row, name, sizeof name);
     table_cell(table, "%zu", rank);
-    if (row->safe_bytes)
+    if (row->at.doubt == TRIAL_UNTIMED)
+        table_cell(table, "?");
+    else if (row->safe_bytes)
         table_cell(table, "%.1f", (double)row->safe_bytes / (double)MIB);
     else
         table_cell(table, row->alone.begun ? "none" : "-");
     if (result->timed)
         ratio_cell(table, row->safe_slowdown);
-    if (row->alone.begun)
+    if (row->at.doubt == TRIAL_UNTIMED)
+        table_cell(table, "?");
+    else if (row->alone.begun)
         table_cell(table, "%.1f", (double)row->alone.peak_reserved_bytes / (double)MIB);
     else
         table_cell(table, "-");
-    table_cell(table, "%s", fits ? "yes" : "no");
+    table_cell(table, "%s", advise_page_fit(advise_fits(row)));
     if (result->timed)
         ratio_cell(table, fits ? row->at.slowdown : 0);
     count_cell(table, fits, row->at.flushes);
@@ -319,8 +364,8 @@ static bool is_same(const struct advise_row *row, const struct advise_row *given
            row->safe_bytes == given->safe_bytes && row->alone.begun == given->alone.begun &&
            row->alone.peak_reserved_bytes == given->alone.peak_reserved_bytes &&
            row->alone.driver_calls == given->alone.driver_calls && a->passed == b->passed &&
-           a->event == b->event && a->flushes == b->flushes && a->retries == b->retries &&
-           a->driver_calls == b->driver_calls;
+           a->doubt == b->doubt && a->event == b->event && a->flushes == b->flushes &&
+           a->retries == b->retries && a->driver_calls == b->driver_calls;
 }
 
 /* These are told in a sentence, values of one key in a row: "a=1, 2; b=true". */
@@ -371,6 +416,17 @@ static void add_rows(struct table *table, const struct advise_result *result,
     }
 }
 
+/* What ? stands for at the driver's pool. */
+static void print_untimed(FILE *stream, const struct advise_result *result)
+{
+    for (size_t i = 0; i < result->count; i++)
+        if (result->rows[i].at.doubt == TRIAL_UNTIMED) {
+            sentence_print(stream, "?: what the driver's own pool needs depends on when kernels "
+                                   "end and when the program waits, which is not recorded.");
+            return;
+        }
+}
+
 static enum status print_table(FILE *stream, const struct advise_result *result,
                                struct error *error)
 {
@@ -404,6 +460,7 @@ static enum status print_table(FILE *stream, const struct advise_result *result,
                                : "needs: the least capacity with which it passes; takes: reserved "
                                  "with all of the card; fits, flush, retry: at the capacity "
                                  "above.");
+    print_untimed(stream, result);
     return STATUS_OK;
 }
 

@@ -17,6 +17,9 @@ struct advise_page {
 enum status advise_page_print(FILE *stream, const struct advise_page *page,
                               struct error *error) STATUS_CHECKED;
 
+/* yes, no or ?: what stands in a table. */
+const char *advise_page_fit(enum advise_fit fit);
+
 /* Several traces of one program: its ranks. Each setting needs what the worst of them needs. */
 enum status advise_page_ranks(FILE *stream, const struct advise_page *pages, size_t count,
                               struct error *error) STATUS_CHECKED;

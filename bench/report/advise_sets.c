@@ -39,16 +39,18 @@ static size_t print_cut(FILE *stream, const struct advise_page *pages, size_t co
 struct worst {
     uint64_t safe_bytes;
     size_t rank;
-    bool fits;
+    enum advise_fit fits;
 };
 
 static struct worst worst_of(const struct advise_page *pages, size_t count, const char *spec)
 {
-    struct worst worst = {.fits = true};
+    struct worst worst = {.fits = ADVISE_FITS};
     bool known = true;
     for (size_t i = 0; i < count; i++) {
         const struct advise_row *row = find_row(pages[i].result, spec);
-        worst.fits &= row && row->at.begun && row->at.passed;
+        enum advise_fit fits = row ? advise_fits(row) : ADVISE_FITS_NOT;
+        if (worst.fits == ADVISE_FITS || fits == ADVISE_FITS_NOT)
+            worst.fits = fits;
         if (!row || !row->safe_bytes)
             known = false;
         else if (row->safe_bytes > worst.safe_bytes) {
@@ -75,7 +77,8 @@ static void consider(struct choice *self, const struct advise_row *row, const st
         self->least = row;
         self->needs = *worst;
     }
-    if (worst->fits && row->candidate.own && (!self->fitting || row->candidate.given))
+    if (worst->fits == ADVISE_FITS && row->candidate.own &&
+        (!self->fitting || row->candidate.given))
         self->fitting = row;
 }
 
@@ -128,7 +131,7 @@ enum status advise_page_ranks(FILE *stream, const struct advise_page *pages, siz
         table_cell(table, "%s%s", row->candidate.spec, row->candidate.given ? " (recorded)" : "");
         table_cell(table, "%.1f", (double)worst.safe_bytes / (double)MIB);
         table_cell(table, "%s", pages[worst.rank].name);
-        table_cell(table, "%s", worst.fits ? "yes" : "no");
+        table_cell(table, "%s", advise_page_fit(worst.fits));
     }
     fprintf(stream, "\nAll %zu traces together: a setting needs what the worst of them needs.\n",
             count);

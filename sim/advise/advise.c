@@ -8,6 +8,7 @@
 #include "allocators/base/size.h"
 #include "sim/advise/prepare.h"
 #include "sim/advise/pressure.h"
+#include "sim/advise/tries.h"
 #include "sim/session.h"
 #include "sim/survey.h"
 
@@ -19,6 +20,7 @@ struct advising {
     struct trial_setup setup;
     struct baseline baseline;
     struct prepared prepared;
+    struct tries tries;
     size_t done;      /* of all rounds */
     bool single_fits; /* one of the recorder's own settings does at the capacity in question */
 };
@@ -112,6 +114,7 @@ static enum status prepare(struct advising *self, struct error *error)
     if (status)
         return status;
     out->complete = self->config->source->info.complete && !self->prepared.has_failed_request;
+    out->survived = self->prepared.survived;
     out->has_failed_request = self->prepared.has_failed_request;
     out->failed_event = self->prepared.failed_event;
     out->failed_bytes = self->prepared.failed_bytes;
@@ -119,6 +122,10 @@ static enum status prepare(struct advising *self, struct error *error)
     if (!status && self->prepared.last_step_end)
         status =
             holders_find(self->prepared.trace, self->prepared.last_step_end, &out->step, error);
+    if (!status)
+        status = tries_find(self->prepared.trace, &self->tries, error);
+    out->tries = self->tries.count;
+    out->tries_most_bytes = self->tries.most_bytes;
     return status;
 }
 
@@ -175,6 +182,29 @@ static enum status try_at(void *argument, size_t number, struct trace_source *tr
     struct advise_row *row = &self->out->rows[number];
     return trial_run(&self->setup, trace, row->candidate.spec, self->out->capacity_bytes,
                      !is_pair(&row->candidate), &row->at, error);
+}
+
+/* The same, where it failed, without what a library may go without. */
+static enum status doubt_at(const struct advising *self, const char *policy,
+                            uint64_t capacity_bytes, struct trace_source *trace,
+                            struct trial *trial, struct error *error)
+{
+    struct trial without = {0};
+    if (!trial->begun || trial->passed || trial->doubt)
+        return STATUS_OK;
+    enum status status =
+        trial_run(&self->setup, trace, policy, capacity_bytes, false, &without, error);
+    if (!status && without.begun && without.passed)
+        trial->doubt = TRIAL_TRIES;
+    return status;
+}
+
+static enum status doubt_row(void *argument, size_t number, struct trace_source *trace,
+                             struct error *error)
+{
+    struct advising *self = argument;
+    struct advise_row *row = &self->out->rows[number];
+    return doubt_at(self, row->candidate.spec, self->out->capacity_bytes, trace, &row->at, error);
 }
 
 static enum status try_alone(const struct advising *self, struct advise_row *row,
@@ -257,10 +287,11 @@ static void drop_same(struct advise_result *out)
 }
 
 /* What takes more than twice the time is no way out, however little memory it needs. Where no
- * time is known, that is taken of one driver call for each request. */
+ * time is known, that is taken of one driver call for each request; nor is there an answer then
+ * for the driver's pool. */
 static bool is_too_slow(const struct advise_row *row)
 {
-    return row->safe_slowdown > TOO_SLOW ||
+    return row->at.doubt == TRIAL_UNTIMED || row->safe_slowdown > TOO_SLOW ||
            (row->safe_slowdown <= 0 && strcmp(row->candidate.spec, "direct") == 0);
 }
 
@@ -340,9 +371,12 @@ static enum status try_all(struct advising *self, struct error *error)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for the settings");
     struct trace_source *trace = self->prepared.trace;
     status = trial_each(trace, config->jobs, out->count, try_at, count_done, self, error);
+    if (!status && self->tries.trace)
+        status =
+            trial_each(self->tries.trace, config->jobs, out->count, doubt_row, NULL, self, error);
     for (size_t i = 0; i < out->count && !status; i++)
         self->single_fits |= out->rows[i].candidate.own && !is_pair(&out->rows[i].candidate) &&
-                             out->rows[i].at.begun && out->rows[i].at.passed;
+                             advise_fits(&out->rows[i]) == ADVISE_FITS;
     if (!status)
         status =
             trial_each(trace, config->jobs, out->count, search_single, count_done, self, error);
@@ -371,6 +405,7 @@ enum status advise_run(const struct advise_config *config, struct advise_result 
     if (!status)
         status = try_all(&self, error);
     trace_close(self.prepared.trace);
+    tries_close(&self.tries);
     if (status)
         advise_result_close(result);
     return status;
@@ -388,7 +423,10 @@ enum status advise_predict(const struct advise_config *config, const char *polic
     if (!status)
         status =
             trial_run(&self.setup, self.prepared.trace, policy, capacity_bytes, true, out, error);
+    if (!status && self.tries.trace)
+        status = doubt_at(&self, policy, capacity_bytes, self.tries.trace, out, error);
     trace_close(self.prepared.trace);
+    tries_close(&self.tries);
     return status;
 }
 
@@ -413,11 +451,20 @@ static bool better(const struct advise_row *a, const struct advise_row *b)
     return slow_a < slow_b || (slow_a <= slow_b && a->safe_bytes < b->safe_bytes);
 }
 
+enum advise_fit advise_fits(const struct advise_row *row)
+{
+    const struct trial *at = &row->at;
+    return !at->begun   ? ADVISE_FITS_NOT
+           : at->doubt  ? ADVISE_UNSURE
+           : at->passed ? ADVISE_FITS
+                        : ADVISE_FITS_NOT;
+}
+
 const struct advise_row *advise_best(const struct advise_result *result)
 {
     const struct advise_row *best = NULL;
     for (size_t i = 0; i < result->own_count; i++)
-        if (result->rows[i].at.begun && result->rows[i].at.passed && better(&result->rows[i], best))
+        if (advise_fits(&result->rows[i]) == ADVISE_FITS && better(&result->rows[i], best))
             best = &result->rows[i];
     return best;
 }

@@ -54,6 +54,7 @@ struct advise_result {
     size_t releases;          /* of its cache by the program */
     size_t start_blocks;      /* that were there before a recording that begins in the middle */
     const char *framework;    /* whose settings are tried; NULL: nobody's */
+    uint64_t survived;        /* requests that were not served, and the program went on */
     struct pressure pressure; /* it ran as in so much memory, which it does not tell of */
     char given[512];          /* the recorded setting */
     uint64_t recorded_peak_reserved_bytes; /* 0: not known */
@@ -63,6 +64,7 @@ struct advise_result {
     bool complete; /* false: the program died, as the recording says */
     bool has_failed_request;
     uint64_t failed_event, failed_bytes; /* of that request */
+    uint64_t tries, tries_most_bytes;    /* requests that a library tries out; the largest */
     struct holders peak;                 /* what was live at the live peak */
     struct holders step;                 /* the same within the completed steps, if any */
     struct advise_row *rows;             /* the listed ones first, ranked, own before others */
@@ -79,6 +81,10 @@ enum status advise_predict(const struct advise_config *config, const char *polic
                            uint64_t capacity_bytes, struct trial *out,
                            struct error *error) STATUS_CHECKED;
 void advise_result_close(struct advise_result *result);
+
+/* Whether a row fits at the capacity in question. */
+enum advise_fit { ADVISE_FITS, ADVISE_FITS_NOT, ADVISE_UNSURE };
+enum advise_fit advise_fits(const struct advise_row *row);
 
 /* The row to take: of the recorder's own that fit, the recorded one if it does; else the single setting
  * with the least slowdown at the capacity in question; else the pair. NULL: none fits. */

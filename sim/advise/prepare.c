@@ -12,6 +12,7 @@ struct copying {
     uint64_t number;
     uint64_t written;    /* events; while a killer is looked for, requests after it */
     bool request_before; /* only notes came since an `a` */
+    bool probe_before;   /* the same of a `p` */
     uint64_t killer; /* the number of a probe that the program did not survive; UINT64_MAX: none */
     uint64_t request_event, request_bytes;
     struct prepared *out;
@@ -30,6 +31,9 @@ static void look(struct copying *self, const struct trace_event *event, const ch
         out->failed_event = self->request_event;
         out->failed_bytes = self->request_bytes;
     }
+    out->survived += event->kind == TRACE_NOTE && self->probe_before && is_failure(text);
+    self->probe_before =
+        event->kind == TRACE_PROBE || (self->probe_before && event->kind == TRACE_NOTE);
     self->request_before =
         event->kind == TRACE_ALLOC || (self->request_before && event->kind == TRACE_NOTE);
     if (event->kind == TRACE_ALLOC) {

@@ -82,6 +82,14 @@ static bool says_no(enum status status)
            status == STATUS_INVALID;
 }
 
+/* When the driver's pool has memory again depends on when kernels end and on who waits for them. */
+static bool is_untimed(const struct trial_setup *setup, const struct trace_source *trace,
+                       const struct policy_ops *ops)
+{
+    return (ops->capabilities & POLICY_OPAQUE) && !trace->info.kernels &&
+           setup->host == REPLAY_HOST_NONE;
+}
+
 /* The spec with the capacity as its limit, where that is how it is meant. */
 static void write_spec(const struct trial_setup *setup, const char *policy, uint64_t capacity_bytes,
                        char *text, size_t text_bytes)
@@ -123,6 +131,9 @@ enum status trial_run(const struct trial_setup *setup, struct trace_source *trac
             status = waiting_wrap(&session, trace->info.streams, error);
         if (!status)
             status = replay(setup, trace, &session, exact, out, error);
+        if (is_untimed(setup, trace, ops) &&
+            (!capacity_bytes || capacity_bytes >= setup->live_peak_bytes))
+            out->doubt = TRIAL_UNTIMED;
         session_close(&session);
     }
     if (says_no(status)) {

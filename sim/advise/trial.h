@@ -17,11 +17,19 @@ struct trial_setup {
     bool as_limit; /* a capacity is what the policy lets itself hold, on a card that has more */
 };
 
+/* Why a recording does not tell whether it passes. */
+enum trial_doubt {
+    TRIAL_SURE,
+    TRIAL_UNTIMED, /* the driver's pool: it depends on when kernels end, which is not recorded */
+    TRIAL_TRIES,   /* it fails, but only by requests that a library may go without (tries.h) */
+};
+
 struct trial {
     bool begun; /* false: the policy cannot begin on such a device; `why` */
     bool passed;
     uint64_t event, bytes; /* of the first failure */
     enum replay_cause cause;
+    enum trial_doubt doubt;
     uint64_t peak_reserved_bytes; /* 0 where not measured */
     uint64_t peak_physical_bytes;
     uint64_t retries, flushes, driver_calls;

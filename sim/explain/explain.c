@@ -179,7 +179,8 @@ static void keep_passed(struct explain_result *out)
     bool *passed = calloc(out->rerun_tried, sizeof *passed);
     size_t kept = 0;
     for (size_t i = 0; passed && i < out->rerun_tried; i++)
-        passed[i] = out->reruns[i].trial.begun && out->reruns[i].trial.passed;
+        passed[i] = out->reruns[i].trial.begun && out->reruns[i].trial.passed &&
+                    !out->reruns[i].trial.doubt;
     for (size_t i = 0; passed && i < out->rerun_tried; i++) {
         const size_t *half = out->reruns[i].candidate.half;
         bool half_passed = (half[0] && passed[half[0]]) || (half[1] && passed[half[1]]);

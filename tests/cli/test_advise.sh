@@ -69,6 +69,19 @@ run advise "$tmp/phases.pickle" --jobs 2
 check released_pages_agree says 'Replayed under torch:conf=expandable_segments:True every address, segment'
 check releases_are_counted grep -q '^The program released its cache 4 times' "$out"
 
+# A library tries algorithms: with all of them the program needs more than it can do with.
+"$ALLOCRIG" run -d sim -p torch -w matmul_cache --metrics none --snapshot "$tmp/tries.pickle" >/dev/null 2>&1
+run advise "$tmp/tries.pickle" --capacity 1800MiB --jobs 2
+check what_cannot_be_told says '^Whether it fits in 1\.758 GiB cannot be told: that depends on 21 requests of up to 1\.907 GiB'
+check is_no_yes_and_no_no grep -qE '^ 1 +2482\.0 +2660\.0 +\? .* torch \(recorded\)$' "$out"
+run advise "$tmp/tries.pickle" --capacity 4GiB --jobs 2
+check with_room_it_is_told grep -q '^Fits in 4.000 GiB as it is' "$out"
+run advise "$tmp/tries.pickle" --capacity 4GiB --jobs 2 --json -
+check the_drivers_pool_is_left_open quietly test "$(grep -A24 '"policy": "async"' "$out" | grep -c '"certain": false')" -ge 1
+"$ALLOCRIG" run -d sim:capacity=2100MiB -p torch -w matmul_cache --metrics none --snapshot "$tmp/tries.pickle" >/dev/null 2>&1
+run advise "$tmp/tries.pickle" --jobs 2
+check what_was_survived_is_said says '^1 request was not served, and the program went on'
+
 # Five CUDA graphs: other allocators of PyTorch have no pools for them.
 run advise workloads/data/graphs.default.csv.gz --capacity 430MiB --jobs 2
 check no_graphs_without_pools quietly test -z "$(grep 'CUDA_MEMORY_CACHING\|MallocAsync' "$out")"

@@ -1,0 +1,173 @@
+/* How: events that concern blocks are followed one by one. A request opens a try; if the next such
+ * event lets its block go, the try is part of the run, else the run ends before it. A step ends it
+ * too. The completion of a let-go is none of these events. */
+#include "sim/advise/tries.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "workloads/trace/trace.h"
+
+#define RUN_LEAST 3 /* of so many, and of as many sizes */
+
+struct found {
+    uint64_t *at; /* numbers of requests, rising */
+    size_t count, room;
+};
+
+struct finding {
+    struct found found;
+    uint64_t number;
+    size_t run_from; /* of `found`: where the run that is open begins */
+    uint64_t live;   /* blocks */
+    bool open;       /* a request was the last event of a block */
+    uint64_t slot;   /* its block */
+    uint64_t bytes;
+    uint64_t sizes[RUN_LEAST]; /* the first ones of the run */
+    size_t size_count;
+    struct tries *out;
+    uint64_t run_most_bytes;
+};
+
+static enum status keep(struct found *self, uint64_t number, struct error *error)
+{
+    if (self->count == self->room) {
+        size_t room = self->room ? 2 * self->room : 256;
+        uint64_t *at = realloc(self->at, room * sizeof *at);
+        if (!at)
+            return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu requests", room);
+        self->at = at;
+        self->room = room;
+    }
+    self->at[self->count++] = number;
+    return STATUS_OK;
+}
+
+static void end_run(struct finding *self)
+{
+    if (self->size_count < RUN_LEAST)
+        self->found.count = self->run_from;
+    else if (self->run_most_bytes > self->out->most_bytes)
+        self->out->most_bytes = self->run_most_bytes;
+    self->run_from = self->found.count;
+    self->size_count = 0;
+    self->run_most_bytes = 0;
+    self->open = false;
+}
+
+static void note_size(struct finding *self, uint64_t bytes)
+{
+    for (size_t i = 0; i < self->size_count; i++)
+        if (self->sizes[i] == bytes)
+            return;
+    if (self->size_count < RUN_LEAST)
+        self->sizes[self->size_count++] = bytes;
+}
+
+static enum status let_go(struct finding *self, const struct trace_event *event,
+                          uint64_t request_number, struct error *error)
+{
+    self->live--;
+    if (!self->open || event->slot != self->slot || !self->live) {
+        end_run(self);
+        return STATUS_OK;
+    }
+    self->open = false;
+    note_size(self, self->bytes);
+    if (self->bytes > self->run_most_bytes)
+        self->run_most_bytes = self->bytes;
+    return keep(&self->found, request_number, error);
+}
+
+static enum status follow(struct finding *self, const struct trace_event *event,
+                          uint64_t *request_number, struct error *error)
+{
+    enum status status = STATUS_OK;
+    bool completes = event->kind == TRACE_FREE && !(event->flags & TRACE_WHOLE);
+    if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
+        if (self->open)
+            end_run(self);
+        self->open = event->kind == TRACE_ALLOC;
+        self->slot = event->slot;
+        self->bytes = event->value;
+        self->live++;
+        *request_number = self->number;
+    } else if ((event->kind == TRACE_FREE || event->kind == TRACE_LET_GO) && !completes) {
+        status = let_go(self, event, *request_number, error);
+    } else if (event->kind == TRACE_MARK && (event->flags & TRACE_STEP)) {
+        end_run(self);
+    }
+    self->number++;
+    return status;
+}
+
+static enum status find(struct trace_source *trace, struct finding *self, struct error *error)
+{
+    const struct trace_event *events;
+    uint64_t request_number = 0;
+    size_t pulled = 1;
+    enum status status = trace_rewind(trace, error);
+    while (!status && pulled) {
+        status = trace_next(trace, &events, &pulled, error);
+        for (size_t i = 0; !status && i < pulled; i++)
+            status = follow(self, &events[i], &request_number, error);
+    }
+    end_run(self);
+    return status;
+}
+
+static enum status copy_one(struct trace_source *trace, struct trace_memory *memory,
+                            struct trace_event event, struct error *error)
+{
+    const struct trace_attributes *keys =
+        event.attributes ? trace_attributes_of(trace, event.attributes) : NULL;
+    bool has_text = event.kind == TRACE_MARK || event.kind == TRACE_NOTE;
+    const char *text = has_text ? trace_text_of(trace, event.value) : NULL;
+    return trace_memory_append(memory, &event, keys, text, error);
+}
+
+/* The trace with those requests as probes. */
+static enum status copy(struct trace_source *trace, const struct found *found,
+                        struct trace_source **out, struct error *error)
+{
+    const struct trace_event *events;
+    uint64_t number = 0;
+    size_t pulled = 1, next = 0;
+    struct trace_memory *memory = trace_memory_create(&trace->info);
+    if (!memory)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a trace");
+    enum status status = trace_rewind(trace, error);
+    while (!status && pulled) {
+        status = trace_next(trace, &events, &pulled, error);
+        for (size_t i = 0; !status && i < pulled; i++, number++) {
+            struct trace_event event = events[i];
+            if (next < found->count && found->at[next] == number) {
+                event.kind = TRACE_PROBE;
+                next++;
+            }
+            status = copy_one(trace, memory, event, error);
+        }
+    }
+    if (!status)
+        return trace_memory_open(memory, out, error);
+    trace_memory_discard(memory);
+    return status;
+}
+
+enum status tries_find(struct trace_source *trace, struct tries *out, struct error *error)
+{
+    struct finding finding = {.out = out};
+    *out = (struct tries){0};
+    enum status status = find(trace, &finding, error);
+    out->count = finding.found.count;
+    if (!status && out->count)
+        status = copy(trace, &finding.found, &out->trace, error);
+    free(finding.found.at);
+    return status;
+}
+
+void tries_close(struct tries *self)
+{
+    trace_close(self->trace);
+    *self = (struct tries){0};
+}
