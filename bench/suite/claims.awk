@@ -58,7 +58,6 @@ function obstacle(name,    text, wanted) {
     if (wanted == "cuda" && device == "sim") return "needs a card"
     if (device == "sim") return ""
     if (text ~ /^tenants /) return get("experiment " name, "on_card") == "yes" ? "" : "several processes: simulated only"
-    if (text ~ /^capacity /) return "a search over capacities: simulated only"
     return ""
 }
 function list_experiments(    i, name) {
@@ -125,7 +124,8 @@ function shell_text(names,    list, i, count, text, one) {
     count = split(names, list, " ")
     for (i = 1; i <= count; i++) {
         one = command(list[i])
-        text = text (i > 1 ? "; " : "") (count > 1 ? substr("ab", i, 1) ": " : "") "`" one "`"
+        text = text (i > 1 ? "; " : "") (count > 1 ? substr("ab", i, 1) ": " : "") "`" one "`" \
+            (device != "sim" && one ~ /^capacity / ? ", and `run` on the card there and a page below" : "")
     }
     return text
 }
@@ -147,10 +147,10 @@ function judge(name,    row, yes, no, value, told_a, told_b, verdict, expected, 
         else if (meets(control, get(row, "holds")) == holds) verdict = "not shown: the control comes out the same way"
         else verdict = holds ? "holds" : "does not hold"
     }
-    count[verdict == expected ? "as" : verdict ~ /^(needs|several|a search)/ ? "not run" : "else"]++
+    count[verdict == expected ? "as" : verdict ~ /^(needs|several)/ ? "not run" : "else"]++
     if (verdict ~ /^(holds|does not hold|not )/ && verdict != expected) bad = 1
     if (tsv != "") print name, verdict, expected, value, control, get(row, "holds"), yes, no, told_a, told_b, get(row, "measure"), get(row, "says") >tsv
-    if (verdict != expected && verdict !~ /^(needs|several|a search)/) verdict = "**" verdict "**"
+    if (verdict != expected && verdict !~ /^(needs|several)/) verdict = "**" verdict "**"
     picture = value == "-" ? "-" : "[figure](figures/claim-" name ".svg)"
     rows = rows sprintf("| %s | %s | %s | %s | %s %s | %s | %s | %s | %s |\n", name, get(row, "says"), shell_text(yes), shell_text(no), get(row, "measure"), get(row, "holds"), told_a, told_b, verdict, picture)
     detail = detail sprintf("\n### %s: %s\n\n%s. Said by: %s.\n\n- experiment: %s\n- control: %s\n", name, verdict, get(row, "says"), titles(get(row, "document")), shell_text(get(row, "experiment")), shell_text(get(row, "control")))

@@ -165,14 +165,28 @@ tenants_experiment() {
         awk -F, -v OFS=, 'NR > 1 { print $3 ($4 == "host" ? "_pinned" : ""), $1, $5, $6, $7 }' "$work/series.csv"
     } >"$folder/data/$name.csv"
 }
+# The need is found among simulated cards. On a card it must be enough, and a page less must not.
 capacity_experiment() {
-    local need
+    local need less
     ask "$1" --jobs 1 --json "$work/result.json"
     need=$(sed -n 's/.*"first_pass_bytes": \([0-9]*\).*/\1/p' "$work/result.json")
+    [ -n "$need" ] || { echo "claims: $1: no capacity is enough" >&2; exit 1; }
+    command=${command#capacity }
+    command="run ${command% -d sim} -d $device:capacity="
+    if [ "$device" != sim ]; then
+        less=$((need - 2097152))
+        command="$command$less" ask "$1" --reps 1 --jobs 1 --csv "$work/less.csv"
+        command="$command$need" ask "$1" --reps 1 --jobs 1 --csv "$work/need.csv"
+        [ "$(passed "$work/less.csv") $(passed "$work/need.csv")" = "false true" ] ||
+            { echo "claims: $1: simulated, $need bytes are enough and $less are not; on the card it is otherwise" >&2; exit 1; }
+    fi
     number "$1" need_bytes "$need"
     # What it held there.
-    command="run ${command#capacity }:capacity=$need"
+    command=$command$need
     run_experiment "$1" '' '' '' ''
+}
+passed() {
+    awk -f plots/clean.awk "$1" | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "passed") at = i } NR == 2 { print $at }'
 }
 # Each in a process of its own, which ends where it fails.
 experiment() (
