@@ -11,6 +11,12 @@ function fail(text) {
     failed = 2
     exit 2
 }
+# What shows only once the table is read.
+function wrong(text) {
+    printf "claims: %s: %s\n", ARGV[1], text >"/dev/stderr"
+    failed = 2
+    exit 2
+}
 function trim(text) { gsub(/^[ \t]+|[ \t]+$/, "", text); return text }
 function get(row, key) { return (row SUBSEP key) in of ? of[row, key] : "" }
 BEGIN {
@@ -18,7 +24,8 @@ BEGIN {
     known["document"] = " title "
     known["claim"] = " says document against experiment control measure holds expected device note "
 }
-FNR == 1 { files++ }
+FNR == 1 { files++; sub(/^\357\273\277/, "") }
+{ sub(/\r$/, "") }
 files == 2 {
     at = index($0, ",")
     field = substr($0, at + 1)
@@ -63,9 +70,31 @@ function obstacle(name,    text, wanted) {
 function list_experiments(    i, name) {
     for (i = 1; i <= experiment_count; i++) {
         name = experiments[i]
-        if (get("experiment " name, "command") == "") fail("[experiment " name "] has no command")
+        if (get("experiment " name, "command") == "") wrong("[experiment " name "] has no command")
         if (obstacle(name) == "")
             print name "|" command(name) "|" get("experiment " name, "split_step") "|" get("experiment " name, "tape") "|" get("experiment " name, "phase") "|" get("experiment " name, "later_steps")
+    }
+}
+# Each row before anything is measured. `side` is experiment or control.
+function check_side(row, side, text,    list, count, which) {
+    which = index("ab", substr(text, 1, 1))
+    count = split(get(row, side), list, " ")
+    if (text !~ /^[ab]\.[a-z0-9_.]+$/) wrong("[" row "]: no such operand: \"" text "\"; a.FIELD or b.FIELD")
+    if (which > count) wrong("[" row "]: " text " wants a second " side)
+    for (; count; count--)
+        if (!(("experiment " list[count]) in there)) wrong("[" row "]: there is no [experiment " list[count] "]")
+}
+function check(name,    row, part, parts, i) {
+    row = "claim " name
+    if (get(row, "says") == "" || get(row, "holds") == "" || get(row, "measure") == "" || get(row, "experiment") == "" || get(row, "control") == "")
+        wrong("[" row "] wants says, experiment, control, measure and holds")
+    if (get(row, "holds") !~ /^[<>]= [-+]?[0-9.]+([eE][-+]?[0-9]+)?$/) wrong("[" row "]: a bound is >= or <= and a number: \"" get(row, "holds") "\"")
+    if (get(row, "expected") !~ /^(|holds|does not hold)$/) wrong("[" row "]: expected is \"holds\" or \"does not hold\", not \"" get(row, "expected") "\"")
+    parts = split(get(row, "measure"), part, " ")
+    if (parts != 1 && (parts != 3 || part[2] !~ /^[-\/]$/)) wrong("[" row "]: a measure is X, X / Y or X - Y: \"" get(row, "measure") "\"")
+    for (i = 1; i <= parts; i += 2) {
+        check_side(row, "experiment", part[i])
+        check_side(row, "control", part[i])
     }
 }
 # The value of one operand, FIELD of a or b, where `names` are the experiments. Sets `missing`.
@@ -73,30 +102,26 @@ function operand(text, names,    list, which, field, key) {
     split(names, list, " ")
     which = index("ab", substr(text, 1, 1))
     field = substr(text, 3)
-    if (text !~ /^[ab]\.[a-z0-9_.]+$/ || !(which in list)) fail("no such operand: " text)
-    if (!(("experiment " list[which]) in there)) fail("there is no [experiment " list[which] "]")
     if (obstacle(list[which]) != "") { missing = obstacle(list[which]); return 0 }
-    if (!((list[which], field) in number) || number[list[which], field] == "") {
+    if (!((list[which], field) in number) || number[list[which], field] !~ /^[-+]?[0-9.]+([eE][-+]?[0-9]+)?$/) {
         missing = "not measured: " field " of " list[which]
         return 0
     }
     return number[list[which], field] + 0
 }
 # The measure of a row; `first` and `second` are what it was taken from.
-function measured(row, names,    part) {
+function measured(row, names,    part, parts) {
     missing = ""
-    if (split(get(row, "measure"), part, " ") == 1) return first = operand(part[1], names)
+    parts = split(get(row, "measure"), part, " ")
+    if (parts == 1) return first = operand(part[1], names)
     first = operand(part[1], names)
     second = operand(part[3], names)
     if (part[2] == "-") return first - second
-    if (part[2] != "/") fail("a measure is X, X / Y or X - Y: " get(row, "measure"))
     return second ? first / second : first > 0 ? 1e308 : 0
 }
 function meets(value, bound,    part) {
     split(bound, part, " ")
-    if (part[1] == ">=") return value >= part[2]
-    if (part[1] == "<=") return value <= part[2]
-    fail("a bound is >= or <= and a number: " bound)
+    return part[1] == ">=" ? value >= part[2] + 0 : value <= part[2] + 0
 }
 function shown(value) {
     return value >= 1e308 ? "from nothing" : value == int(value) && value < 1e15 ? sprintf("%.0f", value) : sprintf("%.4g", value)
@@ -131,7 +156,6 @@ function shell_text(names,    list, i, count, text, one) {
 }
 function judge(name,    row, yes, no, value, told_a, told_b, verdict, expected, swapped) {
     row = "claim " name
-    if (get(row, "holds") == "" || get(row, "experiment") == "" || get(row, "control") == "") fail("[" row "] wants experiment, control, measure and holds")
     yes = get(row, "experiment"); no = get(row, "control")
     if (swap == name || swap == "all") { swapped = yes; yes = no; no = swapped }
     expected = get(row, "expected") == "" ? "holds" : get(row, "expected")
@@ -161,6 +185,8 @@ function judge(name,    row, yes, no, value, told_a, told_b, verdict, expected, 
 }
 END {
     if (failed) exit failed
+    if (!claim_count) wrong("there is no [claim] in it")
+    for (c = 1; c <= claim_count; c++) check(claims[c])
     if (mode == "experiments") { list_experiments(); if (failed) exit failed; exit 0 }
     OFS = "\t"; OFMT = "%.12g" # "5e+09" is no number to gnuplot
     if (tsv != "") print "row", "verdict", "expected", "value", "control_value", "bound", "experiment", "control", "measured", "control_measured", "measure", "says" >tsv

@@ -24,6 +24,10 @@ folder=$(cd "$1" && pwd) device=${2:-sim} swap=${3:-}
 cd "$(dirname "$0")/../.." || exit 2
 table=${CLAIMS:-workloads/suites/claims/claims.ini}
 rig=${ALLOCRIG:-./allocrig}
+if [ ! -f "$table" ] || [ ! -s "$table" ]; then
+    echo "claims: $table is no table of claims, or is empty; CLAIMS names another" >&2
+    exit 2
+fi
 limit_s=${CLAIMS_LIMIT_S:-60}
 case $limit_s in '' | 0* | *[!0-9]*) echo "claims: CLAIMS_LIMIT_S is a number of seconds, not $limit_s" >&2; exit 2 ;; esac
 work=$(mktemp -d)

@@ -5,6 +5,7 @@ set -u
 # shellcheck source=tests/cli/lib.bash
 . tests/cli/lib.bash
 export ALLOCRIG
+tmp=$TEST_TMP
 folder=$TEST_TMP/claims
 
 check all_as_expected quietly bench/suite/claims.sh "$folder" sim
@@ -58,8 +59,8 @@ wrong() {
 }
 wrong no_such_key 'wrong.ini:2: there is no key "comand"' '[experiment x]' 'comand = run'
 wrong no_such_section 'wrong.ini:1: wanted' '[experience x]'
-wrong no_such_experiment 'no \[experiment y\]' '[claim x]' 'experiment = y' 'control = y' 'measure = a.pieces' 'holds = >= 1'
-wrong no_such_bound 'a bound is >= or <=' '[experiment fill_greedy]' 'command = run' '[claim x]' 'experiment = fill_greedy' \
+wrong no_such_experiment 'no \[experiment y\]' '[claim x]' 'says = it' 'experiment = y' 'control = y' 'measure = a.pieces' 'holds = >= 1'
+wrong no_such_bound 'a bound is >= or <=' '[experiment fill_greedy]' 'command = run' '[claim x]' 'says = it' 'experiment = fill_greedy' \
     'control = fill_greedy' 'measure = a.pieces' 'holds = about 1'
 
 # A run that was ended goes on: what is done is not measured again; what fails or takes too long is told, and the rest measured.
@@ -135,4 +136,49 @@ if command -v gnuplot >/dev/null; then
 else
     echo "skip claim_rows_figures: no gnuplot"
 fi
+# ---- a broken table ends with 2 and a sentence before anything is measured; CR and a byte order mark are no fault
+cat >"$tmp/whole.ini" <<'INI'
+[document d]
+title = Doc
+[experiment greedy]
+command = run -p greedy -w order_flip
+[experiment growth]
+command = run -p growth -w order_flip
+[claim one]
+says = greedy takes more
+document = d
+experiment = greedy
+control = growth
+measure = a.peak_reserved_bytes
+holds = >= 20000000000
+INI
+rm -rf "$tmp/unmeasured"
+broken() { # NAME REGEX SED..: what is said of the table so changed
+    local name=$1 pattern=$2
+    shift 2
+    sed "$@" "$tmp/whole.ini" >"$tmp/broken.ini"
+    CLAIMS=$tmp/broken.ini bench/suite/claims.sh "$tmp/unmeasured" >"$out" 2>"$err" </dev/null
+    status=$?
+    check "$name" [ "$status" = 2 -a "$(wc -l <"$err")" = 1 -a ! -e "$tmp/unmeasured/claims.md" -a ! -e "$tmp/unmeasured/numbers.csv" ]
+    check "${name}_is_said" grep -qE "$pattern" "$err"
+}
+broken no_such_experiment 'broken.ini: .claim one.: there is no .experiment other.' 's/^control = .*/control = other/'
+broken no_control 'wants says, experiment, control, measure and holds' '/^control/d'
+broken no_measure 'wants says, experiment, control, measure and holds' '/^measure/d'
+broken a_third_operand 'a measure is X, X / Y or X - Y: "a.x / a.y / a.z"' 's,^measure = .*,measure = a.x / a.y / a.z,'
+broken another_letter 'no such operand: "c.peak_reserved_bytes"' 's/a.peak/c.peak/'
+broken no_second_experiment 'b.peak_reserved_bytes wants a second experiment' 's/a.peak/b.peak/'
+broken no_bound 'a bound is >= or <= and a number: ">= much"' 's/>= .*/>= much/'
+broken another_verdict 'expected is "holds" or "does not hold", not "maybe"' 's/^holds.*/&\nexpected = maybe/'
+broken an_empty_table 'is no table of claims, or is empty' d
+broken a_table_without_rows 'there is no .claim. in it' '/^.claim/,$d'
+broken another_key 'broken.ini:8: there is no key "sayz"' 's/^says/sayz/'
+CLAIMS=/dev/zero timeout 20 bench/suite/claims.sh "$tmp/unmeasured" >"$out" 2>"$err"
+check an_endless_table [ $? = 2 ]
+sed -e '1s/^/\xef\xbb\xbf/' -e 's/$/\r/' "$tmp/whole.ini" >"$tmp/crlf.ini"
+check a_table_of_another_editor quietly env CLAIMS="$tmp/crlf.ini" bench/suite/claims.sh "$tmp/crlf"
+printf 'experiment,field,value\ngreedy,peak_reserved_bytes,much\ngrowth,peak_reserved_bytes,1\n' >"$tmp/crlf/numbers.csv"
+CLAIMS=$tmp/whole.ini bench/suite/claims.sh --judge "$tmp/crlf" >"$out" 2>"$err"
+check what_is_no_number_was_not_measured grep -q 'not measured: peak_reserved_bytes of greedy' "$tmp/crlf/claims.md"
+
 finish
