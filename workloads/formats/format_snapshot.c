@@ -164,7 +164,7 @@ static enum status convert(struct reading *reading, struct trace_input *input,
         status = snapshot_world_rewind(&reading->worlds[i], &reading->tree, error);
     for (size_t i = 0; i < count && !status; i++)
         status = reading->worlds[i].has_pages
-                     ? snapshot_ranges_tell(&reading->worlds[i], &reading->tree, error)
+                     ? snapshot_ranges_tell(&reading->worlds[i], &reading->tree, info.conf, error)
                      : snapshot_pools_tell(&reading->worlds[i], &reading->tree, info.conf, error);
     if (status)
         return status;

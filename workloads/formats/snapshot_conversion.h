@@ -1,5 +1,5 @@
 /* What the parts of the conversion of a snapshot share: snapshot_trace.c has the states at the start and
- * at the end, snapshot_events.c what happened in between. */
+ * at the end, snapshot_events.c what happened in between, snapshot_guesses.c what is said of it. */
 #ifndef WORKLOADS_FORMATS_SNAPSHOT_CONVERSION_H
 #define WORKLOADS_FORMATS_SNAPSHOT_CONVERSION_H
 
@@ -50,5 +50,8 @@ enum status conversion_note_numbers(struct conversion *c, const char *verb, cons
 
 /* Appends all entries of all devices, and the marks. */
 enum status conversion_events(struct conversion *c, struct error *error) STATUS_CHECKED;
+
+/* Once, after all else: what was guessed goes to the report, with the counts of the devices. */
+void conversion_say_guesses(const struct conversion *c);
 
 #endif

@@ -354,12 +354,18 @@ static void take_back(struct snapshot_passed *self, const struct snapshot_record
 }
 
 /* Segments were given back, and these were not: they are neither of the common pool nor of one that has
- * ever given any back, which a private one does once the program has given it up. */
-static enum status look_at_rest(struct snapshot_passed *self, struct error *error)
+ * ever given any back, which a private one does once the program has given it up. `next`: what follows;
+ * NULL: the end. */
+static enum status look_at_rest(struct snapshot_passed *self, const struct snapshot_record *next,
+                                struct error *error)
 {
     enum status status = STATUS_OK;
-    /* The oldest alone, or as many of the largest as a request needs, may have been given back. */
-    if (self->settings.gc_threshold > 0 || self->smallest_back >= self->settings.max_split_bytes)
+    bool in_request =
+        !next || next->action == SNAPSHOT_SEGMENT_ALLOC || next->action == SNAPSHOT_OOM;
+    /* For a request the oldest alone may have been given back (which a threshold asks for where the
+     * program has set a limit), or as many of the largest as it needs. */
+    if (in_request && ((self->in_part && self->settings.gc_threshold > 0) ||
+                       self->smallest_back >= self->settings.max_split_bytes))
         return STATUS_OK;
     for (size_t i = 0; i < self->segment_count; i++)
         if (self->segments[i].told && !self->segments[i].pool &&
@@ -382,7 +388,7 @@ static enum status take(struct snapshot_passed *self, const struct snapshot_reco
                         size_t event, struct error *error)
 {
     if (self->giving_back && record->action != SNAPSHOT_SEGMENT_FREE) {
-        enum status status = look_at_rest(self, error);
+        enum status status = look_at_rest(self, record, error);
         self->giving_back = false;
         if (status)
             return status;
@@ -427,7 +433,7 @@ enum status snapshot_passed_find(struct snapshot_passed *self, struct error *err
         status = record ? take(self, record, i, error) : STATUS_OK;
     }
     if (!status && !self->stuck && self->giving_back)
-        status = look_at_rest(self, error);
+        status = look_at_rest(self, NULL, error);
     return status;
 }
 

@@ -41,13 +41,14 @@ struct snapshot_passed {
     size_t pair_count, pair_room;
     uint64_t steps;
     uint32_t fresh;         /* the segment that was made for the next request */
+    bool in_part;           /* what a request gave back may be a part of what was free */
     bool giving_back;       /* in a run of segments given back */
     uint64_t smallest_back; /* bytes of the smallest of that run */
     bool stuck;
 };
 
-/* Goes through the history from its start; `world`, `tree` and `settings` are set, all else is zero. `stuck`: it
- * contradicts itself. HOST_MEMORY. The caller closes it, also after a failure. */
+/* Goes through the history from its start; `world`, `tree`, `settings` and `in_part` are set, all else is
+ * zero. `stuck`: it contradicts itself. HOST_MEMORY. The caller closes it, also after a failure. */
 enum status snapshot_passed_find(struct snapshot_passed *self, struct error *error) STATUS_CHECKED;
 void snapshot_passed_close(struct snapshot_passed *self);
 

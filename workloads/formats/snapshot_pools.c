@@ -5,7 +5,8 @@
  * 1. A free block that was passed over, since it would have been taken, or would have spared a
  *    segment, lies in a segment of another pool than the one that was taken.
  * 2. Where cached segments are given back, one that is wholly free and stays is not of the common
- *    pool; unless one is known to be of it: then only a private pool was emptied.
+ *    pool; unless one is known to be of it: then only a private pool was emptied. Settings may let a
+ *    request give back a part of the common pool's: that is tried where all of them contradict.
  * 3. Segments are coloured, those that were given back first, else in the order in which they were
  *    made: each gets the first pool that none of its opposites has: the common one, those that are
  *    named, new ones. Any colouring without a conflict explains all places of the history, which is
@@ -191,11 +192,15 @@ enum status snapshot_pools_tell(struct snapshot_world *world, struct snapshot_tr
     struct snapshot_passed *self = calloc(1, sizeof *self);
     if (!self)
         return no_memory(error);
-    self->world = world;
-    self->tree = tree;
-    self->settings = settings;
-    enum status status = tell(self, error);
-    snapshot_passed_close(self);
+    enum status status = STATUS_OK;
+    bool stuck = true;
+    for (unsigned in_part = 0; in_part < 2 && stuck && !status; in_part++) {
+        *self = (struct snapshot_passed){
+            .world = world, .tree = tree, .settings = settings, .in_part = in_part};
+        status = tell(self, error);
+        stuck = self->stuck;
+        snapshot_passed_close(self);
+    }
     free(self);
     return status;
 }

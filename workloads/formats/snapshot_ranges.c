@@ -3,8 +3,9 @@
  *
  * 1. Pages mapped in or next to what was ever mapped in a range are its own; others begin a range.
  * 2. Two ranges of one stream and kind that are there at once are of different pools.
- * 3. Where pages are given back, a range without a block in use that keeps its own is of another pool
- *    than those that gave back, and not of the common one.
+ * 3. Where pages are given back, a range that keeps one without a block in use on it is of another
+ *    pool than those that ever gave any back, and not of the common one: a pool gives back all
+ *    that is free, and a private one does so from the moment on at which it is given up.
  * 4. Ranges that the snapshot tells the pools of have these; the others, in the order in which they
  *    begin, the first that fits: the common one, those that are named, new ones.
  *
@@ -15,17 +16,23 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
+#include "allocators/policies/torch/torch.h"
+#include "workloads/formats/snapshot_pages.h"
 #include "workloads/formats/snapshot_pools.h"
 
 #define RANGES_MOST 1024u
+#define SMALL_PAGE  (2 * MIB)
 #define LARGE_PAGE  (20 * MIB)
+#define STEPS_MOST  (UINT64_C(1) << 26) /* pages touched: a hostile file ends there */
 #define NO_RANGE    UINT32_MAX
 #define NEVER       SIZE_MAX
 #define SLACK_BYTES GIB /* pages in between may have been unmapped before the history */
 
 struct range {
     uint64_t low, high; /* of all that was ever mapped */
-    uint64_t mapped_bytes, blocks;
+    uint64_t mapped_bytes;
+    uint64_t free_pages; /* mapped, and without a block in use */
+    struct snapshot_page_size page;
     unsigned stream, pool;
     bool small, told, is_not_common;
     size_t begin, end; /* events; NEVER: it is there at the end */
@@ -37,6 +44,8 @@ struct telling {
     struct snapshot_tree *tree;
     struct range ranges[RANGES_MOST];
     size_t count;
+    struct torch_settings settings;
+    struct snapshot_pages pages;
     uint32_t *of_event;
     uint8_t unlike[RANGES_MOST][RANGES_MOST / 8]; /* bits: ranges of other pools */
     size_t giving_since; /* the first of a run of unmapped pages; NEVER: none */
@@ -55,7 +64,7 @@ static struct range *range_at(struct telling *self, unsigned stream, uint64_t ad
     return NULL;
 }
 
-static struct range *add_range(struct telling *self, uint64_t address, uint64_t bytes, size_t event)
+static struct range *add_range(struct telling *self, uint64_t address, bool small, size_t event)
 {
     if (self->count == RANGES_MOST) {
         self->stuck = true;
@@ -63,46 +72,64 @@ static struct range *add_range(struct telling *self, uint64_t address, uint64_t 
     }
     struct range *range = &self->ranges[self->count++];
     *range = (struct range){.low = address,
-                            .high = address + bytes,
-                            .small = bytes % LARGE_PAGE != 0,
+                            .high = address,
+                            .small = small,
+                            .page = {address, small ? SMALL_PAGE : LARGE_PAGE},
                             .begin = event,
                             .end = NEVER,
                             .gave_back = NEVER};
     return range;
 }
 
-static void widen(struct range *range, uint64_t address, uint64_t bytes)
+static enum status widen(struct telling *self, struct range *range, uint64_t address,
+                         uint64_t bytes)
 {
     range->low = address < range->low ? address : range->low;
     range->high = address + bytes > range->high ? address + bytes : range->high;
     range->mapped_bytes += bytes;
+    self->stuck |= self->pages.steps > STEPS_MOST;
+    return snapshot_pages_map(&self->pages, range->page, address, bytes, &range->free_pages);
 }
 
 /* ---- the history ----------------------------------------------------------------------- */
 
-static void begin(struct telling *self)
+/* A block is handed out in whole: with rounding it may reach onto a page that its request does not. */
+static enum status use(struct telling *self, struct range *range, uint64_t address, uint64_t bytes)
+{
+    self->stuck |=
+        self->pages.steps > STEPS_MOST || address >= range->high || bytes > range->high - address;
+    return self->stuck
+               ? STATUS_OK
+               : snapshot_pages_use(&self->pages, range->page, address,
+                                    torch_round(&self->settings, bytes), &range->free_pages);
+}
+
+static enum status begin(struct telling *self)
 {
     const struct snapshot_world *world = self->world;
     struct range *range = NULL;
-    for (size_t i = 0; i < world->area_count && !self->stuck; i++) {
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < world->area_count && !self->stuck && !status; i++) {
         const struct snapshot_area *area = &world->areas[i];
         if (!area->expandable)
             continue;
-        if (!range || !snapshot_world_joins(&area[-1], area))
-            range = add_range(self, area->address, 0, 0);
+        if (!range || !snapshot_world_joins(world, i))
+            range = add_range(self, area->address, area->small, 0);
         if (!range)
-            return;
+            return STATUS_OK;
         range->stream = area->stream;
-        range->small = area->small;
         range->pool = area->pool;
         range->told |= area->pool_told;
-        widen(range, area->address, area->bytes);
+        status = widen(self, range, area->address, area->bytes);
     }
-    for (size_t i = 0; i < world->place_count; i++) {
-        range = range_at(self, world->places[i].stream, world->places[i].address, 0);
+    for (size_t i = 0; i < world->place_count && !self->stuck && !status; i++) {
+        const struct snapshot_place *place = &world->places[i];
+        range = range_at(self, place->stream, place->address, 0);
         if (range)
-            range->blocks++;
+            status = use(self, range, place->address,
+                         place->granted_bytes ? place->granted_bytes : place->requested_bytes);
     }
+    return status;
 }
 
 static void set_unlike(struct telling *self, size_t one, size_t other)
@@ -117,7 +144,7 @@ static void look_at_rest(struct telling *self)
     for (size_t i = 0; i < self->count; i++) {
         struct range *range = &self->ranges[i];
         bool gave = range->gave_back != NEVER && range->gave_back >= self->giving_since;
-        if (range->end != NEVER || range->blocks || gave)
+        if (range->end != NEVER || !range->free_pages || gave)
             continue;
         range->is_not_common = true;
         for (size_t k = 0; k < self->count; k++)
@@ -127,20 +154,21 @@ static void look_at_rest(struct telling *self)
     self->giving_since = NEVER;
 }
 
-static void take_pages(struct telling *self, const struct snapshot_record *record, size_t event)
+static enum status take_pages(struct telling *self, const struct snapshot_record *record,
+                              size_t event)
 {
     struct range *range = range_at(self, record->stream, record->address, SLACK_BYTES);
     if (!range)
-        range = add_range(self, record->address, record->bytes, event);
+        range = add_range(self, record->address, record->bytes % LARGE_PAGE != 0, event);
     if (!range)
-        return;
+        return STATUS_OK;
     range->stream = record->stream;
-    widen(range, record->address, record->bytes);
     if (record->pool) {
         range->pool = record->pool - 1;
         range->told = true;
     }
     self->of_event[event] = (uint32_t)(range - self->ranges);
+    return widen(self, range, record->address, record->bytes);
 }
 
 static void give_pages(struct telling *self, const struct snapshot_record *record, size_t event)
@@ -153,37 +181,43 @@ static void give_pages(struct telling *self, const struct snapshot_record *recor
         self->giving_since = event;
     range->gave_back = event;
     range->mapped_bytes -= record->bytes;
+    snapshot_pages_unmap(&self->pages, range->page, record->address, record->bytes,
+                         &range->free_pages);
     if (!range->mapped_bytes)
         range->end = event;
     self->of_event[event] = (uint32_t)(range - self->ranges);
 }
 
-static void take(struct telling *self, const struct snapshot_record *record, size_t event)
+static enum status take_block(struct telling *self, const struct snapshot_record *record,
+                              size_t event)
+{
+    struct range *range = range_at(self, record->stream, record->address, 0);
+    if (!range)
+        return STATUS_OK;
+    self->of_event[event] = (uint32_t)(range - self->ranges);
+    return use(self, range, record->address, record->bytes);
+}
+
+static enum status take(struct telling *self, const struct snapshot_record *record, size_t event)
 {
     struct range *range;
     if (record->action != SNAPSHOT_SEGMENT_UNMAP && self->giving_since != NEVER)
         look_at_rest(self);
     switch (record->action) {
     case SNAPSHOT_SEGMENT_MAP:
-        take_pages(self, record, event);
-        break;
+        return take_pages(self, record, event);
     case SNAPSHOT_SEGMENT_UNMAP:
         give_pages(self, record, event);
-        break;
+        return STATUS_OK;
     case SNAPSHOT_ALLOC:
-        range = range_at(self, record->stream, record->address, 0);
-        if (!range)
-            break;
-        range->blocks++;
-        self->of_event[event] = (uint32_t)(range - self->ranges);
-        break;
+        return take_block(self, record, event);
     case SNAPSHOT_FREE_COMPLETED:
         range = range_at(self, record->stream, record->address, 0);
-        if (range && range->blocks)
-            range->blocks--;
-        break;
+        return range ? snapshot_pages_leave(&self->pages, range->page, record->address,
+                                            &range->free_pages)
+                     : STATUS_OK;
     default:
-        break;
+        return STATUS_OK;
     }
 }
 
@@ -206,9 +240,8 @@ static void take_end(struct telling *self)
 static bool are_unlike(const struct telling *self, size_t one, size_t other)
 {
     const struct range *a = &self->ranges[one], *b = &self->ranges[other];
-    if (a->stream != b->stream || a->small != b->small || one == other)
-        return false;
-    return (a->begin <= b->end && b->begin <= a->end) ||
+    bool alike = a->stream == b->stream && a->small == b->small && one != other;
+    return (alike && a->begin <= b->end && b->begin <= a->end) ||
            self->unlike[one][other / 8] >> other % 8 & 1;
 }
 
@@ -240,6 +273,20 @@ static enum status colour(struct telling *self, size_t at, size_t named, struct 
 
 /* ---- the whole ------------------------------------------------------------------------- */
 
+/* Areas and places lie in the order of their addresses. */
+static void hand_out_places(struct snapshot_world *world)
+{
+    size_t area = 0;
+    for (size_t i = 0; i < world->place_count; i++) {
+        struct snapshot_place *place = &world->places[i];
+        while (area < world->area_count &&
+               world->areas[area].address + world->areas[area].bytes <= place->address)
+            area++;
+        if (area < world->area_count && world->areas[area].address <= place->address)
+            place->pool = world->areas[area].pool;
+    }
+}
+
 static void hand_out(struct telling *self)
 {
     struct snapshot_world *world = self->world;
@@ -247,9 +294,12 @@ static void hand_out(struct telling *self)
         struct snapshot_area *area = &world->areas[i];
         for (size_t k = 0; area->expandable && k < self->count && !self->ranges[k].begin; k++)
             if (self->ranges[k].stream == area->stream && area->address >= self->ranges[k].low &&
-                area->address < self->ranges[k].high)
+                area->address < self->ranges[k].high) {
                 area->pool = self->ranges[k].pool;
+                area->pool_told = true;
+            }
     }
+    hand_out_places(world);
     for (size_t i = 0; i < world->event_count; i++) {
         struct snapshot_record *record = snapshot_world_event(world, self->tree, i);
         if (record && self->of_event[i] != NO_RANGE)
@@ -261,14 +311,15 @@ static enum status tell(struct telling *self, struct error *error)
 {
     struct snapshot_world *world = self->world;
     size_t named = self->tree->pool_count;
-    enum status status = STATUS_OK;
-    begin(self);
-    for (size_t i = 0; i < world->event_count && !self->stuck; i++) {
+    enum status status = begin(self);
+    for (size_t i = 0; i < world->event_count && !self->stuck && !status; i++) {
         const struct snapshot_record *record = snapshot_world_event(world, self->tree, i);
         self->of_event[i] = NO_RANGE;
         if (record)
-            take(self, record, i);
+            status = take(self, record, i);
     }
+    if (status)
+        return error_set(error, status, "no host memory for the ranges of a snapshot");
     if (self->giving_since != NEVER)
         look_at_rest(self);
     take_end(self);
@@ -284,8 +335,18 @@ static enum status tell(struct telling *self, struct error *error)
     return status;
 }
 
+/* Where the policy would refuse them, sizes are rounded as they are without any. */
+static void read_settings(const char *conf, struct torch_settings *out)
+{
+    const struct torch_values values = {
+        .conf = conf, .max_non_split_rounding_mb = 20, .large_segment_size_mb = 20};
+    struct error ignored;
+    if (torch_settings_read(&values, out, &ignored))
+        *out = (struct torch_settings){0};
+}
+
 enum status snapshot_ranges_tell(struct snapshot_world *world, struct snapshot_tree *tree,
-                                 struct error *error)
+                                 const char *conf, struct error *error)
 {
     if (!world->event_count || !world->has_pages)
         return STATUS_OK;
@@ -300,7 +361,9 @@ enum status snapshot_ranges_tell(struct snapshot_world *world, struct snapshot_t
         self->tree = tree;
         self->of_event = of_event;
         self->giving_since = NEVER;
+        read_settings(conf, &self->settings);
         status = tell(self, error);
+        snapshot_pages_close(&self->pages);
     }
     free(of_event);
     free(self);

@@ -5,9 +5,9 @@
 
 #include "workloads/formats/snapshot_world.h"
 
-/* Once, after the rewind. Where it cannot tell, or need not, all stay as they are. HOST_MEMORY; INVALID
+/* Once, after the rewind. `conf`: the settings of the allocator. Where it cannot tell, or need not, all stay as they are. HOST_MEMORY; INVALID
  * for too many pools. */
 enum status snapshot_ranges_tell(struct snapshot_world *world, struct snapshot_tree *tree,
-                                 struct error *error) STATUS_CHECKED;
+                                 const char *conf, struct error *error) STATUS_CHECKED;
 
 #endif

@@ -18,8 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workloads/formats/fields.h"
-
 enum status conversion_no_memory(struct error *error)
 {
     return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a snapshot");
@@ -93,7 +91,7 @@ static enum status append_areas(struct conversion *c, struct error *error)
             status = conversion_note_numbers(c, "segment", numbers, pool ? 4 : 3, error);
             continue;
         }
-        if (!snapshot_world_joins(i ? area - 1 : NULL, area)) {
+        if (!snapshot_world_joins(c->world, i)) {
             uint64_t range[] = {snapshot_world_base(c->world, c->tree, i), numbers[2], pool};
             status = conversion_note_numbers(c, "range", range, pool ? 3 : 2, error);
         }
@@ -204,94 +202,6 @@ static enum status append_end(struct conversion *c, struct error *error)
     return status;
 }
 
-static void say_guesses(const struct conversion *c)
-{
-    struct import_report *report = c->report;
-    uint64_t pools = 0, private_pools = 0, sizes = 0, contradictions = 0, pending = 0;
-    bool has_times = false, lacks_times = false, untold = false, completions_lack = false;
-    for (size_t i = 0; i < c->world_count; i++) {
-        const struct snapshot_world *world = &c->worlds[i];
-        report->records += world->event_count;
-        report->unmatched_frees += world->unmatched_frees;
-        report->begins_in_the_middle |= world->area_count || world->place_count;
-        pools += world->unknown_pools;
-        private_pools += world->private_pools;
-        completions_lack |= world->no_completions;
-        untold |= !world->tells_pools && world->event_count;
-        for (size_t k = 0; k < world->place_count && !world->event_count; k++)
-            pending += world->places[k].state == SNAPSHOT_PENDING;
-        sizes += world->unknown_sizes;
-        contradictions += world->contradictions;
-        has_times |= world->has_times;
-        lacks_times |= world->lacks_times;
-    }
-    if (c->world_count > 1)
-        import_guess(report,
-                     "it tells of %zu devices, which follow each other as their times do: convert "
-                     "--device N takes one",
-                     c->world_count);
-    if (private_pools)
-        import_guess(report,
-                     "%" PRIu64 " segments do not tell their pool: taken for private ones, since "
-                     "requests passed free blocks over",
-                     private_pools);
-    if (completions_lack)
-        import_guess(report, "it does not tell when frees are complete: taken for at once");
-    if (untold)
-        import_guess(report, "its segments do not tell their pools: taken for the common one");
-    if (pools && c->pool_count > 1)
-        import_guess(report,
-                     "%" PRIu64 " segments were given back before the end, so their pool is not "
-                     "told: taken for the common one",
-                     pools);
-    if (pending)
-        import_guess(report,
-                     "%" PRIu64 " blocks wait for their free to be complete, which no history "
-                     "tells of: taken for in use",
-                     pending);
-    if (sizes)
-        import_guess(report,
-                     "%" PRIu64 " blocks of the start do not tell what was asked for: taken for "
-                     "all of their bytes",
-                     sizes);
-    if (contradictions)
-        import_guess(report,
-                     "%" PRIu64 " entries about segments do not fit those at the end: passed over "
-                     "in the state at the start",
-                     contradictions);
-    if (c->missing_frees)
-        import_guess(report,
-                     "%" PRIu64 " addresses were given out again and never freed: taken for freed "
-                     "at that moment",
-                     c->missing_frees);
-    if (c->late)
-        import_guess(report,
-                     "%" PRIu64 " entries are earlier than the one before: time stands "
-                     "still there",
-                     c->late);
-    if (c->early_marks)
-        import_guess(report,
-                     "%" PRIu64 " annotations are older than the history: marks at its "
-                     "beginning",
-                     c->early_marks);
-    if (c->unplaced_marks)
-        import_guess(report,
-                     "%" PRIu64 " annotations cannot be placed, since there are no times: marks "
-                     "at the end",
-                     c->unplaced_marks);
-    if (lacks_times && report->records)
-        import_guess(report, has_times ? "some entries have no time: taken for that of the one "
-                                         "before"
-                                       : "its entries have no times: no time passes");
-    if (lacks_times && c->world_count > 1)
-        import_guess(report, "without times, what the devices did is put one behind the other");
-    char action[40];
-    field_text(c->tree->texts.items[c->tree->first_unknown], action, sizeof action);
-    if (c->tree->unknown_actions)
-        import_guess(report, "%" PRIu64 " entries of an action that is not known (%s): left out",
-                     c->tree->unknown_actions, action);
-}
-
 enum status snapshot_trace(struct snapshot_tree *tree, struct snapshot_world *worlds, size_t count,
                            const struct snapshot_marks *marks, struct trace_memory *memory,
                            struct import_report *report, struct error *error)
@@ -323,7 +233,7 @@ enum status snapshot_trace(struct snapshot_tree *tree, struct snapshot_world *wo
         status = append_end(c, error);
     }
     if (!status)
-        say_guesses(c);
+        conversion_say_guesses(c);
     for (size_t i = 0; i < count && c->places; i++)
         id_map_close(&c->places[i]);
     free(c->places);

@@ -22,7 +22,6 @@
 #define LARGE_PAGE_BYTES    (20 * MIB) /* of a range of the large pool; of the small one 2 MiB */
 #define MIN_BLOCK_BYTES     512u
 #define SMALL_SEGMENT_BYTES (2 * MIB)
-#define RANGE_MOST          (256 * GIB) /* a range of addresses is not longer: 9/8 of the largest card */
 
 void snapshot_world_close(struct snapshot_world *world)
 {
@@ -548,45 +547,25 @@ static void complete_at_once(struct snapshot_world *world, const struct snapshot
 enum status snapshot_world_rewind(struct snapshot_world *world, struct snapshot_tree *tree,
                                   struct error *error)
 {
+    uint64_t held_bytes = 0; /* modulo 2^64, where entries contradict each other */
     enum status status = begin_at_end(world, error);
     complete_at_once(world, tree);
+    for (size_t i = 0; i < world->final_area_count; i++)
+        held_bytes += world->final_areas[i].bytes;
+    world->most_held_bytes = held_bytes;
     for (size_t i = world->event_count; i-- > 0 && !status;) {
         struct snapshot_record *record = snapshot_world_event(world, tree, i);
         if (record)
             status = undo(world, record, error);
+        if (record && record->action == SNAPSHOT_SEGMENT_MAP)
+            held_bytes -= record->bytes;
+        else if (record && record->action == SNAPSHOT_SEGMENT_UNMAP)
+            held_bytes += record->bytes;
+        if (held_bytes > world->most_held_bytes && held_bytes < TRACE_BYTES_LIMIT)
+            world->most_held_bytes = held_bytes;
     }
     join_areas(world);
     settle(world);
     learn_granted(world, tree);
     return status;
-}
-
-bool snapshot_world_joins(const struct snapshot_area *before, const struct snapshot_area *area)
-{
-    return before && before->expandable && before->stream == area->stream &&
-           before->pool == area->pool && before->small == area->small &&
-           area->address - before->address < RANGE_MOST;
-}
-
-uint64_t snapshot_world_base(const struct snapshot_world *world, const struct snapshot_tree *tree,
-                             size_t area)
-{
-    const struct snapshot_area *of = &world->areas[area];
-    uint64_t base = of->address;
-    uint64_t floor = area ? of[-1].address + of[-1].bytes : 0;
-    bool shared = area && of[-1].expandable && of[-1].stream == of->stream &&
-                  of[-1].small == of->small; /* what lies between may be of the range below */
-    if (shared)
-        floor += (of->address - floor) / 2;
-    if (of->address > RANGE_MOST && floor < of->address - RANGE_MOST)
-        floor = of->address - RANGE_MOST;
-    for (size_t i = 0; i < world->event_count; i++) {
-        const struct snapshot_record *record = snapshot_world_event(world, tree, i);
-        bool pages = record && (record->action == SNAPSHOT_SEGMENT_MAP ||
-                                record->action == SNAPSHOT_SEGMENT_UNMAP);
-        if (pages && record->stream == of->stream && record->address >= floor &&
-            record->address < base && (record->bytes % LARGE_PAGE_BYTES != 0) == of->small)
-            base = record->address;
-    }
-    return base;
 }

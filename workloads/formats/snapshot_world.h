@@ -34,6 +34,7 @@ struct snapshot_world {
     uint32_t first_record; /* of its events, which follow each other */
     uint32_t *records;     /* where they do not: one for each event */
     bool has_times, lacks_times, has_pages;
+    uint64_t most_held_bytes;          /* of memory at once, while the history was recorded */
     bool no_completions;               /* of frees: they are complete where they are asked for */
     struct snapshot_area *final_areas; /* by address */
     size_t final_area_count, final_area_room;
@@ -73,7 +74,7 @@ enum status snapshot_world_rewind(struct snapshot_world *world, struct snapshot_
  * the start. */
 uint64_t snapshot_world_base(const struct snapshot_world *world, const struct snapshot_tree *tree,
                              size_t area);
-/* Does the run belong to the same range as the one before it? */
-bool snapshot_world_joins(const struct snapshot_area *before, const struct snapshot_area *area);
+/* Does a run of the start belong to the same range as the one before it? */
+bool snapshot_world_joins(const struct snapshot_world *world, size_t area);
 
 #endif

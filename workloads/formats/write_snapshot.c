@@ -234,7 +234,7 @@ static void keep_live(struct making *self)
 
 /* ---- pools of segments ----------------------------------------------------------------- */
 
-/* Segments that are there, by address, while the entries are gone through. */
+/* Segments and runs of pages that are there, by address, while the entries are gone through. */
 struct standing {
     struct {
         uint64_t address, bytes;
@@ -257,7 +257,7 @@ static size_t standing_above(const struct standing *self, uint64_t address)
     return low;
 }
 
-static enum status stand(struct standing *self, const struct snapshot_entry *entry, size_t number,
+static enum status stand(struct standing *self, uint64_t address, uint64_t bytes, size_t entry,
                          struct error *error)
 {
     if (self->count == self->room) {
@@ -268,34 +268,82 @@ static enum status stand(struct standing *self, const struct snapshot_entry *ent
         self->items = items;
         self->room = room;
     }
-    size_t at = standing_above(self, entry->address);
+    size_t at = standing_above(self, address);
     memmove(self->items + at + 1, self->items + at, (self->count - at) * sizeof *self->items);
-    self->items[at].address = entry->address;
-    self->items[at].bytes = entry->bytes;
-    self->items[at].entry = number;
+    self->items[at].address = address;
+    self->items[at].bytes = bytes;
+    self->items[at].entry = entry;
     self->count++;
     return STATUS_OK;
+}
+
+/* Takes bytes away: pages may be unmapped in part, and what was mapped at several times at once. */
+static enum status take_away(struct standing *self, uint64_t address, uint64_t bytes,
+                             struct error *error)
+{
+    size_t at = standing_above(self, address), kept, next;
+    enum status status = STATUS_OK;
+    if (at && address - self->items[at - 1].address < self->items[at - 1].bytes) {
+        uint64_t before = address - self->items[at - 1].address;
+        uint64_t behind = self->items[at - 1].bytes - before;
+        if (behind > bytes)
+            status = stand(self, address + bytes, behind - bytes, self->items[at - 1].entry, error);
+        self->items[at - 1].bytes = before;
+        at -= !before;
+    }
+    kept = next = at;
+    for (; next < self->count && self->items[next].address - address < bytes; next++) {
+        uint64_t inside = address + bytes - self->items[next].address;
+        if (self->items[next].bytes <= inside)
+            continue;
+        self->items[next].address += inside;
+        self->items[next].bytes -= inside;
+        break;
+    }
+    memmove(self->items + kept, self->items + next, (self->count - next) * sizeof *self->items);
+    self->count -= next - kept;
+    return status;
+}
+
+/* Pages are mapped for the request that follows on their stream. */
+static enum status take_mapped_pools(struct snapshot_image *image, struct error *error)
+{
+    struct id_map pools = {0}; /* by stream */
+    enum status status = STATUS_OK;
+    uint64_t pool;
+    for (size_t i = image->entry_count; i-- > 0 && !status;) {
+        struct snapshot_entry *entry = &image->entries[i];
+        if (entry->action == SNAPSHOT_ALLOC || entry->action == SNAPSHOT_OOM)
+            status = id_map_put(&pools, entry->stream, entry->pool);
+        else if (entry->action == SNAPSHOT_SEGMENT_MAP && !entry->before &&
+                 id_map_get(&pools, entry->stream, &pool))
+            entry->pool = (uint32_t)pool;
+    }
+    id_map_close(&pools);
+    return status ? no_memory(error) : STATUS_OK;
 }
 
 /* Notes of segments name no pool: it is that of the blocks in them. */
 static enum status take_segment_pools(struct snapshot_image *image, struct error *error)
 {
     struct standing standing = {0};
-    enum status status = STATUS_OK;
+    enum status status = take_mapped_pools(image, error);
     for (size_t i = 0; i < image->entry_count && !status; i++) {
         struct snapshot_entry *entry = &image->entries[i];
         size_t at = standing_above(&standing, entry->address);
         bool inside =
             at && entry->address - standing.items[at - 1].address < standing.items[at - 1].bytes;
-        if (entry->action == SNAPSHOT_SEGMENT_ALLOC) {
-            status = stand(&standing, entry, i, error);
-        } else if (entry->action == SNAPSHOT_ALLOC && inside) {
-            image->entries[standing.items[at - 1].entry].pool = entry->pool;
-        } else if (entry->action == SNAPSHOT_SEGMENT_FREE && inside) {
-            entry->pool = image->entries[standing.items[at - 1].entry].pool;
-            standing.count--;
-            memmove(standing.items + at - 1, standing.items + at,
-                    (standing.count - (at - 1)) * sizeof *standing.items);
+        struct snapshot_entry *made = inside ? &image->entries[standing.items[at - 1].entry] : NULL;
+        if (entry->action == SNAPSHOT_SEGMENT_ALLOC || entry->action == SNAPSHOT_SEGMENT_MAP) {
+            status = stand(&standing, entry->address, entry->bytes, i, error);
+        } else if (entry->action == SNAPSHOT_ALLOC && made &&
+                   made->action == SNAPSHOT_SEGMENT_ALLOC) {
+            made->pool = entry->pool;
+        } else if ((entry->action == SNAPSHOT_SEGMENT_FREE ||
+                    entry->action == SNAPSHOT_SEGMENT_UNMAP) &&
+                   made) {
+            entry->pool = made->pool;
+            status = take_away(&standing, entry->address, entry->bytes, error);
         }
     }
     free(standing.items);
