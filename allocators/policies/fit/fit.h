@@ -27,9 +27,9 @@ struct fit {
                                  the bytes asked for, or a hole's releasable bytes */
     uint32_t first, last;     /* of the list; 0: empty */
     uint32_t holes;           /* the tree */
+    bool keeps_wilderness;    /* rule 4 in fit.c */
     uint64_t top;             /* the end of the last range */
     uint64_t granule_bytes, limit_bytes;
-    bool keeps_wilderness;
     struct supply supply;
     struct policy_stats counted; /* its counters only */
 };
