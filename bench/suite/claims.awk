@@ -1,6 +1,6 @@
 # Reads the table of claims (workloads/suites/claims/claims.ini); bench/suite/claims.sh calls it.
 #   -v mode=experiments   name, command, split_step, tape, phase and later_steps, with | between, for -v device=sim or
-#                         cuda, of what can be measured there
+#                         cuda, of what can be measured there, with -v cards=N
 #   -v mode=judge         the page in Markdown, from the numbers in the second file (experiment,field,value);
 #                         -v tsv=FILE: verdicts and what figures need; -v swap=ROW (all: each): with experiment and control exchanged.
 #                         Ends with 1 where a verdict is another than the one expected.
@@ -20,6 +20,7 @@ function wrong(text) {
 function trim(text) { gsub(/^[ \t]+|[ \t]+$/, "", text); return text }
 function get(row, key) { return (row SUBSEP key) in of ? of[row, key] : "" }
 BEGIN {
+    number["machine", "cards"] = cards == "" ? 1 : cards # the numbers say, where there are some
     known["experiment"] = " command capacity split_step tape phase later_steps device on_card "
     known["document"] = " title "
     known["claim"] = " says document against experiment control measure holds expected device note "
@@ -64,8 +65,17 @@ function obstacle(name,    text, wanted) {
     wanted = get("experiment " name, "device")
     if (wanted == "cuda" && device == "sim") return "needs a card"
     if (device == "sim") return ""
-    if (text ~ /^tenants /) return get("experiment " name, "on_card") == "yes" ? "" : "several processes: simulated only"
-    return ""
+    if (text !~ /^tenants /) return ""
+    if (get("experiment " name, "on_card") != "yes") return "several processes: simulated only"
+    wanted = cards_of(text)
+    return wanted <= number["machine", "cards"] ? "" : "needs " wanted " cards"
+}
+# How many cards the suite of a command has.
+function cards_of(text,    part, line, count) {
+    split(text, part, " ")
+    while ((getline line <part[2]) > 0) count += line ~ /^card *=/
+    close(part[2])
+    return count
 }
 function list_experiments(    i, name) {
     for (i = 1; i <= experiment_count; i++) {

@@ -205,13 +205,15 @@ identity() {
     { echo "$command $1" && cat "$given"; } | cksum | tr ' ' -
 }
 measure() {
-    local list count name step tape phase later stamp begun_ms status at=0 tab=$'\t' given=$work/given
+    local list count name step tape phase later stamp begun_ms status at=0 cards=1 tab=$'\t' given=$work/given
     { cat "$(command -v "$rig")" bench/suite/claims.sh && find workloads/suites/claims -type f ! -name claims.ini -exec cksum {} + | sort; } |
         cksum >"$given"
-    list=$(awk -v mode=experiments -v device="$device" -f bench/suite/claims.awk "$table") || exit 2
+    [ "$device" = sim ] || cards=$("$rig" list devices cuda | sed -n 's/^Available: \([0-9]*\) card.*/\1/p')
+    list=$(awk -v mode=experiments -v device="$device" -v cards="${cards:-0}" -f bench/suite/claims.awk "$table") || exit 2
     count=$(wc -l <<<"$list")
     [ -n "$resume" ] || rm -rf "$folder/data" "$folder/numbers.csv" "$folder/times.tsv" "$folder/claims.md" "$folder/claims.tsv"
     mkdir -p "$folder/data" && touch "$folder/numbers.csv" "$folder/times.tsv" || exit 2
+    sed -i '/^machine,/d' "$folder/numbers.csv" && echo "machine,cards,${cards:-0}" >>"$folder/numbers.csv" || exit 2
     while IFS='|' read -r name command step tape phase later; do
         at=$((at + 1))
         stamp=$(identity "$step|$tape|$phase|$later")
@@ -240,13 +242,13 @@ if [ -z "$swap" ]; then
     awk -F '\t' -v device="$device" '
         FILENAME ~ /times.tsv$/ { seconds[$1] = $2; next }
         FNR == 1 { next }
-        { n[$2 ~ /^(holds|does not hold)$/ ? $2 : $2 ~ /simulated only$/ ? "simulated" : $2 == "needs a card" ? "card" : "not measured"]++
+        { n[$2 ~ /^(holds|does not hold)$/ ? $2 : $2 ~ /simulated only$/ ? "simulated" : $2 ~ /^needs / ? "card" : "not measured"]++
           taken = 0; delete counted
           parts = split($7 " " $8, part, " ")
           for (i = 1; i <= parts; i++) if (!counted[part[i]]++) taken += seconds[part[i]]
           printf "%-30s %-14s %s%s\n", $1, $2, $9 " against " $10, device == "sim" || !taken ? "" : sprintf(" (%.1f s)", taken) }
         END { printf "%d hold, %d do not, %d simulated only", n["holds"], n["does not hold"], n["simulated"]
-              if (n["card"]) printf ", %d on a card only", n["card"]
+              if (n["card"]) printf ", %d for want of %s", n["card"], device == "sim" ? "a card" : "more cards"
               if (n["not measured"]) printf ", %d not measured or not shown", n["not measured"]
               print "" }' "$folder/times.tsv" "$folder/claims.tsv"
     sed -n '/^[0-9].* rows came out/p' "$folder/claims.md"

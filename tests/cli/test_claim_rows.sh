@@ -116,11 +116,16 @@ if [ ! -f "$stand_in/libcuda.so.1" ] || "$ALLOCRIG" list devices cuda | grep -q 
 else
     mkdir "$TEST_TMP/nvml"
     "${CC:-cc}" -std=c11 -shared -fPIC -o "$TEST_TMP/nvml/libnvidia-ml.so.1" tests/cli/nvml_stand_in.c
-    env LD_LIBRARY_PATH="$TEST_TMP/nvml:$stand_in" STAND_IN_SHARED="$TEST_TMP/held" STAND_IN_CARDS=1 bench/suite/claims.sh "$TEST_TMP/card" cuda >"$out" 2>"$err"
+    env LD_LIBRARY_PATH="$TEST_TMP/nvml:$stand_in" STAND_IN_SHARED="$TEST_TMP/held" STAND_IN_CARDS=3 bench/suite/claims.sh "$TEST_TMP/card" cuda >"$out" 2>"$err"
     verdicts "$TEST_TMP/card/claims.tsv" | grep -vE '^(fragmentation_slows_reads|driver_calls_cost|growth_costs_speed|[a-z_]*_pays_[a-z_]*|made_again_warms_up_again)	' | sort >"$TEST_TMP/on_the_card"
     sort "$TEST_TMP/as_it_is" >"$TEST_TMP/simulated"
-    check rows_of_the_card [ "$(wc -l <"$TEST_TMP/on_the_card")" -ge 38 ]
+    check rows_of_the_card [ "$(wc -l <"$TEST_TMP/on_the_card")" -ge 45 ]
     check the_card_says_the_same [ -z "$(comm -23 "$TEST_TMP/on_the_card" "$TEST_TMP/simulated")" ]
+    # of a machine with fewer cards
+    mkdir "$TEST_TMP/one"
+    grep -vE '^(visible|growth_on)_' "$TEST_TMP/card/numbers.csv" | sed 's/^machine,cards,3$/machine,cards,1/' >"$TEST_TMP/one/numbers.csv"
+    bench/suite/claims.sh --judge "$TEST_TMP/one" cuda >"$TEST_TMP/one.txt"
+    check more_cards_are_needed [ "$(grep -cE '^(visible_devices|growth_for_one_gpu) +needs 2 cards' "$TEST_TMP/one.txt")" = 2 ]
     check the_card_says_how_many grep -qE '^[0-9]+ hold, [0-9]+ do not, [0-9]+ simulated only' "$out"
     check each_is_told_with_its_seconds [ "$(grep -cE '^[0-9]+ of [0-9]+: [a-z0-9_]+: [0-9.]+ s$' "$out")" = "$(wc -l <"$TEST_TMP/card/times.tsv")" ]
 fi
