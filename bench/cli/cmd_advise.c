@@ -188,7 +188,8 @@ static enum status advise_one(const struct advise_arguments *self, const struct 
                                              .recorder = info->recorder,
                                              .format = info->format,
                                              .frees = config.frees,
-                                             .result = &advice->results[at]};
+                                             .result = &advice->results[at],
+                                             .source = advice->sources[at]};
     advice->count++;
     return STATUS_OK;
 }
@@ -205,19 +206,36 @@ static enum status advise_all(const struct advise_arguments *self, const struct 
     return status;
 }
 
+/* What follows the pages where there are several: it is made first, since it may find the traces unfit. */
+static enum status print_together(const struct advise_arguments *self, const struct advice *advice,
+                                  FILE *stream, struct error *error)
+{
+    if (self->batches[0])
+        return advise_page_batches(stream, advice->pages, self->batches, error);
+    return advise_page_ranks(stream, advice->pages, advice->count, error);
+}
+
 static enum status print_all(const struct advise_arguments *self, const struct advice *advice,
                              struct error *error)
 {
+    char *together = NULL;
+    size_t bytes = 0;
     enum status status = STATUS_OK;
+    if (advice->count > 1) {
+        FILE *stream = open_memstream(&together, &bytes);
+        if (!stream)
+            return error_set(error, STATUS_HOST_MEMORY, "no host memory for the page");
+        status = print_together(self, advice, stream, error);
+        fclose(stream);
+    }
     for (size_t i = 0; i < advice->count && !status; i++) {
         if (i)
             puts("\n");
         status = advise_page_print(stdout, &advice->pages[i], error);
     }
-    if (!status && self->batches[0])
-        status = advise_page_batches(stdout, advice->pages, self->batches, error);
-    else if (!status && advice->count > 1)
-        status = advise_page_ranks(stdout, advice->pages, advice->count, error);
+    if (!status && together)
+        fputs(together, stdout);
+    free(together);
     return status;
 }
 

@@ -12,6 +12,7 @@ struct advise_page {
     const char *recorder, *format;
     enum replay_frees frees;
     const struct advise_result *result;
+    struct trace_source *source;
 };
 
 enum status advise_page_print(FILE *stream, const struct advise_page *page,
@@ -24,8 +25,8 @@ const char *advise_page_fit(enum advise_fit fit);
 enum status advise_page_ranks(FILE *stream, const struct advise_page *pages, size_t count,
                               struct error *error) STATUS_CHECKED;
 
-/* Two traces of one program with these batch sizes: the largest batch at the capacity in question, on
- * the straight line through both. INVALID where it is none. */
+/* Two traces of one program with these batch sizes: the largest batch at the capacity in question,
+ * by a curve through both (sim/advise/batches.h). INVALID where nothing grows. */
 enum status advise_page_batches(FILE *stream, const struct advise_page *pages,
                                 const uint64_t batches[2], struct error *error) STATUS_CHECKED;
 

@@ -3,11 +3,13 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "allocators/base/size.h"
 #include "bench/report/sentence.h"
 #include "bench/report/table.h"
+#include "sim/advise/batches.h"
 
 static const struct advise_row *find_row(const struct advise_result *result, const char *spec)
 {
@@ -142,41 +144,105 @@ enum status advise_page_ranks(FILE *stream, const struct advise_page *pages, siz
     return status;
 }
 
+#define BATCHES_MOST 16 /* rows of settings */
+
+/* The largest batch with one setting. */
+struct batch_row {
+    const struct advise_row *row;
+    double over; /* what it needs over the live peak, in the worse of both traces */
+    double largest;
+};
+
+static int compare_batches(const void *left, const void *right)
+{
+    const struct batch_row *a = left, *b = right;
+    if (a->largest < b->largest || a->largest > b->largest)
+        return a->largest < b->largest ? 1 : -1;
+    return strcmp(a->row->candidate.spec, b->row->candidate.spec);
+}
+
+/* Fills `out`, with room for all rows of the first trace; returns how many there are. */
+static size_t find_batches(const struct advise_page *pages, const struct batch_curve *curve,
+                           struct batch_row *out)
+{
+    const struct advise_result *first = pages[0].result, *second = pages[1].result;
+    size_t count = 0;
+    for (size_t i = 0; i < first->own_count; i++) { /* those that are listed */
+        const struct advise_row *a = &first->rows[i];
+        const struct advise_row *b = find_row(second, a->candidate.spec);
+        if (!a->safe_bytes || !b || !b->safe_bytes || a->at.doubt == TRIAL_UNTIMED)
+            continue;
+        double over_a = (double)a->safe_bytes / (double)first->peak.bytes;
+        double over_b = (double)b->safe_bytes / (double)second->peak.bytes;
+        double over = over_a > over_b ? over_a : over_b;
+        out[count++] = (struct batch_row){
+            a, over, batch_curve_largest(curve, over, (double)first->capacity_bytes)};
+    }
+    qsort(out, count, sizeof *out, compare_batches);
+    return count;
+}
+
+static enum status print_batches(FILE *stream, const struct advise_page *pages,
+                                 const struct batch_curve *curve, struct error *error)
+{
+    const struct advise_result *first = pages[0].result;
+    struct batch_row *rows = calloc(first->own_count + 1, sizeof *rows);
+    if (!rows)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the batches");
+    size_t count = find_batches(pages, curve, rows);
+    fprintf(stream, "  %6.0f  by the live peak alone: no setting serves more\n",
+            batch_curve_largest(curve, 1, (double)first->capacity_bytes));
+    for (size_t i = 0; i < count; i++)
+        if (i < BATCHES_MOST || rows[i].row->candidate.given)
+            fprintf(stream, "  %6.0f  %s (%.3f)\n", rows[i].largest, rows[i].row->candidate.spec,
+                    rows[i].over);
+    free(rows);
+    return STATUS_OK;
+}
+
+static void print_curve(FILE *stream, const struct advise_page *pages, const uint64_t batches[2],
+                        const struct batch_curve *curve)
+{
+    char line[640], text[32];
+    snprintf(line, sizeof line,
+             "Largest batch in %s: %s batches %" PRIu64 " and %" PRIu64
+             ", times what the setting needs over the live peak in the worse of both:",
+             size_print(pages[0].result->capacity_bytes, text, sizeof text),
+             curve->aligned
+                 ? "both traces ask in the same order, and bytes live at each event go "
+                   "on in a straight line through"
+                 : "the traces ask in different order, so the straight line goes through "
+                   "the live peaks of",
+             batches[0], batches[1]);
+    fputc('\n', stream);
+    sentence_print(stream, line);
+}
+
 enum status advise_page_batches(FILE *stream, const struct advise_page *pages,
                                 const uint64_t batches[2], struct error *error)
 {
-    const struct advise_result *first = pages[0].result;
-    double capacity = (double)first->capacity_bytes;
-    double apart = (double)batches[1] - (double)batches[0];
-    char line[512], text[32];
-    size_t shown = 0;
-    fprintf(stream,
-            "\nLargest batch in %s, on the straight line through batches %" PRIu64 " and %" PRIu64
-            ":\n",
-            size_print(first->capacity_bytes, text, sizeof text), batches[0], batches[1]);
-    for (size_t i = 0; i < first->own_count; i++) { /* those that are listed */
-        const struct advise_row *a = &first->rows[i];
-        const struct advise_row *b = find_row(pages[1].result, a->candidate.spec);
-        if (!a->safe_bytes || !b || !b->safe_bytes)
-            continue;
-        double each = ((double)b->safe_bytes - (double)a->safe_bytes) / apart;
-        double fixed = (double)a->safe_bytes - each * (double)batches[0];
-        if (!(each > 0))
-            continue;
-        double largest = floor((capacity - fixed) / each);
-        shown++;
-        fprintf(stream, "  %6.0f  %s (%.1f MiB and %.1f MiB for each)\n", largest > 0 ? largest : 0,
-                a->candidate.spec, fixed / (double)MIB, each / (double)MIB);
+    struct batch_curve curve;
+    struct trace_source *const traces[2] = {pages[0].source, pages[1].source};
+    enum status status = batch_curve_find(traces, batches, &curve, error);
+    if (status)
+        return status;
+    const struct advise_result *first = pages[0].result, *second = pages[1].result;
+    const struct advise_result *small = batches[0] < batches[1] ? first : second;
+    if (isinf(batch_curve_largest(&curve, 1, (double)first->capacity_bytes)) ||
+        small->peak.bytes > (small == first ? second : first)->peak.bytes) {
+        batch_curve_close(&curve);
+        return error_set(error, STATUS_INVALID,
+                         "the larger batch needs no more memory: are the traces of one program "
+                         "with different batches, in the order of --batches?");
     }
-    if (!shown)
-        return error_set(
-            error, STATUS_INVALID,
-            "no setting needs more for the larger batch: are the traces of one program "
-            "with different batches, in the order of --batches?");
-    snprintf(line, sizeof line,
-             "An estimate: between and beyond the two batches the libraries may choose other "
-             "workspaces, and requests need not grow in a straight line.");
-    sentence_print(stream, line);
+    print_curve(stream, pages, batches, &curve);
+    status = print_batches(stream, pages, &curve, error);
+    batch_curve_close(&curve);
+    if (status)
+        return status;
+    sentence_print(stream, "An estimate: between and beyond the two batches the libraries may "
+                           "choose other workspaces, requests need not grow in a straight line, "
+                           "and what is lost to fragmentation varies; record near the limit.");
     (void)print_cut(stream, pages, 2);
     return STATUS_OK;
 }

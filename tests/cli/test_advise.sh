@@ -111,7 +111,18 @@ run advise "$tmp/small.trace" "$tmp/dying.trace" --capacity 200MiB
 check a_cut_rank_is_not_the_whole grep -q '^1 of the 2 ends in a failure' "$out"
 check ranks_as_recorded grep -q '^What is recorded of all of them fits in 200.0 MiB' "$out"
 run advise "$tmp/small.trace" "$tmp/large.trace" --capacity 200MiB --batches 4,6
-check the_largest_batch grep -qE '^ +20  torch \(0\.0 MiB and 10\.0 MiB for each\)' "$out"
+check the_largest_batch grep -qE '^ +20  torch \(1\.000\)' "$out"
+check no_batch_beyond_the_live_peak grep -q '^ *20  by the live peak alone: no setting serves more' "$out"
+check event_by_event says 'both traces ask in the same order, and bytes live at each event go on in a straight line through batches 4 and 6'
+for batch in 1 2; do
+    printf '# allocrig-trace 1\n# recorder: torch 2.11.0\na,0,104857600\nf,0\na,1,%d\na,2,10485760\nf,1\nf,2\n' $((batch * 20971520)) >"$tmp/batch$batch.trace"
+done
+run advise "$tmp/batch1.trace" "$tmp/batch2.trace" --capacity 1000MiB --batches 1,2
+check the_peak_moves_as_the_batch_grows grep -q '^ *49  by the live peak alone' "$out"
+refuses batches_the_other_way 2 'the larger batch needs no more' advise "$tmp/small.trace" "$tmp/large.trace" --capacity 200MiB --batches 6,4
+printf 'a,2,1048576\nf,2\n' >>"$tmp/batch2.trace"
+run advise "$tmp/batch1.trace" "$tmp/large.trace" --capacity 1000MiB --batches 2,1
+check in_different_order says 'the traces ask in different order, so the straight line goes through the live peaks of batches 2 and 1'
 
 # The README's table is what the program says.
 "$ALLOCRIG" advise -d sim --what-if workloads/data/*.csv.gz >"$tmp/table"

@@ -1,0 +1,221 @@
+/* How: both traces are read side by side, by the events of blocks alone. After each request stands a
+ * line; those that no batch of at least 1 has as the highest are dropped, whenever many have come. */
+#include "sim/advise/batches.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LINES_LEAST 4096 /* before any is dropped */
+
+/* One of the two, event by event. */
+struct side {
+    struct trace_source *trace;
+    const struct trace_event *events;
+    size_t count, at;
+    uint64_t *slots; /* bytes of the block in each */
+    size_t slot_count;
+    uint64_t live_bytes, peak_bytes;
+};
+
+struct pairing {
+    struct side sides[2];
+    const uint64_t *batches;
+    struct batch_line *lines;
+    size_t count, room, kept; /* kept: how many the last dropping left */
+};
+
+static bool is_of_block(const struct trace_event *event)
+{
+    return event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE ||
+           event->kind == TRACE_LET_GO ||
+           (event->kind == TRACE_FREE && (event->flags & TRACE_WHOLE));
+}
+
+/* The next event of a block; NULL at the end. */
+static enum status next_event(struct side *self, const struct trace_event **out,
+                              struct error *error)
+{
+    for (;;) {
+        if (self->at == self->count) {
+            enum status status = trace_next(self->trace, &self->events, &self->count, error);
+            self->at = 0;
+            *out = NULL;
+            if (status || !self->count)
+                return status;
+        }
+        *out = &self->events[self->at++];
+        if (is_of_block(*out))
+            return STATUS_OK;
+    }
+}
+
+static enum status reach(struct side *self, uint32_t slot, struct error *error)
+{
+    size_t count = self->slot_count ? self->slot_count : 64;
+    if (slot < self->slot_count)
+        return STATUS_OK;
+    while (count <= slot)
+        count *= 2;
+    uint64_t *slots = realloc(self->slots, count * sizeof *slots);
+    if (!slots)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu blocks", count);
+    memset(slots + self->slot_count, 0, (count - self->slot_count) * sizeof *slots);
+    self->slots = slots;
+    self->slot_count = count;
+    return STATUS_OK;
+}
+
+static enum status count_event(struct side *self, const struct trace_event *event,
+                               struct error *error)
+{
+    enum status status = reach(self, event->slot, error);
+    if (status)
+        return status;
+    self->live_bytes -= self->slots[event->slot];
+    self->slots[event->slot] = 0;
+    bool pinned = event->attributes &&
+                  trace_attributes_of(self->trace, event->attributes)->space == TRACE_SPACE_PINNED;
+    if ((event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) && !pinned)
+        self->slots[event->slot] = event->value;
+    self->live_bytes += self->slots[event->slot];
+    if (self->live_bytes > self->peak_bytes)
+        self->peak_bytes = self->live_bytes;
+    return STATUS_OK;
+}
+
+static struct batch_line line_through(const uint64_t batches[2], uint64_t first, uint64_t second)
+{
+    double apart = (double)batches[1] - (double)batches[0];
+    double each = ((double)second - (double)first) / apart;
+    return (struct batch_line){(double)first - each * (double)batches[0], each};
+}
+
+static int compare_lines(const void *left, const void *right)
+{
+    const struct batch_line *a = left, *b = right;
+    if (a->each_bytes < b->each_bytes || a->each_bytes > b->each_bytes)
+        return a->each_bytes < b->each_bytes ? -1 : 1;
+    return (a->fixed_bytes > b->fixed_bytes) - (a->fixed_bytes < b->fixed_bytes);
+}
+
+static double meet(const struct batch_line *a, const struct batch_line *b)
+{
+    return (a->fixed_bytes - b->fixed_bytes) / (b->each_bytes - a->each_bytes);
+}
+
+/* Keeps the lines that are the highest somewhere, and of these what batches from 1 on need. */
+static size_t keep_highest(struct batch_line *lines, size_t count)
+{
+    size_t kept = 0;
+    qsort(lines, count, sizeof *lines, compare_lines);
+    for (size_t i = 0; i < count; i++) {
+        struct batch_line line = lines[i];
+        while (kept && (lines[kept - 1].each_bytes >= line.each_bytes ||
+                        meet(&lines[kept - 1], &line) <= 1))
+            kept--;
+        while (kept > 1 &&
+               meet(&lines[kept - 2], &line) <= meet(&lines[kept - 2], &lines[kept - 1]))
+            kept--;
+        lines[kept++] = line;
+    }
+    return kept;
+}
+
+static enum status add_line(struct pairing *self, struct batch_line line, struct error *error)
+{
+    if (self->count == self->room && self->count > 2 * self->kept)
+        self->count = self->kept = keep_highest(self->lines, self->count);
+    if (self->count == self->room) {
+        size_t room = self->room ? 2 * self->room : LINES_LEAST;
+        struct batch_line *lines = realloc(self->lines, room * sizeof *lines);
+        if (!lines)
+            return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu events", room);
+        self->lines = lines;
+        self->room = room;
+    }
+    self->lines[self->count++] = line;
+    return STATUS_OK;
+}
+
+/* Both to their ends; `*aligned` false where they part: then for the peaks alone. */
+static enum status pair(struct pairing *self, bool *aligned, struct error *error)
+{
+    const struct trace_event *events[2] = {NULL, NULL};
+    enum status status = STATUS_OK;
+    *aligned = true;
+    do {
+        for (int i = 0; i < 2 && !status; i++) {
+            status = next_event(&self->sides[i], &events[i], error);
+            if (!status && events[i])
+                status = count_event(&self->sides[i], events[i], error);
+        }
+        if (status)
+            return status;
+        *aligned = *aligned && !events[0] == !events[1] &&
+                   (!events[0] ||
+                    (events[0]->kind == events[1]->kind && events[0]->slot == events[1]->slot));
+        if (*aligned && events[0] && events[0]->kind == TRACE_ALLOC)
+            status = add_line(
+                self,
+                line_through(self->batches, self->sides[0].live_bytes, self->sides[1].live_bytes),
+                error);
+    } while (!status && (events[0] || events[1]));
+    return status;
+}
+
+enum status batch_curve_find(struct trace_source *const traces[2], const uint64_t batches[2],
+                             struct batch_curve *out, struct error *error)
+{
+    struct pairing pairing = {.batches = batches};
+    enum status status = STATUS_OK;
+    *out = (struct batch_curve){0};
+    for (int i = 0; i < 2 && !status; i++) {
+        pairing.sides[i].trace = traces[i];
+        status = trace_rewind(traces[i], error);
+    }
+    if (!status)
+        status = pair(&pairing, &out->aligned, error);
+    if (!status && !out->aligned)
+        pairing.count = 0;
+    if (!status && !pairing.count) {
+        out->aligned = false;
+        status = add_line(
+            &pairing,
+            line_through(batches, pairing.sides[0].peak_bytes, pairing.sides[1].peak_bytes), error);
+    }
+    out->lines = pairing.lines;
+    out->count = status ? 0 : keep_highest(pairing.lines, pairing.count);
+    free(pairing.sides[0].slots);
+    free(pairing.sides[1].slots);
+    if (status)
+        batch_curve_close(out);
+    return status;
+}
+
+void batch_curve_close(struct batch_curve *self)
+{
+    free(self->lines);
+    *self = (struct batch_curve){0};
+}
+
+double batch_curve_peak(const struct batch_curve *self, double batch)
+{
+    double peak = 0;
+    for (size_t i = 0; i < self->count; i++)
+        peak = fmax(peak, self->lines[i].fixed_bytes + self->lines[i].each_bytes * batch);
+    return peak;
+}
+
+double batch_curve_largest(const struct batch_curve *self, double over, double bytes)
+{
+    double largest = INFINITY;
+    for (size_t i = 0; i < self->count; i++) {
+        const struct batch_line *line = &self->lines[i];
+        if (line->each_bytes > 0)
+            largest = fmin(largest, (bytes / over - line->fixed_bytes) / line->each_bytes);
+        else if (batch_curve_peak(self, 1) * over > bytes)
+            return 0;
+    }
+    return largest > 0 ? floor(largest) : 0;
+}
