@@ -62,10 +62,14 @@ compare() {
     "$build/allocrig" compare "$2" "$3" "${more[@]}"
 }
 
+commit_of() {
+    git rev-parse -q --verify --end-of-options "$1^{commit}" || { echo "regress: BASE=$1 is no commit" >&2; exit 2; }
+}
+
 # Builds the commit BASE in .build/base.
 build_base() {
     local base=.build/base commit=${BASE:?} id
-    id=$(git rev-parse -q --verify "$commit^{commit}") || { echo "regress: BASE=$commit is no commit" >&2; exit 2; }
+    id=$(commit_of "$commit") || exit 2
     if [ -e $base/.git ]; then
         git -C $base checkout -q --detach --force "$id" || exit 2
     else
@@ -143,6 +147,8 @@ timed_policies() {
 mkdir -p "$work"
 case $1 in
 regress)
+    # A base that is none is told now and not after what else is measured.
+    [ -z "${BASE:-}" ] || commit_of "$BASE" >/dev/null || exit 2
     [ -d "$baseline" ] || { echo "regress: no baseline in $baseline: make baseline writes it" >&2; exit 2; }
     measure "$work/now" || exit $?
     rm -rf "$work/old"

@@ -4,11 +4,15 @@
  * 2. Finished, it is flushed, looked through for errors, and has the name NAME.part-PID.
  * 3. Committed, it is renamed. In a set all files are finished before the first is renamed: a
  *    disk that fills up leaves none.
+ * 4. Killed between 2 and 3, it leaves NAME.part-PID: who opens NAME next takes that away, where no
+ *    process of that number is left.
  * What exists and is no regular file (a terminal, a pipe, /dev/full) is written in place. */
 #include "bench/report/output_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,8 +44,35 @@ static int open_nameless(const char *path)
     return file;
 }
 
+/* Is it NAME.part-PID of a process that is no more? */
+static bool is_stale(const char *entry, const char *name)
+{
+    size_t length = strlen(name);
+    if (strncmp(entry, name, length) != 0 || strncmp(entry + length, ".part-", 6) != 0)
+        return false;
+    char *end = NULL;
+    long process = strtol(entry + length + 6, &end, 10);
+    return !*end && process > 0 && process == (pid_t)process && kill((pid_t)process, 0) != 0 &&
+           errno == ESRCH;
+}
+
+static void remove_stale(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    DIR *entries = folder ? opendir(folder) : NULL;
+    for (struct dirent *entry; entries && (entry = readdir(entries));)
+        if (is_stale(entry->d_name, name))
+            (void)unlinkat(dirfd(entries), entry->d_name, 0);
+    if (entries)
+        closedir(entries);
+    free(folder);
+}
+
 static enum status open_part(struct output_file *self, struct error *error)
 {
+    remove_stale(self->path);
     if (asprintf(&self->part_path, "%s.part-%ld", self->path, (long)getpid()) < 0) {
         self->part_path = NULL;
         return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to open it", self->path);

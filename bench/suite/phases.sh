@@ -29,21 +29,23 @@ trap 'rm -rf "$work"' EXIT
 for workload in "${workloads[@]}"; do
     # A recording or a file as it is, a generator as text: its marks are wanted.
     if ! "$rig" convert "$workload" "$work/trace.txt" >"$work/out" 2>"$work/err" </dev/null &&
-        ! "$rig" gen "$workload" -o "$work/trace.txt" >"$work/out" 2>"$work/err" </dev/null; then
-        echo "phases: $workload: $(tail -n 1 "$work/err")" >&2
+        { [ -e "$workload" ] || ! "$rig" gen "$workload" -o "$work/trace.txt" >"$work/out" 2>"$work/err" </dev/null; }; then
+        echo "phases: $(tail -n 1 "$work/err")" >&2
         exit 2
     fi
     grep -v '^#' "$work/trace.txt" | awk -F, '/^m,/ { print NR - 1 "," $2 }' >"$work/marks.csv"
     [ -s "$work/marks.csv" ] || { echo "phases: $workload has no marks, so no phase ends" >&2; exit 2; }
-    printf '\n## `%s`\n\n| policy | end of | times | live MiB, mean | reserved MiB, first | last | residue MiB, mean | drift KiB |\n' "$workload"
-    echo '| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |'
+    # Whole workloads or none: a policy that is none leaves no half of a table.
+    exec 3>"$work/section"
+    printf >&3 '\n## `%s`\n\n| policy | end of | times | live MiB, mean | reserved MiB, first | last | residue MiB, mean | drift KiB |\n' "$workload"
+    echo >&3 '| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |'
     for policy in "${policies[@]}"; do
         "$rig" run -p "$policy" -w "$work/trace.txt" -d sim --reps 1 --jobs 1 --require-pass --series "$work/series.csv" \
             >"$work/out" 2>"$work/err" </dev/null
         case $? in
         0) ;;
-        1) echo "| \`$policy\` | did not finish | | | | | | |" && continue ;;
-        *) echo "phases: $workload: $(tail -n 1 "$work/err")" >&2 && exit 2 ;;
+        1) echo >&3 "| \`$policy\` | did not finish | | | | | | |" && continue ;;
+        *) echo "phases: $(tail -n 1 "$work/err")" >&2 && exit 2 ;;
         esac
         # Reserved bytes after the event before each mark: a mark itself moves none.
         awk -F, -v policy="$policy" '
@@ -67,6 +69,7 @@ for workload in "${workloads[@]}"; do
                 slope = xx > 0 ? xy / xx * (name == "step" ? 1000 : 1) : 0
                 printf "| `%s` | %s | %d | %.1f | %.1f | %.1f | %.1f | %.1f |\n", policy, name, n, lives[name] / n / 2 ^ 20, \
                     held[name, 1] / 2 ^ 20, held[name, n] / 2 ^ 20, kept[name] / n / 2 ^ 20, slope == 0 ? 0 : slope
-            }' "$work/marks.csv" "$work/series.csv"
+            }' "$work/marks.csv" "$work/series.csv" >&3
     done
+    cat "$work/section"
 done

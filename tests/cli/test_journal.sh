@@ -84,4 +84,40 @@ refuses two_outputs 2 'is named for two outputs' run -d sim -p torch -w order_fl
 rm -rf "$tmp/full" && mkdir "$tmp/full"
 run_full run -d sim -p torch -w order_flip --journal "$tmp/full/journal"
 check a_full_disk_leaves_no_journal [ "$status" = 2 -a -z "$(ls -A "$tmp/full")" ]
+# -- killed twenty times, whenever the journal has grown by some bytes: the same files as without
+cat >"$tmp/twenty.ini" <<'INI'
+[suite]
+name = twenty
+[policies]
+growth
+torch
+vmm
+tlsf
+[workloads]
+random:events=4000
+random:events=4000,seed=2
+random:events=4000,seed=3
+random:events=4000,seed=4
+[devices]
+sim
+INI
+twenty() { # FOLDER
+    "$ALLOCRIG" run "$tmp/twenty.ini" --jobs 1 --journal "$tmp/twenty.journal" --output "$tmp/$1" --csv "$tmp/$1.csv"
+}
+quietly twenty whole
+kills=0
+for ((round = 0; round < 20; round++)); do
+    twenty killed >"$out" 2>"$err" &
+    process=$!
+    journal_bytes() { stat -c %s "$tmp/twenty.journal" 2>/dev/null || echo 0; }
+    before=$(journal_bytes)
+    while kill -0 $process 2>/dev/null && [ "$(journal_bytes)" -lt $((before + 50 * round)) ]; do sleep 0.001; done
+    kill -9 "$(ps -o pid= --ppid $process | head -n 1)" 2>/dev/null && kills=$((kills + 1))
+    wait $process 2>/dev/null
+done
+check it_was_killed_often [ $kills -ge 5 ]
+check twenty_ends quietly twenty killed
+check twenty_kills_change_no_row cmp -s "$tmp/whole.csv" "$tmp/killed.csv"
+check twenty_kills_change_no_figure diff -r "$tmp/whole/data" "$tmp/killed/data"
+check twenty_kills_change_no_result cmp -s <(without_context "$tmp/whole/results.json") <(without_context "$tmp/killed/results.json")
 finish

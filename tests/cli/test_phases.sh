@@ -50,6 +50,12 @@ phases -p direct varlen_transformer:steps=60,layers=1,hidden=64,vocabulary=500
 is varying_lengths 60 direct step 4
 phases -p torhc phases:cycles=1
 check no_such_policy [ "$status" = 2 -a -n "$(grep torch "$err")" ]
+check no_such_policy_leaves_no_table [ ! -s "$out" ]
 phases phase
 check no_such_workload [ "$status" = 2 ]
+printf '# allocrig-trace 1\na,0,2097152\nm,step\nf,9\n' >"$TEST_TMP/broken.trace"
+phases -p direct "$TEST_TMP/broken.trace"
+check a_broken_trace_is_told_by_its_line [ "$status" = 2 -a -n "$(grep 'broken.trace:4: ' "$err")" ]
+phases -p direct /dev/zero
+check no_trace [ "$status" = 2 -a ! -s "$out" ]
 finish

@@ -94,6 +94,9 @@ refused no_number_of_pairs 'PAIRS=many is no number'
 BASE=nothing REGRESS_WORK=$tmp/work bench/regress/regress.sh times .build/release >"$out" 2>"$err"
 status=$?
 refused no_commit 'BASE=nothing is no commit'
+BASE=nothing gate regress
+refused no_commit_is_told_at_once 'BASE=nothing is no commit'
+check nothing_was_measured_then [ ! -s "$out" ]
 
 # On a card, with a stand-in for the driver: the same, without counts, and times that a baseline cannot give.
 stand_in=$PWD/.build/release/tests/cuda_stand_in

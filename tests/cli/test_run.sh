@@ -153,4 +153,9 @@ done
 printf '# allocrig-trace 1\na,0,5608466\nr,0,1\nc\n' >"$tmp/trim.txt"
 run run -d sim -p all -p torch:expandable_segments=true -w "$tmp/trim.txt"
 check trim_after_a_let_go_elsewhere [ "$status" = 0 ]
+# -- what a run that was killed while it put its files in their places has left goes; what others write stays
+touch "$tmp/rows.csv.part-99999999" "$tmp/rows.csv.part-$$" "$tmp/rows.csv.part-1x" "$tmp/more.csv.part-99999999"
+run run -d sim -p growth -w order_flip --csv "$tmp/rows.csv"
+check a_dead_part_goes [ ! -e "$tmp/rows.csv.part-99999999" -a -s "$tmp/rows.csv" ]
+check a_living_part_stays [ -e "$tmp/rows.csv.part-$$" -a -e "$tmp/rows.csv.part-1x" -a -e "$tmp/more.csv.part-99999999" ]
 finish
