@@ -6,8 +6,9 @@
 #define SHARED_PAGES 16u /* of a handle that blocks share, at most */
 #define LARGE_SHARE  128 /* such a handle has one of so many parts of what is left */
 #define SMALL_SHARE  1024
-#define WHOLE_PAGES  8u /* of a handle that one block fills, */
-#define GIANT_SHARE  64 /* or one of so many parts of the block */
+#define REACH_SHARE  256 /* one that begins in a block and may reach beyond its end */
+#define WHOLE_PAGES  8u  /* of a handle that one block fills, */
+#define GIANT_SHARE  64  /* or one of so many parts of the block */
 
 #define TIGHT_SHARE 128 /* of the device: more has no handle once memory may become short */
 
@@ -110,6 +111,7 @@ static void choose(const struct vmm *self, struct vmm_range *range, uint64_t byt
 static bool room_for_pages(struct vmm *self, struct vmm_range *range, uint64_t end)
 {
     uint64_t count = (end - range->address + self->page_bytes - 1) / self->page_bytes;
+    count += SHARED_PAGES; /* the last handle may go on beyond the block */
     if (count <= range->page_room)
         return true;
     uint32_t room = range->page_room + range->page_room / 4 + 16;
@@ -204,28 +206,42 @@ struct stretch {
     uint64_t share; /* of it for a handle that is shared: one of so many parts */
 };
 
+static uint64_t at_most(uint64_t value, uint64_t most)
+{
+    return value < most ? value : most;
+}
+
+/* Pages of a handle that may hold one of `share` parts of what the device still has. */
+static uint64_t part_of_room(const struct vmm *self, const struct stretch *stretch, uint64_t share)
+{
+    return at_most(stretch->room / share / self->page_bytes, SHARED_PAGES);
+}
+
+/* Pages of the next handle, where the block fills what follows. */
+static uint64_t whole_pages(const struct vmm *self, const struct stretch *stretch)
+{
+    uint64_t whole = (stretch->end_whole - stretch->first_whole) / GIANT_SHARE;
+    uint64_t shared = part_of_room(self, stretch, stretch->share);
+    if (whole < shared)
+        whole = shared;
+    if (whole < WHOLE_PAGES)
+        whole = WHOLE_PAGES;
+    whole = at_most(whole, stretch->end_whole - stretch->page);
+    bool beyond = stretch->end > stretch->end_whole && !self->tight;
+    uint64_t reach = beyond ? part_of_room(self, stretch, REACH_SHARE) : 0;
+    return whole > reach ? whole : reach;
+}
+
 /* Pages of the next handle: rule 5 of vmm.h. */
 static uint32_t handle_pages(const struct vmm *self, const struct stretch *stretch)
 {
-    uint64_t most = stretch->room / stretch->share / self->page_bytes;
-    if (most > SHARED_PAGES)
-        most = SHARED_PAGES;
-    if (stretch->page >= stretch->first_whole && stretch->page < stretch->end_whole) {
-        uint64_t whole = (stretch->end_whole - stretch->first_whole) / GIANT_SHARE;
-        uint64_t left = stretch->end_whole - stretch->page;
-        if (whole < WHOLE_PAGES)
-            whole = WHOLE_PAGES;
-        if (whole > left)
-            whole = left;
-        most = whole;
-    }
-    if (most > stretch->gap_end - stretch->page)
-        most = stretch->gap_end - stretch->page;
-    uint64_t cap = self->tight ? self->device_bytes / TIGHT_SHARE / self->page_bytes : UINT16_MAX;
-    if (cap > UINT16_MAX)
-        cap = UINT16_MAX;
-    if (most > cap)
-        most = cap;
+    bool whole = stretch->page >= stretch->first_whole && stretch->page < stretch->end_whole;
+    uint64_t most =
+        whole ? whole_pages(self, stretch) : part_of_room(self, stretch, stretch->share);
+    most = at_most(most, stretch->gap_end - stretch->page);
+    most = at_most(most, UINT16_MAX);
+    if (self->tight)
+        most = at_most(most, self->device_bytes / TIGHT_SHARE / self->page_bytes);
     return most < 2 ? 1 : (uint32_t)most;
 }
 
