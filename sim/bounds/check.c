@@ -89,26 +89,35 @@ static struct named *names_of_blocks(const struct bound_blocks *blocks,
     return names;
 }
 
+/* A row of no bytes is of a request that no policy sees: it may be there, at any place. */
+static void unknown_row(struct checking *c, const struct named *named)
+{
+    const struct plan_row *row = &c->plan->rows[named->index];
+    if (row->size != 0)
+        fault(c, "line %" PRIu64 ": the trace has no block %.60s", row->line, named->name);
+}
+
+/* Blocks of one name have rows of that name in their order. */
 static void match(struct checking *c, const struct named *rows, const struct named *blocks)
 {
     size_t at = 0;
     for (size_t i = 0; i < c->blocks->count; i++) {
         for (; at < c->plan->count && strcmp(rows[at].name, blocks[i].name) < 0; at++)
-            fault(c, "line %" PRIu64 ": the trace has no block %.60s",
-                  c->plan->rows[rows[at].index].line, rows[at].name);
+            unknown_row(c, &rows[at]);
         if (at == c->plan->count || strcmp(rows[at].name, blocks[i].name) != 0) {
             fault(c, "block %.60s is missing from the plan", blocks[i].name);
             continue;
         }
         c->row_of[blocks[i].index] = &c->plan->rows[rows[at++].index];
+        if (i + 1 < c->blocks->count && strcmp(blocks[i + 1].name, blocks[i].name) == 0)
+            continue;
         for (; at < c->plan->count && strcmp(rows[at].name, blocks[i].name) == 0; at++)
             fault(c, "line %" PRIu64 ": block %.60s has a place already, in line %" PRIu64,
                   c->plan->rows[rows[at].index].line, rows[at].name,
                   c->row_of[blocks[i].index]->line);
     }
     for (; at < c->plan->count; at++)
-        fault(c, "line %" PRIu64 ": the trace has no block %.60s",
-              c->plan->rows[rows[at].index].line, rows[at].name);
+        unknown_row(c, &rows[at]);
 }
 
 /* A row by itself. False: its place is not to be looked at further. */

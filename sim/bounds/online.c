@@ -46,8 +46,11 @@ static enum status serve(const struct bound_blocks *blocks, const struct moment 
             status = policy_free(policy, place, 0);
         }
         if (status)
-            return error_set(error, status, "block %" PRIu64 ": %s in an arena without a bound",
-                             blocks->requests[moments[i].block].id, status_meaning(status));
+            return error_set(error, status,
+                             "block %" PRIu64 " of %" PRIu64 " bytes: %s in an arena without a "
+                             "bound; the blocks that live with it leave too few addresses",
+                             blocks->requests[moments[i].block].id, block->bytes,
+                             status_meaning(status));
     }
     return STATUS_OK;
 }

@@ -176,4 +176,42 @@ known somas-pangu_2.6B.csv.gz 18692 5530099775 1.0076 1.122 1.194
 known iopddl-G_1.csv 816 3030937746 1.003 1.017 1.011
 known iopddl-S_1.csv.gz 28526 1498635932 - - -
 known iopddl-Y_1.csv.gz 62185 497261190115 - - -
+# odd input: what is meant is taken, what is not is refused with its line
+odd() { # NAME TEXT: a file of MiniMalloc's
+    printf "%b" "$2" >"$TEST_TMP/$1.csv"
+}
+plan_is() { # NAME ROW..: the plan of that file
+    local name=$1
+    shift
+    run bound "$TEST_TMP/$name.csv" --plan "$TEST_TMP/$name.plan"
+    check "odd_$name" cmp -s "$TEST_TMP/$name.plan" <(printf '%s\n' id,lower,upper,size,offset "$@")
+}
+odd crlf 'id,lower,upper,size\r\na,0,5,4\r\nb,3,8,4\r\n' && plan_is crlf a,0,5,4,0 b,3,8,4,4
+odd mark '\xef\xbb\xbfid,lower,upper,size\na,0,5,4\n' && plan_is mark a,0,5,4,0
+odd no_end 'id,lower,upper,size\na,0,5,4' && plan_is no_end a,0,5,4,0
+odd twice 'id,lower,upper,size\na,0,5,4\na,3,8,4\n' && plan_is twice a,0,5,4,0 a,3,8,4,4
+check odd_twice_is_right quietly "$ALLOCRIG" bound --check "$TEST_TMP/twice.plan" "$TEST_TMP/twice.csv"
+sed 's/,4,4$/,4,2/' "$TEST_TMP/twice.plan" >"$TEST_TMP/twice.wrong"
+check odd_twice_may_be_wrong not quietly "$ALLOCRIG" bound --check "$TEST_TMP/twice.wrong" "$TEST_TMP/twice.csv" 2>"$err"
+odd below 'id,lower,upper,size\na,-7,5,4\n' && plan_is below a,-7,5,4,0
+odd moment 'id,lower,upper,size\na,5,5,4\n' && plan_is moment a,5,5,4,0
+odd nothing 'id,lower,upper,size\na,0,5,0\nb,3,8,4\n' && plan_is nothing b,3,8,4,0
+printf 'id,lower,upper,size,offset\na,0,5,0,0\nb,3,8,4,0\n' >"$TEST_TMP/nothing.whole"
+check odd_row_of_nothing_is_right quietly "$ALLOCRIG" bound --check "$TEST_TMP/nothing.whole" "$TEST_TMP/nothing.csv"
+odd quoted 'id,lower,upper,size\n"a""b",0,5,4\n' && plan_is quoted '"a""b",0,5,4,0'
+odd backwards 'id,lower,upper,size\na,7,5,4\n'
+refuses odd_backwards 2 'backwards.csv:2: the buffer ends .5. before it begins .7.' bound "$TEST_TMP/backwards.csv"
+odd huge 'id,lower,upper,size\na,0,5,18446744073709551615\n'
+refuses odd_huge 2 'huge.csv:2: a buffer of 18446744073709551615 bytes cannot be' bound "$TEST_TMP/huge.csv"
+odd over 'id,lower,upper,size\na,0,5,18446744073709551616\n'
+refuses odd_over 2 'over.csv:2: size: "18446744073709551616" is too large a number' bound "$TEST_TMP/over.csv"
+odd minus 'id,lower,upper,size\na,0,5,-4\n'
+refuses odd_minus 2 'minus.csv:2: size: "-4" is not a whole number from 0 up' bound "$TEST_TMP/minus.csv"
+odd rows 'id,lower,upper,size\n'
+refuses odd_no_rows 2 'rows.csv: the file holds no buffers' bound "$TEST_TMP/rows.csv"
+odd bytes ''
+refuses odd_no_bytes 2 'bytes.csv: the file is empty' bound "$TEST_TMP/bytes.csv"
+odd three 'id,lower,upper,size\na,0,5,1152921504606846975\nb,0,5,1152921504606846975\nc,0,5,1152921504606846975\n'
+refuses odd_three 2 'of 1152921504606846975 bytes: .* leave too few addresses' bound "$TEST_TMP/three.csv"
+
 finish
