@@ -187,16 +187,16 @@ static const struct advise_row *best_other(const struct advise_result *result)
     return NULL;
 }
 
-/* An own setting that fits if the program goes on without what its libraries try out. */
-static bool is_doubtful(const struct advise_result *result)
+/* Whether an own setting is left open for that. */
+static bool has_doubt(const struct advise_result *result, enum trial_doubt doubt)
 {
     for (size_t i = 0; i < result->own_count; i++)
-        if (result->rows[i].at.begun && result->rows[i].at.doubt == TRIAL_TRIES)
+        if (result->rows[i].at.begun && result->rows[i].at.doubt == doubt)
             return true;
     return false;
 }
 
-static void print_doubt(FILE *stream, const struct advise_result *result, const char *capacity)
+static void print_tries(FILE *stream, const struct advise_result *result, const char *capacity)
 {
     char line[640], text[32];
     snprintf(line, sizeof line,
@@ -209,15 +209,29 @@ static void print_doubt(FILE *stream, const struct advise_result *result, const 
     print_peak(stream, &result->peak, "The live peak with them is");
 }
 
+/* Whether it fits with any setting is left open. */
+static bool print_doubt(FILE *stream, const struct advise_result *result, const char *capacity)
+{
+    char line[256];
+    if (has_doubt(result, TRIAL_TRIES)) {
+        print_tries(stream, result, capacity);
+        return true;
+    }
+    if (!has_doubt(result, TRIAL_LATE) && !has_doubt(result, TRIAL_UNTIMED))
+        return false;
+    snprintf(line, sizeof line, "Whether it fits in %s cannot be told, see ? below.", capacity);
+    sentence_print(stream, line);
+    print_peak(stream, &result->peak, "The live peak is");
+    return true;
+}
+
 static void print_nothing_fits(FILE *stream, const struct advise_result *result,
                                const char *capacity)
 {
     char line[1024], text[32];
     const struct advise_row *other = best_other(result);
-    if (is_doubtful(result)) {
-        print_doubt(stream, result, capacity);
+    if (print_doubt(stream, result, capacity))
         return;
-    }
     if (result->peak.bytes > result->capacity_bytes) {
         snprintf(line, sizeof line, "No setting helps in %s: the live peak alone is", capacity);
         print_peak(stream, &result->peak, line);
@@ -260,8 +274,10 @@ static void print_verdict(FILE *stream, const struct advise_result *result)
         snprintf(line, sizeof line, "%s in %s as it is (%s)%s.", fits, capacity, setting_of(best),
                  slow);
     else
-        snprintf(line, sizeof line, "%s in %s with %s%s; as recorded it does not.", fits, capacity,
-                 setting_of(best), slow);
+        snprintf(line, sizeof line, "%s in %s with %s%s; as recorded it %s.", fits, capacity,
+                 setting_of(best), slow,
+                 given && advise_fits(given) == ADVISE_UNSURE ? "may or may not, see ? below"
+                                                              : "does not");
     sentence_print(stream, line);
     if (best != given && best->candidate.cost) {
         snprintf(line, sizeof line, "What it costs: %s", best->candidate.cost);
@@ -416,15 +432,15 @@ static void add_rows(struct table *table, const struct advise_result *result,
     }
 }
 
-/* What ? stands for at the driver's pool. */
-static void print_untimed(FILE *stream, const struct advise_result *result)
+/* What ? stands for. */
+static void print_unsure(FILE *stream, const struct advise_result *result)
 {
-    for (size_t i = 0; i < result->count; i++)
-        if (result->rows[i].at.doubt == TRIAL_UNTIMED) {
-            sentence_print(stream, "?: what the driver's own pool needs depends on when kernels "
-                                   "end and when the program waits, which is not recorded.");
-            return;
-        }
+    if (has_doubt(result, TRIAL_LATE))
+        sentence_print(stream, "?: with blocks of other streams free at once it is the other way "
+                               "round, and when they are under another setting is not recorded.");
+    if (has_doubt(result, TRIAL_UNTIMED))
+        sentence_print(stream, "?: what the driver's own pool needs depends on when kernels "
+                               "end and when the program waits, which is not recorded.");
 }
 
 static enum status print_table(FILE *stream, const struct advise_result *result,
@@ -460,7 +476,7 @@ static enum status print_table(FILE *stream, const struct advise_result *result,
                                : "needs: the least capacity with which it passes; takes: reserved "
                                  "with all of the card; fits, flush, retry: at the capacity "
                                  "above.");
-    print_untimed(stream, result);
+    print_unsure(stream, result);
     return STATUS_OK;
 }
 

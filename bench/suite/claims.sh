@@ -220,6 +220,7 @@ measure() {
         # The numbers come first, so what is in the list is whole.
         ! grep -qE "^$name${tab}[0-9.]+$tab$stamp\$" "$folder/times.tsv" || continue
         sed -i "/^$name,/d" "$folder/numbers.csv"
+        [ ! -t 2 ] || printf '\r\033[K%d of %d: %.60s' "$at" "$count" "$name" >&2
         begun_ms=$(($(date +%s%N) / 1000000)) status=0
         experiment "$name" "$step" "$tape" "$phase" "$later" >"$work/numbers.part" || status=$?
         [ $status != 3 ] || exit 2
@@ -228,6 +229,7 @@ measure() {
             echo "$name$tab$((begun_ms / 1000)).$(printf %03d $((begun_ms % 1000)))$tab$stamp" >>"$folder/times.tsv"; } || exit 2
         [ "$device" = sim ] || echo "$at of $count: $name: $((begun_ms / 1000)).$((begun_ms % 1000 / 100)) s"
     done <<<"$list"
+    [ ! -t 2 ] || printf '\r\033[K' >&2
 }
 case $device in sim | cuda) ;; *) echo "claims: the device is sim or cuda, not $device" >&2; exit 2 ;; esac
 [ -n "$judge_only" ] || measure

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
+#include "sim/advise/doubt.h"
 #include "sim/advise/prepare.h"
 #include "sim/advise/pressure.h"
 #include "sim/advise/tries.h"
@@ -184,27 +185,43 @@ static enum status try_at(void *argument, size_t number, struct trace_source *tr
                      !is_pair(&row->candidate), &row->at, error);
 }
 
-/* The same, where it failed, without what a library may go without. */
-static enum status doubt_at(const struct advising *self, const char *policy,
-                            uint64_t capacity_bytes, struct trace_source *trace,
-                            struct trial *trial, struct error *error)
+/* Whether completions were recorded, but not what for, and stand for what they are. */
+static bool may_be_late(const struct advising *self)
 {
-    struct trial without = {0};
-    if (!trial->begun || trial->passed || trial->doubt)
-        return STATUS_OK;
-    enum status status =
-        trial_run(&self->setup, trace, policy, capacity_bytes, false, &without, error);
-    if (!status && without.begun && without.passed)
-        trial->doubt = TRIAL_TRIES;
-    return status;
+    const struct trace_info *info = &self->config->source->info;
+    return self->config->frees == REPLAY_RECORDED && info->has_split_frees && !info->has_uses;
 }
 
-static enum status doubt_row(void *argument, size_t number, struct trace_source *trace,
-                             struct error *error)
+static enum status doubt_row_tries(void *argument, size_t number, struct trace_source *trace,
+                                   struct error *error)
 {
     struct advising *self = argument;
     struct advise_row *row = &self->out->rows[number];
-    return doubt_at(self, row->candidate.spec, self->out->capacity_bytes, trace, &row->at, error);
+    return doubt_tries(&self->setup, trace, row->candidate.spec, self->out->capacity_bytes,
+                       &row->at, error);
+}
+
+static enum status doubt_row_late(void *argument, size_t number, struct trace_source *trace,
+                                  struct error *error)
+{
+    struct advising *self = argument;
+    struct advise_row *row = &self->out->rows[number];
+    return doubt_late(&self->setup, trace, row->candidate.spec, self->out->capacity_bytes, &row->at,
+                      error);
+}
+
+/* Which answers the recording does not tell. */
+static enum status doubt_all(struct advising *self, struct error *error)
+{
+    enum status status = STATUS_OK;
+    unsigned jobs = self->config->jobs;
+    if (may_be_late(self))
+        status = trial_each(self->prepared.trace, jobs, self->out->count, doubt_row_late, NULL,
+                            self, error);
+    if (!status && self->tries.trace)
+        status = trial_each(self->tries.trace, jobs, self->out->count, doubt_row_tries, NULL, self,
+                            error);
+    return status;
 }
 
 static enum status try_alone(const struct advising *self, struct advise_row *row,
@@ -371,9 +388,8 @@ static enum status try_all(struct advising *self, struct error *error)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for the settings");
     struct trace_source *trace = self->prepared.trace;
     status = trial_each(trace, config->jobs, out->count, try_at, count_done, self, error);
-    if (!status && self->tries.trace)
-        status =
-            trial_each(self->tries.trace, config->jobs, out->count, doubt_row, NULL, self, error);
+    if (!status)
+        status = doubt_all(self, error);
     for (size_t i = 0; i < out->count && !status; i++)
         self->single_fits |= out->rows[i].candidate.own && !is_pair(&out->rows[i].candidate) &&
                              advise_fits(&out->rows[i]) == ADVISE_FITS;
@@ -423,8 +439,10 @@ enum status advise_predict(const struct advise_config *config, const char *polic
     if (!status)
         status =
             trial_run(&self.setup, self.prepared.trace, policy, capacity_bytes, true, out, error);
+    if (!status && may_be_late(&self) && capacity_bytes)
+        status = doubt_late(&self.setup, self.prepared.trace, policy, capacity_bytes, out, error);
     if (!status && self.tries.trace)
-        status = doubt_at(&self, policy, capacity_bytes, self.tries.trace, out, error);
+        status = doubt_tries(&self.setup, self.tries.trace, policy, capacity_bytes, out, error);
     trace_close(self.prepared.trace);
     tries_close(&self.tries);
     return status;

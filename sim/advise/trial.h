@@ -21,6 +21,7 @@ struct trial_setup {
 enum trial_doubt {
     TRIAL_SURE,
     TRIAL_UNTIMED, /* the driver's pool: it depends on when kernels end, which is not recorded */
+    TRIAL_LATE,    /* with blocks of other streams free at once it is the other way round */
     TRIAL_TRIES,   /* it fails, but only by requests that a library may go without (tries.h) */
 };
 

@@ -95,6 +95,9 @@ check the_other_peak_with_streams grep -qE '^[0-9 ]+ 1182\.0 .* 1202\.0 +yes .* 
 check settings_that_change_nothing says '^No different from what was recorded: .*max_split_size_mb=1024, 128,'
 check lines_fit_80_columns quietly test -z "$(awk 'length > 80' "$out" | grep -v PYTORCH_)"
 check no_progress_without_a_terminal quietly test ! -s "$err"
+run advise workloads/data/side_streams.default.csv.gz --capacity 740MiB --jobs 2
+check left_open_where_completions_decide says 'as recorded it may or may not, see \? below'
+check what_the_mark_means says '^\?: with blocks of other streams free at once it is the other way round'
 gunzip -c workloads/data/streams_prefetch.default.csv.gz | grep -v '^kernel,' >"$tmp/still.csv"
 run advise "$tmp/still.csv" --jobs 2
 check why_no_slowdown says 'no kernels, so no slowdown can be told'
