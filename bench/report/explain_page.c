@@ -169,13 +169,13 @@ static enum status print_pins(FILE *stream, const struct explain_result *result,
 {
     static const struct table_column columns[] = {
         {"block", "", true, 0},
-        {"free beside it", "MiB", false, 0},
+        {"free beside", "it, MiB", false, 0},
         {"made", "event", false, 0},
         {"age", "events", false, 0},
         {"asked since", "MiB", false, 0},
         {"step", "", false, 0},
         {"stream", "", false, 0},
-        {"in the stretch", "", true, 0},
+        {"in the", "stretch", true, 0},
         {"tag", "", true, 0},
     };
     char a[32];

@@ -251,10 +251,15 @@ static enum status print_curve(const struct suite_work *self, FILE *stream, enum
     for (int figure = SLOWDOWN_TIME; figure <= SLOWDOWN_REMAPPED && !status; figure++) {
         if (!self->curve.count || !slowdown_has(&self->curve, (enum slowdown_figure)figure))
             continue;
-        if (table_is_latex(form))
+        if (table_is_latex(form)) {
             print_paragraph(stream, titles[figure], " by capacity / peak live");
-        else
-            fprintf(stream, "\n%s by capacity / peak live\n\n", titles[figure]);
+        } else {
+            char title[128];
+            snprintf(title, sizeof title, "%s by capacity / peak live", titles[figure]);
+            fputc('\n', stream);
+            sentence_wrap(stream, title, 0, 0, SENTENCE_WIDTH);
+            fputc('\n', stream);
+        }
         status = slowdown_table_print(&self->curve, self->suite, (enum slowdown_figure)figure,
                                       stream, form, error);
     }

@@ -29,6 +29,7 @@ at = 1.00 2
 END
 run run -d sim "$tmp/good.ini"
 check suite_ends_well [ "$status" = 0 ]
+check pages_are_narrow [ "$(grep -v '^wrote ' "$out" | awk 'length > 80' | wc -l)" = 0 ]
 check suite_runs_each_policy [ "$(grep -c 'growth:framework=jax' "$out")" = 3 ]
 for file in results.json results.csv summary.md data/slowdown.csv data/fragmentation.csv data/latency.csv data/pareto.csv \
     data/series-order_flip.csv data/series-tape_small.csv; do
