@@ -21,6 +21,8 @@ struct setting {
 #define COLLECT_COST                                                                               \
     "Old cached blocks go back before the limit is reached; each driver free waits for the "       \
     "device."
+#define POOL_COST    "The driver's own pool: modelled here, not measured"
+#define DIRECT_COST  "Every request is a driver call: "
 #define SEGMENT_COST "Larger segments for requests of 1 to 10 MiB: fewer driver calls, more held."
 
 static const struct setting torch_settings[] = {
@@ -57,9 +59,9 @@ static const struct setting torch_settings[] = {
     {"torch", "max_non_split_rounding_mb=512", "unsplit", "split", NULL,
      "Larger cached blocks may serve a request whole."},
     {"async", "", "policy", NULL, "PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync",
-     "The driver's own pool: modelled here, not measured; no snapshots, no CUDA graph pools."},
+     POOL_COST "; no snapshots, no CUDA graph pools."},
     {"direct", "", "policy", NULL, "PYTORCH_NO_CUDA_MEMORY_CACHING=1",
-     "Every request is a driver call: many times slower; for debugging only."},
+     DIRECT_COST "many times slower; for debugging only."},
     {0},
 };
 
@@ -81,8 +83,7 @@ static const struct setting tensorflow_settings[] = {
     {"growth", "system_memory=268435456", "limit", NULL, NULL, SYSTEM_COST},
     {"growth", "fragmentation_fraction=0.01", "split", NULL, NULL, CHUNK_COST},
     {"growth", "garbage_collection=false", "collect", NULL, NULL, COLLECT_OFF},
-    {"async", "", "policy", NULL, "TF_GPU_ALLOCATOR=cuda_malloc_async",
-     "The driver's own pool: modelled here, not measured."},
+    {"async", "", "policy", NULL, "TF_GPU_ALLOCATOR=cuda_malloc_async", POOL_COST "."},
     {0},
 };
 
@@ -93,23 +94,20 @@ static const struct setting jax_settings[] = {
     {"growth:framework=jax", "", "policy", NULL, NULL, BY_DOUBLING},
     {"growth:framework=jax", "fraction=0.9", "limit", NULL, NULL, SYSTEM_COST},
     {"growth:framework=jax", "fraction=0.95", "limit", NULL, NULL, SYSTEM_COST},
-    {"async", "", "policy", NULL, "XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async",
-     "The driver's own pool: modelled here, not measured."},
-    {"direct", "", "policy", NULL, "XLA_PYTHON_CLIENT_ALLOCATOR=platform",
-     "Every request is a driver call: slow."},
+    {"async", "", "policy", NULL, "XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async", POOL_COST "."},
+    {"direct", "", "policy", NULL, "XLA_PYTHON_CLIENT_ALLOCATOR=platform", DIRECT_COST "slow."},
     {0},
 };
 
 static const struct setting cupy_settings[] = {
     {"cupy", "", "policy", NULL, "the default: cupy.cuda.MemoryPool()", NULL},
     {"async", "", "policy", NULL, "cupy.cuda.set_allocator(cupy.cuda.MemoryAsyncPool().malloc)",
-     "The driver's own pool: modelled here, not measured."},
+     POOL_COST "."},
     {"rmm-pool", "", "policy", NULL,
      "rmm.mr.set_current_device_resource(rmm.mr.PoolMemoryResource(rmm.mr.CudaMemoryResource())); "
      "cupy.cuda.set_allocator(rmm.allocators.cupy.rmm_cupy_allocator)",
      NULL},
-    {"direct", "", "policy", NULL, "cupy.cuda.set_allocator(None)",
-     "Every request is a driver call: slow."},
+    {"direct", "", "policy", NULL, "cupy.cuda.set_allocator(None)", DIRECT_COST "slow."},
     {0},
 };
 
@@ -118,10 +116,8 @@ static const struct setting rmm_settings[] = {
      NULL},
     {"rmm-arena", "", "policy", NULL, "rmm.mr.ArenaMemoryResource(rmm.mr.CudaMemoryResource())",
      NULL},
-    {"async", "", "policy", NULL, "rmm.mr.CudaAsyncMemoryResource()",
-     "The driver's own pool: modelled here, not measured."},
-    {"direct", "", "policy", NULL, "rmm.mr.CudaMemoryResource()",
-     "Every request is a driver call: slow."},
+    {"async", "", "policy", NULL, "rmm.mr.CudaAsyncMemoryResource()", POOL_COST "."},
+    {"direct", "", "policy", NULL, "rmm.mr.CudaMemoryResource()", DIRECT_COST "slow."},
     {0},
 };
 
