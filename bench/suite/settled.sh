@@ -9,8 +9,8 @@
 # bytes to others. Where that is missed, `with a page each` says how far the bound goes for blocks smaller than a
 # page, scattered one to a page: one page more for each that is live at the peak. All that follows is at
 # 1.05 x safe. `calls` are those to the driver but events; `late` those after the second step, and `moved`
-# how many unmaps are among them: where it is 0, memory was taken for the first time, since the live peak had
-# not been reached. `repeated` are the calls after the second pass of the whole workload, run four times
+# how many unmaps are among them, and of these after the live peak: where it is 0, memory was taken for the first
+# time, since the live peak had not been reached. `repeated` are the calls after the second pass of the whole workload, run four times
 # over, at 1.05 x the safe capacity of that. Frees are complete at once for calls; safe and slowdown are the worse
 # of ordered and at once.
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
@@ -37,16 +37,16 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Of a text trace: how many blocks smaller than a page are live at the peak, and the peak of live bytes and those let
-# go but not complete together.
+# Of a text trace: how many blocks smaller than a page are live at the peak, the peak of live bytes and those let
+# go but not complete together, and the event of the live peak.
 peaks() {
-    grep '^[arf],' "$1" | awk -F, '
+    grep -v '^#' "$1" | awk -F, '
         $1 == "a" && $3 > 0 { bytes[$2] = $3; live += $3; held += $3; small += $3 < 2097152 }
         ($1 == "r" || $1 == "f") && $2 in bytes && !($2 in gone) { gone[$2] = 1; live -= bytes[$2]; small -= bytes[$2] < 2097152 }
         $1 == "f" && $2 in bytes { held -= bytes[$2]; delete bytes[$2]; delete gone[$2] }
-        live > most { most = live; blocks = small }
+        live > most { most = live; blocks = small; event = NR - 1 }
         held > greatest { greatest = held }
-        END { printf "%d %d\n", blocks, greatest }'
+        END { printf "%d %d %d\n", blocks, greatest, event }'
 }
 
 # The live peak, the greatest safe capacity of the modes, and whether that is of frees as recorded.
@@ -81,7 +81,7 @@ for workload in "${workloads[@]}"; do
     if [ -e "$workload" ]; then "$program" convert "$workload" "$trace"; else "$program" gen "$workload" -o "$trace"; fi >"$work/log" 2>&1 ||
         { cat "$work/log" >&2; exit 2; }
     "$program" convert "$trace" "$many" --repeat 4 >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 2; }
-    read -r small held < <(peaks "$trace")
+    read -r small held peak < <(peaks "$trace")
     read -r live safe recorded < <(capacity "$trace")
     read -r _ many_safe _ < <(capacity "$many")
     case $live,$safe,$many_safe in *null* | ,* | *,) echo "| ${workload##*/} | no capacity up to 4 x the live peak | | | | | | | | | |"; continue ;; esac
@@ -95,13 +95,14 @@ for workload in "${workloads[@]}"; do
     name=${name%.csv.gz}
     [ "$recorded" = 0 ] || live=$held name="$name, as recorded"
     awk -F, -v name="$name" -v live="$live" -v small="$small" -v safe="$safe" -v own="$(slowdown "$policy" "$trace" $room)" \
-        -v other="$(slowdown "$rival" "$trace" $room)" -v second="$second" -v repeated="$repeated" '
+        -v other="$(slowdown "$rival" "$trace" $room)" -v second="$second" -v peak="$peak" -v repeated="$repeated" '
         NR > 1 && $2 != "event" { calls++; ranges += $2 == "reserve"
-            if (second != "none" && $1 > second) { late++; moved += $2 == "unmap" } }
+            if (second != "none" && $1 > second) { late++; moved += $2 == "unmap"; again += $2 == "unmap" && $1 > peak } }
         END { mib = 1048576; bound = 1.02 * live + 2 * mib * ranges; far = bound + 2 * mib * small
               if (safe > bound) note = ", missed"
               if (safe > bound && small) note = sprintf("%s; %.1f with a page each%s", note, far / mib, safe > far ? ", missed" : "")
               if (second == "none") late = moved = "-"
+              else if (moved) moved = moved ", " again + 0 " after the peak"
               printf "| %s | %.1f | %.0f | %.2f %% | %.1f%s | %s | %s | %d | %s | %s | %d |\n", name, live / mib, safe / mib,
                   100 * (safe / live - 1), bound / mib, note, own, other, calls, (late == "" ? 0 : late),
                   (moved == "" ? 0 : moved), repeated }' "$work/once.csv"

@@ -106,6 +106,56 @@ static uint64_t now(const struct vmm_rig *rig)
     return rig->device->ops->now(rig->device);
 }
 
+/* ---- handles -------------------------------------------------------------------------------- */
+
+/* What a first block takes of a card of 5 GiB: in how many handles, of how many pages together. */
+static void first_block(uint64_t bytes, uint64_t handles, uint64_t pages)
+{
+    struct vmm_rig rig;
+    open_rig(&rig, "sim:capacity=5GiB");
+    struct policy_block block = take(&rig, bytes, A);
+    assert_int_equal(calls(&rig, DEVICE_CALL_create), handles);
+    assert_int_equal(rig.device->counters.physical_bytes, pages * PAGE);
+    let_go(&rig, &block, A);
+    close_rig(&rig);
+}
+
+/* A part of 1/128 of this card is 20 pages, of which 16 are the most; of 1/256 it is 10. */
+static void own_handles_are_as_large_as_shared_ones(void **state)
+{
+    (void)state;
+    first_block(64 * PAGE, 4, 64);
+    first_block(16 * PAGE, 1, 16);
+    first_block(PAGE, 1, 1);
+    first_block(3 * PAGE, 1, 3);
+}
+
+/* A page in which a block ends is shared: it comes with the block's last whole pages, and with
+ * some behind it. Where a block ends with a page, nothing is taken for others. */
+static void one_handle_goes_over_the_end_of_a_block(void **state)
+{
+    (void)state;
+    first_block(3 * PAGE + PAGE / 2, 1, 10);
+    first_block(18 * PAGE + PAGE / 2, 2, 16 + 9);
+}
+
+/* While memory is short a block's own pages stay apart from those that it shares. */
+static void own_pages_stay_apart_while_memory_is_short(void **state)
+{
+    struct vmm_rig rig;
+    (void)state;
+    open_rig(&rig, "sim:capacity=5GiB");
+    struct policy_block most = take(&rig, 1700 * PAGE, A);
+    uint64_t before = rig.device->counters.physical_bytes;
+    uint64_t made = calls(&rig, DEVICE_CALL_create);
+    struct policy_block block = take(&rig, PAGE + PAGE / 2, A);
+    assert_int_equal(calls(&rig, DEVICE_CALL_create) - made, 2);
+    assert_int_equal(rig.device->counters.physical_bytes - before, PAGE + 6 * PAGE);
+    let_go(&rig, &most, A);
+    let_go(&rig, &block, A);
+    close_rig(&rig);
+}
+
 /* ---- addresses ------------------------------------------------------------------------------ */
 
 /* A window of live blocks of changing sizes goes over a range many times its length: places that
@@ -427,6 +477,9 @@ static void a_trim_gives_back_what_is_free(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(own_handles_are_as_large_as_shared_ones),
+        cmocka_unit_test(one_handle_goes_over_the_end_of_a_block),
+        cmocka_unit_test(own_pages_stay_apart_while_memory_is_short),
         cmocka_unit_test(places_given_up_are_used_again),
         cmocka_unit_test(where_addresses_run_out_a_range_is_added),
         cmocka_unit_test(memory_moves_once_its_work_is_done),
