@@ -175,4 +175,26 @@ if command -v gnuplot >/dev/null; then
 else
     echo "skip no_figure_is_explained: gnuplot is not installed"
 fi
+# Many ranges and releases, and many runs at the end beside a long history: each in one pass, or given up.
+awk 'BEGIN {
+    printf "{\"segments\": [], \"device_traces\": [["
+    for (i = 0; i < 900; i++) printf "%s{\"action\": \"segment_map\", \"addr\": %.0f, \"size\": 16777216, \"stream\": %d}", i ? "," : "", (i + 1) * 2 ^ 36, i
+    for (i = 0; i < 150000; i++) for (k = 0; k < 2; k++)
+        printf ",{\"action\": \"segment_%s\", \"addr\": %.0f, \"size\": 2097152, \"stream\": %d}", k ? "map" : "unmap", (i % 900 + 1) * 2 ^ 36 + 2097152, i % 900
+    print "]]}"
+}' >"$tmp/releases.json"
+run convert "$tmp/releases.json" "$tmp/releases.bin"
+check many_releases_of_many_ranges_are_read [ "$status" = 0 ]
+check many_releases_are_counted grep -qE '^ +records +300900 ' "$out"
+awk 'BEGIN {
+    printf "{\"segments\": ["
+    for (i = 0; i < 40000; i++) printf "%s{\"address\": %.0f, \"total_size\": 2097152, \"stream\": %d, \"segment_type\": \"small\", \"is_expandable\": true, \"blocks\": [{\"size\": 2097152, \"state\": \"inactive\"}]}", i ? "," : "", (i + 1) * 2 ^ 32, i % 2
+    printf "], \"device_traces\": [[{\"action\": \"segment_map\", \"addr\": 4294967296, \"size\": 2097152, \"stream\": 0}"
+    for (i = 0; i < 200000; i++) printf ",{\"action\": \"%s\", \"addr\": %.0f, \"size\": 512, \"stream\": 0}", i % 2 ? "free_completed" : "alloc", 2 ^ 33
+    print "]]}"
+}' >"$tmp/runs.json"
+run convert "$tmp/runs.json" "$tmp/runs.bin"
+check many_runs_beside_a_long_history_are_read [ "$status" = 0 ]
+rm -f "$tmp"/releases.* "$tmp"/runs.*
+
 finish

@@ -7,6 +7,8 @@
  * 2. Where the pool is not told they may be those of two private ones: then only where no more lies
  *    between them than was ever held at once, since pages once filled it.
  * 3. A range begins at the lowest page that the history maps or unmaps in it. */
+#include <stdlib.h>
+
 #include "allocators/base/size.h"
 #include "workloads/formats/snapshot_world.h"
 
@@ -25,25 +27,53 @@ bool snapshot_world_joins(const struct snapshot_world *world, size_t index)
     return area->address - before->address - before->bytes < most_bytes;
 }
 
-uint64_t snapshot_world_base(const struct snapshot_world *world, const struct snapshot_tree *tree,
-                             size_t area)
+/* Below it is what lies under the range of a run that begins one. */
+static uint64_t floor_of(const struct snapshot_world *world, size_t index)
 {
-    const struct snapshot_area *of = &world->areas[area];
-    uint64_t base = of->address;
-    uint64_t floor = area ? of[-1].address + of[-1].bytes : 0;
-    bool shared = area && of[-1].expandable && of[-1].stream == of->stream &&
+    const struct snapshot_area *of = &world->areas[index];
+    uint64_t floor = index ? of[-1].address + of[-1].bytes : 0;
+    bool shared = index && of[-1].expandable && of[-1].stream == of->stream &&
                   of[-1].small == of->small; /* what lies between may be of the range below */
     if (shared)
         floor += (of->address - floor) / 2;
     if (of->address > RANGE_MOST && floor < of->address - RANGE_MOST)
         floor = of->address - RANGE_MOST;
-    for (size_t i = 0; i < world->event_count; i++) {
+    return floor;
+}
+
+/* The first area above an address. */
+static size_t area_above(const struct snapshot_world *world, uint64_t address)
+{
+    size_t low = 0, high = world->area_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (world->areas[middle].address <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+uint64_t *snapshot_world_bases(const struct snapshot_world *world, const struct snapshot_tree *tree)
+{
+    uint64_t *bases = malloc((world->area_count + 1) * sizeof *bases);
+    if (!bases)
+        return NULL;
+    for (size_t i = 0; i < world->area_count; i++)
+        bases[i] = world->areas[i].address;
+    for (size_t i = 0; i < world->event_count && world->area_count; i++) {
         const struct snapshot_record *record = snapshot_world_event(world, tree, i);
         bool pages = record && (record->action == SNAPSHOT_SEGMENT_MAP ||
                                 record->action == SNAPSHOT_SEGMENT_UNMAP);
-        if (pages && record->stream == of->stream && record->address >= floor &&
-            record->address < base && (record->bytes % LARGE_PAGE_BYTES != 0) == of->small)
-            base = record->address;
+        size_t at = pages ? area_above(world, record->address) : world->area_count;
+        if (at == world->area_count)
+            continue;
+        const struct snapshot_area *of = &world->areas[at];
+        if (record->stream == of->stream && record->address < bases[at] &&
+            record->address >= floor_of(world, at) &&
+            (record->bytes % LARGE_PAGE_BYTES != 0) == of->small)
+            bases[at] = record->address;
     }
-    return base;
+    return bases;
 }

@@ -367,11 +367,13 @@ static enum status look_at_rest(struct snapshot_passed *self, const struct snaps
     if (in_request && ((self->in_part && self->settings.gc_threshold > 0) ||
                        self->smallest_back >= self->settings.max_split_bytes))
         return STATUS_OK;
-    for (size_t i = 0; i < self->segment_count; i++)
+    self->steps += self->segment_count;
+    self->stuck |= self->steps > STEPS_MOST;
+    for (size_t i = 0; i < self->segment_count && !self->stuck; i++)
         if (self->segments[i].told && !self->segments[i].pool &&
             whole_block(self, &self->segments[i]))
             return STATUS_OK;
-    for (uint32_t i = 0; i < self->segment_count; i++) {
+    for (uint32_t i = 0; i < self->segment_count && !self->stuck; i++) {
         if (i == self->fresh || !whole_block(self, &self->segments[i]))
             continue;
         self->segments[i].is_not_common = true;

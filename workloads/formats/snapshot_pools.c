@@ -47,16 +47,17 @@ static void take_end(struct snapshot_passed *self)
     }
 }
 
-static bool is_taken(const struct snapshot_passed *self, uint32_t segment, unsigned pool)
+/* Which pools the opposites of a segment have. */
+static void find_taken(const struct snapshot_passed *self, uint32_t segment, bool *taken)
 {
+    memset(taken, 0, SNAPSHOT_POOLS_MOST * sizeof *taken);
     for (size_t i = 0; i < self->pair_count; i++) {
         uint32_t one = (uint32_t)(self->pairs[i] >> 32), other = (uint32_t)self->pairs[i];
         uint32_t opposite = one == segment ? other : other == segment ? one : SNAPSHOT_NO_SEGMENT;
-        if (opposite != SNAPSHOT_NO_SEGMENT && self->segments[opposite].pool == pool &&
+        if (opposite != SNAPSHOT_NO_SEGMENT &&
             (self->segments[opposite].told || self->segments[opposite].coloured))
-            return true;
+            taken[self->segments[opposite].pool] = true;
     }
-    return false;
 }
 
 enum status snapshot_new_pool(struct snapshot_tree *tree, unsigned number, unsigned *pool,
@@ -69,8 +70,10 @@ static enum status colour(struct snapshot_passed *self, uint32_t at, size_t name
                           struct error *error)
 {
     struct snapshot_passed_segment *segment = &self->segments[at];
+    bool taken[SNAPSHOT_POOLS_MOST];
+    find_taken(self, at, taken);
     for (unsigned pool = segment->is_not_common; pool < named; pool++)
-        if (!is_taken(self, at, pool)) {
+        if (!taken[pool]) {
             segment->pool = pool;
             segment->coloured = true;
             return STATUS_OK;
@@ -80,7 +83,7 @@ static enum status colour(struct snapshot_passed *self, uint32_t at, size_t name
         enum status status = snapshot_new_pool(self->tree, i, &pool, error);
         if (status)
             return status;
-        if (is_taken(self, at, pool))
+        if (taken[pool])
             continue;
         segment->pool = pool;
         segment->coloured = true;

@@ -23,7 +23,7 @@
 #define RANGES_MOST 1024u
 #define SMALL_PAGE  (2 * MIB)
 #define LARGE_PAGE  (20 * MIB)
-#define STEPS_MOST  (UINT64_C(1) << 26) /* pages touched: a hostile file ends there */
+#define STEPS_MOST  (UINT64_C(1) << 26) /* pages or ranges looked at: a hostile file ends there */
 #define NO_RANGE    UINT32_MAX
 #define NEVER       SIZE_MAX
 #define SLACK_BYTES GIB /* pages in between may have been unmapped before the history */
@@ -48,6 +48,7 @@ struct telling {
     struct snapshot_pages pages;
     uint32_t *of_event;
     uint8_t unlike[RANGES_MOST][RANGES_MOST / 8]; /* bits: ranges of other pools */
+    uint64_t steps;
     size_t giving_since; /* the first of a run of unmapped pages; NEVER: none */
     bool stuck;
 };
@@ -147,11 +148,14 @@ static void look_at_rest(struct telling *self)
         if (range->end != NEVER || !range->free_pages || gave)
             continue;
         range->is_not_common = true;
+        self->steps += self->count;
         for (size_t k = 0; k < self->count; k++)
             if (self->ranges[k].gave_back != NEVER && k != i)
                 set_unlike(self, i, k);
     }
     self->giving_since = NEVER;
+    self->steps += self->count;
+    self->stuck |= self->steps > STEPS_MOST;
 }
 
 static enum status take_pages(struct telling *self, const struct snapshot_record *record,
@@ -245,24 +249,27 @@ static bool are_unlike(const struct telling *self, size_t one, size_t other)
            self->unlike[one][other / 8] >> other % 8 & 1;
 }
 
-static bool fits(const struct telling *self, size_t at, unsigned pool)
+/* Which pools the ranges have that are unlike this one. */
+static void find_taken(const struct telling *self, size_t at, bool *taken)
 {
+    memset(taken, 0, SNAPSHOT_POOLS_MOST * sizeof *taken);
     for (size_t i = 0; i < self->count; i++)
-        if (self->ranges[i].told && self->ranges[i].pool == pool && are_unlike(self, at, i))
-            return false;
-    return true;
+        if (self->ranges[i].told && are_unlike(self, at, i))
+            taken[self->ranges[i].pool] = true;
 }
 
 static enum status colour(struct telling *self, size_t at, size_t named, struct error *error)
 {
     struct range *range = &self->ranges[at];
+    bool taken[SNAPSHOT_POOLS_MOST];
     unsigned pool = range->is_not_common;
     enum status status = STATUS_OK;
-    while (pool < named && !fits(self, at, pool))
+    find_taken(self, at, taken);
+    while (pool < named && taken[pool])
         pool++;
     for (unsigned i = 0; pool >= named && !status; i++) {
         status = snapshot_new_pool(self->tree, i, &pool, error);
-        if (status || fits(self, at, pool))
+        if (status || !taken[pool])
             break;
         pool = (unsigned)named;
     }

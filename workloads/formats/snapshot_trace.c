@@ -82,7 +82,8 @@ struct id_map *conversion_places(const struct conversion *c)
 
 static enum status append_areas(struct conversion *c, struct error *error)
 {
-    enum status status = STATUS_OK;
+    uint64_t *bases = snapshot_world_bases(c->world, c->tree);
+    enum status status = bases ? STATUS_OK : conversion_no_memory(error);
     for (size_t i = 0; i < c->world->area_count && !status; i++) {
         const struct snapshot_area *area = &c->world->areas[i];
         uint32_t pool = conversion_pool(c, area->pool);
@@ -92,12 +93,13 @@ static enum status append_areas(struct conversion *c, struct error *error)
             continue;
         }
         if (!snapshot_world_joins(c->world, i)) {
-            uint64_t range[] = {snapshot_world_base(c->world, c->tree, i), numbers[2], pool};
+            uint64_t range[] = {bases[i], numbers[2], pool};
             status = conversion_note_numbers(c, "range", range, pool ? 3 : 2, error);
         }
         if (!status)
             status = conversion_note_numbers(c, "pages", numbers, 2, error);
     }
+    free(bases);
     return status;
 }
 

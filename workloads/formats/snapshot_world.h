@@ -70,10 +70,10 @@ struct snapshot_record *snapshot_world_event(const struct snapshot_world *world,
 enum status snapshot_world_rewind(struct snapshot_world *world, struct snapshot_tree *tree,
                                   struct error *error) STATUS_CHECKED;
 
-/* The lowest address that the range of a run of pages was ever seen to have: `area` is one of
- * the start. */
-uint64_t snapshot_world_base(const struct snapshot_world *world, const struct snapshot_tree *tree,
-                             size_t area);
+/* For each run of pages of the start that begins a range, the lowest address that this was ever seen to
+ * have; in one pass over the history. The caller frees it. NULL: no memory. */
+uint64_t *snapshot_world_bases(const struct snapshot_world *world,
+                               const struct snapshot_tree *tree);
 /* Does a run of the start belong to the same range as the one before it? */
 bool snapshot_world_joins(const struct snapshot_world *world, size_t area);
 
