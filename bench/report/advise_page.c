@@ -50,6 +50,14 @@ static void print_peak(FILE *stream, const struct holders *peak, const char *beg
     sentence_print(stream, line);
 }
 
+static const struct advise_row *given_row(const struct advise_result *result)
+{
+    for (size_t i = 0; i < result->count; i++)
+        if (result->rows[i].candidate.given)
+            return &result->rows[i];
+    return NULL;
+}
+
 static void print_held(FILE *stream, const struct advise_page *page)
 {
     const struct advise_result *result = page->result;
@@ -132,11 +140,32 @@ static void print_not_told(FILE *stream, const struct advise_page *page)
     }
 }
 
+/* Equal fits are chosen by address, and the simulated device gives others than the driver did. */
+static void print_peak_apart(FILE *stream, const struct advise_page *page)
+{
+    const struct advise_result *result = page->result;
+    const struct advise_row *given = given_row(result);
+    uint64_t recorded = result->recorded_peak_reserved_bytes;
+    char line[384], was[32], is[32];
+    if (result->fidelity != ADVISE_AGREES || !result->complete || !recorded || !given ||
+        result->pressure.least_bytes || page->source->info.limit_bytes ||
+        !given->alone.peak_reserved_bytes || given->alone.peak_reserved_bytes == recorded)
+        return;
+    double apart = ((double)given->alone.peak_reserved_bytes / (double)recorded - 1) * 100;
+    snprintf(line, sizeof line,
+             "Played without the recorded addresses the recorded setting takes %s in place of %s "
+             "(%+.2f %%): so much is left open of every figure below.",
+             size_print(given->alone.peak_reserved_bytes, is, sizeof is),
+             size_print(recorded, was, sizeof was), apart);
+    sentence_print(stream, line);
+}
+
 static void print_fidelity(FILE *stream, const struct advise_page *page)
 {
     const struct advise_result *result = page->result;
     char line[256];
     print_held(stream, page);
+    print_peak_apart(stream, page);
     print_not_told(stream, page);
     if (!result->releases)
         return;
@@ -169,14 +198,6 @@ static void print_incomplete(FILE *stream, const struct advise_result *result)
         print_peak(stream, &result->step, "The largest completed step needed at least");
     else
         sentence_print(stream, "No step of it was completed, as far as the trace marks steps.");
-}
-
-static const struct advise_row *given_row(const struct advise_result *result)
-{
-    for (size_t i = 0; i < result->count; i++)
-        if (result->rows[i].candidate.given)
-            return &result->rows[i];
-    return NULL;
 }
 
 static const struct advise_row *best_other(const struct advise_result *result)
