@@ -68,8 +68,9 @@
  *
  * where a handle has at most 8 pages inside of blocks, or 1/128 of what was left then, which is
  * the most between them; and a block in the place of a larger one may hold 8 pages (or that, or
- * 1/64 of the larger) more at either end until it dies. With blocks smaller than a page, scattered one to a page, a page
- * for each is all there is to promise: memory with one live byte in it cannot be moved. */
+ * 1/64 of the larger) more at either end until it dies. With blocks smaller than a page, scattered
+ * one to a page, a page for each is all there is to promise: memory with one live byte in it
+ * cannot be moved. */
 #ifndef ALLOCATORS_POLICIES_VMM_VMM_H
 #define ALLOCATORS_POLICIES_VMM_VMM_H
 
