@@ -20,6 +20,7 @@
 #include "workloads/formats/formats.h"
 #include "workloads/formats/head.h"
 #include "workloads/formats/report.h"
+#include "workloads/formats/rows.h"
 #include "workloads/trace/reader.h"
 #include "workloads/trace/trace.h"
 
@@ -303,14 +304,7 @@ static enum status open_dump(struct trace_input *input, const char *format, cons
         if (status)
             error_prefix(error, status, "%s", trace_input_path(input));
     }
-    if (status)
-        trace_memory_discard(c.memory);
-    else
-        status = trace_memory_open(c.memory, out, error);
-    if (!status)
-        (*out)->report = c.report;
-    else
-        free(c.report);
+    status = rows_hand_over(status, c.memory, c.report, out, error);
     bfc_log_close(&c.log);
     trace_input_close(input);
     return status;

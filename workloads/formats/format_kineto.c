@@ -21,6 +21,7 @@
 #include "workloads/formats/head.h"
 #include "workloads/formats/kineto_pairs.h"
 #include "workloads/formats/report.h"
+#include "workloads/formats/rows.h"
 #include "workloads/trace/reader.h"
 #include "workloads/trace/trace.h"
 
@@ -379,14 +380,7 @@ static enum status kineto_open(struct trace_input *input, bool lenient, struct t
             error_prefix(error, status, "%s", trace_input_path(input));
     }
     kineto_rows_close(&c.rows);
-    if (status)
-        trace_memory_discard(c.memory);
-    else
-        status = trace_memory_open(c.memory, out, error);
-    if (!status)
-        (*out)->report = c.report;
-    else
-        free(c.report);
+    status = rows_hand_over(status, c.memory, c.report, out, error);
     id_map_close(&c.streams);
     trace_input_close(input);
     return status;

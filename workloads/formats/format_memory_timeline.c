@@ -19,6 +19,7 @@
 #include "workloads/formats/head.h"
 #include "workloads/formats/json_pull.h"
 #include "workloads/formats/report.h"
+#include "workloads/formats/rows.h"
 #include "workloads/trace/id_map.h"
 #include "workloads/trace/reader.h"
 #include "workloads/trace/trace.h"
@@ -338,14 +339,7 @@ static enum status timeline_open(struct trace_input *input, bool lenient, struct
         if (status)
             error_prefix(error, status, "%s", trace_input_path(input));
     }
-    if (status)
-        trace_memory_discard(c.memory);
-    else
-        status = trace_memory_open(c.memory, out, error);
-    if (!status)
-        (*out)->report = c.report;
-    else
-        free(c.report);
+    status = rows_hand_over(status, c.memory, c.report, out, error);
     json_pull_close(c.pull);
     id_map_close(&c.stacks);
     free(c.rows);

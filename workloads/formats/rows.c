@@ -376,3 +376,18 @@ enum status rows_open(struct rows *rows, const struct trace_info *info, struct t
     source->info.complete &= !rows->report.ends_in_failure;
     return rows_report(source, &rows->report, out, error);
 }
+
+enum status rows_hand_over(enum status status, struct trace_memory *memory,
+                           struct import_report *report, struct trace_source **out,
+                           struct error *error)
+{
+    if (status)
+        trace_memory_discard(memory);
+    else
+        status = trace_memory_open(memory, out, error);
+    if (status)
+        free(report);
+    else
+        (*out)->report = report;
+    return status;
+}

@@ -57,4 +57,11 @@ enum status rows_open(struct rows *rows, const struct trace_info *info, struct t
 enum status rows_report(struct trace_source *source, const struct import_report *report,
                         struct trace_source **out, struct error *error) STATUS_CHECKED;
 
+struct trace_memory;
+/* The end of a reading: `memory` becomes the source, which keeps `report`. After a failure, also of what
+ * led to `status`, both are freed; NULL is fine for either. */
+enum status rows_hand_over(enum status status, struct trace_memory *memory,
+                           struct import_report *report, struct trace_source **out,
+                           struct error *error) STATUS_CHECKED;
+
 #endif
