@@ -41,20 +41,6 @@ static uint64_t floor_of(const struct snapshot_world *world, size_t index)
     return floor;
 }
 
-/* The first area above an address. */
-static size_t area_above(const struct snapshot_world *world, uint64_t address)
-{
-    size_t low = 0, high = world->area_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (world->areas[middle].address <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 uint64_t *snapshot_world_bases(const struct snapshot_world *world, const struct snapshot_tree *tree)
 {
     uint64_t *bases = malloc((world->area_count + 1) * sizeof *bases);
@@ -66,7 +52,7 @@ uint64_t *snapshot_world_bases(const struct snapshot_world *world, const struct 
         const struct snapshot_record *record = snapshot_world_event(world, tree, i);
         bool pages = record && (record->action == SNAPSHOT_SEGMENT_MAP ||
                                 record->action == SNAPSHOT_SEGMENT_UNMAP);
-        size_t at = pages ? area_above(world, record->address) : world->area_count;
+        size_t at = pages ? snapshot_area_above(world, record->address) : world->area_count;
         if (at == world->area_count)
             continue;
         const struct snapshot_area *of = &world->areas[at];

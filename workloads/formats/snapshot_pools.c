@@ -120,21 +120,6 @@ static enum status colour_all(struct snapshot_passed *self, struct error *error)
 
 /* ---- the whole ------------------------------------------------------------------------- */
 
-static unsigned pool_of_area(const struct snapshot_world *world, uint64_t address, unsigned pool)
-{
-    size_t low = 0, high = world->area_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (world->areas[middle].address <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low && address - world->areas[low - 1].address < world->areas[low - 1].bytes
-               ? world->areas[low - 1].pool
-               : pool;
-}
-
 /* Puts what was found where the conversion looks for it. */
 static void hand_out(struct snapshot_passed *self)
 {
@@ -142,9 +127,11 @@ static void hand_out(struct snapshot_passed *self)
     uint64_t at;
     for (size_t i = 0; i < world->area_count; i++)
         world->areas[i].pool = self->segments[i].pool;
-    for (size_t i = 0; i < world->place_count; i++)
-        world->places[i].pool =
-            pool_of_area(world, world->places[i].address, world->places[i].pool);
+    for (size_t i = 0; i < world->place_count; i++) {
+        const struct snapshot_area *area = snapshot_area_at(world, world->places[i].address);
+        if (area)
+            world->places[i].pool = area->pool;
+    }
     for (size_t i = 0; i < world->event_count; i++) {
         struct snapshot_record *record = snapshot_world_event(world, self->tree, i);
         if (self->of_event[i] != SNAPSHOT_NO_SEGMENT)

@@ -169,8 +169,7 @@ static enum status check_final(const struct snapshot_world *world, struct error 
 
 /* ---- segments, going back -------------------------------------------------------------- */
 
-/* The first area above an address. */
-static size_t above(const struct snapshot_world *world, uint64_t address)
+size_t snapshot_area_above(const struct snapshot_world *world, uint64_t address)
 {
     size_t low = 0, high = world->area_count;
     while (low < high) {
@@ -183,10 +182,9 @@ static size_t above(const struct snapshot_world *world, uint64_t address)
     return low;
 }
 
-/* The area that an address lies in; NULL: none. */
-static struct snapshot_area *area_at(const struct snapshot_world *world, uint64_t address)
+struct snapshot_area *snapshot_area_at(const struct snapshot_world *world, uint64_t address)
 {
-    size_t at = above(world, address);
+    size_t at = snapshot_area_above(world, address);
     return at && address - world->areas[at - 1].address < world->areas[at - 1].bytes
                ? &world->areas[at - 1]
                : NULL;
@@ -195,7 +193,7 @@ static struct snapshot_area *area_at(const struct snapshot_world *world, uint64_
 static enum status insert(struct snapshot_world *world, struct snapshot_area area,
                           struct error *error)
 {
-    size_t at = above(world, area.address);
+    size_t at = snapshot_area_above(world, area.address);
     if (!grow((void **)&world->areas, &world->area_room, world->area_count, sizeof area))
         return no_memory(error);
     memmove(world->areas + at + 1, world->areas + at, (world->area_count - at) * sizeof area);
@@ -230,7 +228,7 @@ static enum status add_area(struct snapshot_world *world, const struct snapshot_
                                  .expandable = pages,
                                  .small = pages ? record->bytes % LARGE_PAGE_BYTES != 0
                                                 : record->bytes <= SMALL_SEGMENT_BYTES};
-    size_t at = above(world, area.address);
+    size_t at = snapshot_area_above(world, area.address);
     const struct snapshot_area *next = at < world->area_count ? &world->areas[at] : NULL;
     const struct snapshot_area *before = at ? &world->areas[at - 1] : NULL;
     if (!area.bytes || area.bytes >= TRACE_BYTES_LIMIT || area.address >= UINT64_MAX / 2 ||
@@ -258,7 +256,7 @@ static enum status remove_pages(struct snapshot_world *world, const struct snaps
 {
     uint64_t address = record->address, left = record->bytes;
     while (left) {
-        struct snapshot_area *area = area_at(world, address);
+        struct snapshot_area *area = snapshot_area_at(world, address);
         if (!area || !area->expandable) {
             world->contradictions++;
             return STATUS_OK;
@@ -282,7 +280,7 @@ static enum status remove_pages(struct snapshot_world *world, const struct snaps
 
 static void remove_segment(struct snapshot_world *world, struct snapshot_record *record)
 {
-    struct snapshot_area *area = area_at(world, record->address);
+    struct snapshot_area *area = snapshot_area_at(world, record->address);
     if (area && area->address == record->address && area->bytes == record->bytes)
         drop(world, (size_t)(area - world->areas));
     else
@@ -310,7 +308,7 @@ static struct snapshot_place *place_at(const struct snapshot_world *world, uint6
 static void undo_alloc(struct snapshot_world *world, struct snapshot_record *record)
 {
     struct snapshot_place *place = place_at(world, record->address);
-    const struct snapshot_area *area = area_at(world, record->address);
+    const struct snapshot_area *area = snapshot_area_at(world, record->address);
     if (!record->pool && area)
         record->pool = (area->pool + 1) & (SNAPSHOT_POOLS_MOST - 1);
     if (!place)
@@ -323,7 +321,7 @@ static enum status undo_free(struct snapshot_world *world, const struct snapshot
                              bool completed, struct error *error)
 {
     struct snapshot_place *place = place_at(world, record->address);
-    const struct snapshot_area *area = area_at(world, record->address);
+    const struct snapshot_area *area = snapshot_area_at(world, record->address);
     if (place) {
         place->state = completed ? place->state : SNAPSHOT_ACTIVE;
         if (!place->size_known && record->bytes && record->bytes <= place->requested_bytes) {
@@ -513,7 +511,7 @@ static void learn_granted(struct snapshot_world *world, const struct snapshot_tr
             place->gone = true; /* it was freed; what comes there is another */
             continue;
         }
-        const struct snapshot_area *area = area_at(world, place->address);
+        const struct snapshot_area *area = snapshot_area_at(world, place->address);
         uint64_t end = place->address + size_round_up(place->requested_bytes, MIN_BLOCK_BYTES);
         if (record->action == SNAPSHOT_ALLOC && !place->granted_bytes && area && !area->small &&
             !area->expandable && record->address > end && record->address - end <= MIB &&

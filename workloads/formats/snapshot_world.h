@@ -70,6 +70,11 @@ struct snapshot_record *snapshot_world_event(const struct snapshot_world *world,
 enum status snapshot_world_rewind(struct snapshot_world *world, struct snapshot_tree *tree,
                                   struct error *error) STATUS_CHECKED;
 
+/* Of the areas at the start: the first one above an address, `area_count` where there is none; and the
+ * one that an address lies in, NULL where it lies in none. */
+size_t snapshot_area_above(const struct snapshot_world *world, uint64_t address);
+struct snapshot_area *snapshot_area_at(const struct snapshot_world *world, uint64_t address);
+
 /* For each run of pages of the start that begins a range, the lowest address that this was ever seen to
  * have; in one pass over the history. The caller frees it. NULL: no memory. */
 uint64_t *snapshot_world_bases(const struct snapshot_world *world,
