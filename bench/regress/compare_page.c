@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/regress/annotation.h"
 #include "bench/regress/groups.h"
 #include "bench/report/junit_xml.h"
 #include "bench/report/sentence.h"
@@ -144,11 +145,9 @@ static void group_row(struct table *table, const struct group *group,
 static enum status print_groups(const struct verdict_row **rows, size_t count, FILE *stream,
                                 enum table_form form, struct error *error)
 {
-    static const struct table_column columns[] = {
-        {"verdict", "", true, 0}, {"rows", "", false, 0}, {"what", "", true, 0}};
     struct group_item *items = calloc(count, sizeof *items);
     size_t *kinds = calloc(count, sizeof *kinds);
-    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    struct table *table = groups_table();
     struct groups groups = {0};
     enum status status = STATUS_OK;
     if (!items || !kinds || !table)
@@ -162,8 +161,8 @@ static enum status print_groups(const struct verdict_row **rows, size_t count, F
                   rows[groups.items[i].worst]);
     if (!status)
         status = table_print(table, stream, form, error);
-    if (!status && groups.folded)
-        fputs("\nOne line for what shares a policy or a figure; --all lists every row.\n", stream);
+    if (!status)
+        groups_note(groups.folded, stream);
     groups_close(&groups);
     table_close(table);
     free(items);
@@ -288,33 +287,17 @@ void compare_junit(const struct verdicts *verdicts, FILE *stream)
     fputs("  </testsuite>\n</testsuites>\n", stream);
 }
 
-/* As workflow commands want it: their own signs as percent codes. */
-static void escaped(FILE *stream, const char *text)
-{
-    for (; *text; text++) {
-        if (strchr("%\r\n,:", *text))
-            fprintf(stream, "%%%02X", (unsigned)(unsigned char)*text);
-        else
-            fputc(*text, stream);
-    }
-}
-
 void compare_annotations(const struct verdicts *verdicts, FILE *stream)
 {
     for (size_t i = 0; i < verdicts->count; i++) {
         const struct verdict_row *row = &verdicts->rows[i];
-        char text[400];
+        char why[400];
+        char text[1600];
         if (row->verdict != VERDICT_WORSE)
             continue;
-        remark(row, text);
-        fprintf(stream, "::%s title=", is_waived(row) ? "warning" : "error");
-        escaped(stream, row->figure);
-        fputs(" is worse::", stream);
-        escaped(stream, row->workload_name);
-        fputs(" with policy ", stream);
-        escaped(stream, row->policy);
-        fprintf(stream, "%%3A %s before, %s now; ", row->old, row->new_);
-        escaped(stream, text);
-        fputc('\n', stream);
+        remark(row, why);
+        snprintf(text, sizeof text, "%s with policy %s: %s before, %s now; %s", row->workload_name,
+                 row->policy, row->old, row->new_, why);
+        annotation_worse(stream, is_waived(row) ? "warning" : "error", row->figure, text);
     }
 }

@@ -179,3 +179,16 @@ const char *group_text(const struct group *group, const struct group_item *worst
     }
     return text;
 }
+
+struct table *groups_table(void)
+{
+    static const struct table_column columns[] = {
+        {"verdict", "", true, 0}, {"rows", "", false, 0}, {"what", "", true, 0}};
+    return table_create(columns, sizeof columns / sizeof columns[0]);
+}
+
+void groups_note(size_t folded, FILE *stream)
+{
+    if (folded)
+        fputs("\nOne line for what shares a policy or a figure; --all lists every row.\n", stream);
+}

@@ -11,8 +11,10 @@
 #define BENCH_REGRESS_GROUPS_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "allocators/base/status.h"
+#include "bench/report/table.h"
 
 #define GROUPS_LISTED 3
 
@@ -46,5 +48,10 @@ void groups_close(struct groups *self);
  * largest: driver_time_ns of embedding". Returns `text`. */
 const char *group_text(const struct group *group, const struct group_item *worst, char *text,
                        size_t room);
+
+/* The table of groups: verdict, rows, what. The caller closes it. NULL: no host memory. */
+struct table *groups_table(void);
+/* Says behind it how to see the rows that were folded, where some were. */
+void groups_note(size_t folded, FILE *stream);
 
 #endif

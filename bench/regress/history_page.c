@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/regress/annotation.h"
 #include "bench/regress/groups.h"
 #include "bench/report/json_writer.h"
 #include "bench/report/sentence.h"
@@ -164,14 +165,12 @@ static enum status print_changes(const struct history_view *view, FILE *stream,
                                               {"before", "", false, 0},
                                               {"after", "", false, 0},
                                               {"", "", true, 0}};
-    static const struct table_column few[] = {
-        {"verdict", "", true, 0}, {"rows", "", false, 0}, {"what", "", true, 0}};
     size_t folded = 0;
     enum status status = STATUS_OK;
     if (view->judged->change_count == 0)
         return STATUS_OK;
-    struct table *table = view->all ? table_create(all, sizeof all / sizeof all[0])
-                                    : table_create(few, sizeof few / sizeof few[0]);
+    struct table *table =
+        view->all ? table_create(all, sizeof all / sizeof all[0]) : groups_table();
     if (!table)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory left for a table");
     if (view->all)
@@ -181,8 +180,7 @@ static enum status print_changes(const struct history_view *view, FILE *stream,
     if (!status)
         status = table_print(table, stream, form, error);
     table_close(table);
-    if (folded)
-        fputs("\nOne line for what shares a policy or a figure; --all lists every row.\n", stream);
+    groups_note(folded, stream);
     fputc('\n', stream);
     return status;
 }
@@ -328,17 +326,6 @@ void history_json(const struct history_view *view, FILE *stream)
     json_end_object(&writer);
 }
 
-/* As workflow commands want it: their own signs as percent codes. */
-static void escaped(FILE *stream, const char *text)
-{
-    for (; *text; text++) {
-        if (strchr("%\r\n,:", *text))
-            fprintf(stream, "%%%02X", (unsigned)(unsigned char)*text);
-        else
-            fputc(*text, stream);
-    }
-}
-
 void history_annotations(const struct history_view *view, FILE *stream)
 {
     for (size_t i = 0; i < view->judged->change_count; i++) {
@@ -354,10 +341,6 @@ void history_annotations(const struct history_view *view, FILE *stream)
                  history_value_text(series, change->before, before),
                  history_value_text(series, change->after, after), COMMIT_SHOWN,
                  view->history->lines[change->line].commit);
-        fputs("::error title=", stream);
-        escaped(stream, series->figure);
-        fputs(" is worse::", stream);
-        escaped(stream, text);
-        fputc('\n', stream);
+        annotation_worse(stream, "error", series->figure, text);
     }
 }
