@@ -174,7 +174,7 @@ tenants_experiment() {
 # equal holes then place otherwise and may need more or less: there the need is looked for around the simulated one, in
 # doubled steps and then by halves, down to a page.
 capacity_experiment() {
-    local page=2097152 need less step middle
+    local page=2097152 need less step half middle
     ask "$1" --jobs 1 --json "$work/result.json"
     need=$(sed -n 's/.*"first_pass_bytes": \([0-9]*\).*/\1/p' "$work/result.json")
     [ -n "$need" ] || { echo "claims: $1: no capacity is enough" >&2; exit 1; }
@@ -182,11 +182,12 @@ capacity_experiment() {
     command="run ${command% -d sim} -d $device:capacity="
     if [ "$device" != sim ]; then
         less=$((need - page)) step=$page
-        while enough "$1" $less; do need=$less less=$((less - step)) step=$((2 * step)); done
-        while ! enough "$1" $need; do less=$need need=$((need + step)) step=$((2 * step)); done
+        while enough "$1" "$less"; do need=$less less=$((less - step)) step=$((2 * step)); done
+        while ! enough "$1" "$need"; do less=$need need=$((need + step)) step=$((2 * step)); done
         while [ $((need - less)) -gt $page ]; do
-            middle=$((less + (need - less) / page / 2 * page))
-            if enough "$1" $middle; then need=$middle; else less=$middle; fi
+            half=$(((need - less) / page / 2)) # whole pages
+            middle=$((less + half * page))
+            if enough "$1" "$middle"; then need=$middle; else less=$middle; fi
         done
     fi
     number "$1" need_bytes "$need"
