@@ -3,7 +3,7 @@ name: h100
 card: NVIDIA H100 80GB HBM3
 driver: 580.159.04
 hypervisor: KVMKVMKVM
-source: allocrig 0.1.0 calibrate of device cuda; means, bench/calibrate/README.md
+source: allocrig 0.1.0 calibrate of device cuda; means, bench/calibrate/README.md; pool_first of 2026-11-28 12:58
 total_bytes: 85017493504
 usable_bytes: 84460699648
 context_bytes: 553189376
@@ -475,6 +475,7 @@ busy_cost: pool_grow 134217728 238544
 busy_cost: pool_grow 268435456 460528
 busy_cost: pool_grow 536870912 861383
 busy_cost: pool_grow 1073741824 1664312
+cost: pool_first 1 9757777
 cost: pool_pending 2097152 3573
 busy_cost: pool_pending 2097152 3573
 cost: pool_free 256 1031
