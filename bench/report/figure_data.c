@@ -60,72 +60,157 @@ void figure_slowdown(FILE *stream, const struct slowdown_point *points, size_t c
     }
 }
 
-/* Whether any of these metrics was measured at all. */
-static bool measured(const struct run_record *record, const enum metric *metrics, size_t count)
+/* A figure of one run; null where it has none. */
+struct figure {
+    struct metric_value (*of)(const struct run_record *record, enum metric metric);
+    enum metric metric;
+};
+
+static struct metric_value metric_of(const struct run_record *record, enum metric metric)
 {
-    for (size_t i = 0; i < count; i++)
-        if (record->metrics.at[metrics[i]].kind != METRIC_NULL)
+    return record->metrics.at[metric];
+}
+
+static double number(const struct metric_value *value)
+{
+    return value->kind == METRIC_INTEGER ? (double)value->integer : value->real;
+}
+
+/* True for the runs that one row is made from: the draws of `first`, each once. */
+static bool in_row(const struct run_record *first, const struct run_record *record)
+{
+    return record->repetition == 0 && strcmp(record->policy_spec, first->policy_spec) == 0;
+}
+
+/* The median over the draws of a policy from `first` to before `end`, of two middle ones the
+ * lower; null where a draw has no value or did not finish. Draws are few: no order is kept. */
+static struct metric_value median_of(const struct run_record *first, const struct run_record *end,
+                                     const struct figure *figure)
+{
+    const struct metric_value none = {.kind = METRIC_NULL};
+    for (const struct run_record *at = first; at < end; at++) {
+        struct metric_value candidate = figure->of(at, figure->metric);
+        size_t less = 0, equal = 0, count = 0;
+        if (!in_row(first, at))
+            continue;
+        for (const struct run_record *other = first; other < end; other++) {
+            struct metric_value value = figure->of(other, figure->metric);
+            if (!in_row(first, other))
+                continue;
+            if (!other->passed || value.kind == METRIC_NULL)
+                return none;
+            count++;
+            less += number(&value) < number(&candidate);
+            equal += number(&value) == number(&candidate);
+        }
+        if (less <= (count - 1) / 2 && (count - 1) / 2 < less + equal)
+            return candidate;
+    }
+    return none;
+}
+
+/* Whether a draw of `first` has any of these figures. */
+static bool measured(const struct run_record *first, const struct run_record *end,
+                     const struct figure *figures, size_t count)
+{
+    for (const struct run_record *at = first; at < end; at++)
+        for (size_t i = 0; i < count && in_row(first, at); i++)
+            if (figures[i].of(at, figures[i].metric).kind != METRIC_NULL)
+                return true;
+    return false;
+}
+
+static bool all_passed(const struct run_record *first, const struct run_record *end)
+{
+    for (const struct run_record *at = first; at < end; at++)
+        if (in_row(first, at) && !at->passed)
+            return false;
+    return true;
+}
+
+static bool has_row(const struct run_record *begin, const struct run_record *record)
+{
+    for (const struct run_record *at = begin; at < record; at++)
+        if (in_row(record, at))
             return true;
     return false;
 }
 
-/* One row for each first repetition in which one of the metrics given was measured. */
-static void metric_rows(FILE *stream, const struct run_record *records, size_t count,
-                        const enum metric *metrics, size_t metric_count)
+/* One row for each workload and policy: figures of the first repetition, over draws the median;
+ * with these the workload is named as the user wrote it, without a seed. `ranked_only`: no rows
+ * of policies that are not ranked or did not finish. */
+static void figure_rows(FILE *stream, const struct run_record *records, size_t count,
+                        const struct figure *figures, size_t figure_count, bool ranked_only)
 {
-    static const struct metric_value none = {.kind = METRIC_NULL};
-    for (size_t i = 0; i < count; i++) {
-        if (records[i].repetition != 0 || !measured(&records[i], metrics, metric_count))
-            continue;
-        csv_text(stream, records[i].workload.name);
-        fputc(',', stream);
-        csv_text(stream, records[i].policy_spec);
-        for (size_t j = 0; j < metric_count; j++)
-            value(stream, records[i].passed ? &records[i].metrics.at[metrics[j]] : &none);
-        fputc('\n', stream);
+    for (size_t begin = 0; begin < count;) {
+        const struct run_record *group = records + begin;
+        size_t size = run_record_group_end(records, count, begin) - begin;
+        const char *name =
+            run_record_draws(group, size) > 1 ? group->workload_spec : group->workload.name;
+        const struct run_record *end = group + size;
+        for (const struct run_record *first = group; first < end; first++) {
+            if (first->repetition != 0 || has_row(group, first) ||
+                !measured(first, end, figures, figure_count) ||
+                (ranked_only && (!first->ranked || !all_passed(first, end))))
+                continue;
+            csv_text(stream, name);
+            fputc(',', stream);
+            csv_text(stream, first->policy_spec);
+            for (size_t i = 0; i < figure_count; i++) {
+                struct metric_value median = median_of(first, end, &figures[i]);
+                value(stream, &median);
+            }
+            fputc('\n', stream);
+        }
+        begin += size;
     }
 }
 
 void figure_fragmentation(FILE *stream, const struct run_record *records, size_t count)
 {
-    static const enum metric metrics[] = {METRIC_internal_fragmentation_mean,
-                                          METRIC_external_fragmentation_mean,
-                                          METRIC_unusable_free_index_mean, METRIC_overhead};
+    static const struct figure figures[] = {
+        {metric_of, METRIC_internal_fragmentation_mean},
+        {metric_of, METRIC_external_fragmentation_mean},
+        {metric_of, METRIC_unusable_free_index_mean},
+        {metric_of, METRIC_overhead},
+    };
     fputs("workload,policy,internal_mean,external_mean,unusable_mean,overhead\n", stream);
-    metric_rows(stream, records, count, metrics, sizeof metrics / sizeof metrics[0]);
+    figure_rows(stream, records, count, figures, sizeof figures / sizeof figures[0], false);
 }
 
 void figure_latency(FILE *stream, const struct run_record *records, size_t count)
 {
-    static const enum metric metrics[] = {
-        METRIC_alloc_ns_p50, METRIC_alloc_ns_p90, METRIC_alloc_ns_p99, METRIC_alloc_ns_p999,
-        METRIC_alloc_ns_max, METRIC_free_ns_p50,  METRIC_free_ns_p99};
+    static const struct figure figures[] = {
+        {metric_of, METRIC_alloc_ns_p50}, {metric_of, METRIC_alloc_ns_p90},
+        {metric_of, METRIC_alloc_ns_p99}, {metric_of, METRIC_alloc_ns_p999},
+        {metric_of, METRIC_alloc_ns_max}, {metric_of, METRIC_free_ns_p50},
+        {metric_of, METRIC_free_ns_p99},
+    };
     fputs("workload,policy,alloc_p50_ns,alloc_p90_ns,alloc_p99_ns,alloc_p999_ns,alloc_max_ns,"
           "free_p50_ns,free_p99_ns\n",
           stream);
-    metric_rows(stream, records, count, metrics, sizeof metrics / sizeof metrics[0]);
+    figure_rows(stream, records, count, figures, sizeof figures / sizeof figures[0], false);
+}
+
+/* Slowdown is null where nothing but the allocator takes time, and so is the driver's share. */
+static struct metric_value driver_share(const struct run_record *record, enum metric metric)
+{
+    struct metric_value share = {.kind = METRIC_NULL};
+    double time_ns = metric_number(&record->metrics, METRIC_device_time_ns, 0);
+    if (time_ns > 0 && record->metrics.at[METRIC_slowdown].kind != METRIC_NULL)
+        share = (struct metric_value){.kind = METRIC_REAL,
+                                      .real = metric_number(&record->metrics, metric, 0) / time_ns};
+    return share;
 }
 
 void figure_pareto(FILE *stream, const struct run_record *records, size_t count)
 {
+    static const struct figure figures[] = {
+        {metric_of, METRIC_overhead},
+        {driver_share, METRIC_driver_time_ns},
+    };
     fputs("workload,policy,overhead,driver_share\n", stream);
-    for (size_t i = 0; i < count; i++) {
-        const struct metric_values *metrics = &records[i].metrics;
-        double time_ns = metric_number(metrics, METRIC_device_time_ns, 0);
-        char share[REAL_TEXT_BYTES];
-        if (records[i].repetition != 0 || !records[i].passed || !records[i].ranked)
-            continue;
-        csv_text(stream, records[i].workload.name);
-        fputc(',', stream);
-        csv_text(stream, records[i].policy_spec);
-        value(stream, &metrics->at[METRIC_overhead]);
-        fputc(',', stream);
-        /* Slowdown is null where nothing but the allocator takes time. */
-        if (time_ns > 0 && metrics->at[METRIC_slowdown].kind != METRIC_NULL)
-            fputs(real_print(metric_number(metrics, METRIC_driver_time_ns, 0) / time_ns, share),
-                  stream);
-        fputc('\n', stream);
-    }
+    figure_rows(stream, records, count, figures, sizeof figures / sizeof figures[0], true);
 }
 
 const char *figure_file_name(const char *name, char *text, size_t text_bytes)

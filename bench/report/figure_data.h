@@ -16,8 +16,9 @@ void figure_series_rows(FILE *stream, const char *policy_spec, const struct thin
 /* slowdown.csv: workload,policy,capacity_ratio,slowdown,passed. No value where it is null. */
 void figure_slowdown(FILE *stream, const struct slowdown_point *points, size_t count);
 
-/* fragmentation.csv: workload,policy,internal_mean,external_mean,unusable_mean,overhead. Runs
- * that did not finish have no values. */
+/* The next three have a row for each workload and policy, with medians where there are draws.
+ * fragmentation.csv: workload,policy,internal_mean,external_mean,unusable_mean,overhead. Runs
+ * that did not finish, in any draw, have no values. */
 void figure_fragmentation(FILE *stream, const struct run_record *records, size_t count);
 
 /* latency.csv: workload,policy and percentiles in nanoseconds. */

@@ -92,8 +92,11 @@ static struct byte_unit choose_unit(const struct run_record *records, size_t cou
 
 /* The heading of the group records[0] to records[count - 1]. Workloads that answer to what a
  * policy does have not the same number of events under each. */
-static void heading(struct table *table, const struct run_record *records, size_t count)
+static void heading(struct table *table, const struct run_record *records, size_t count,
+                    bool all_draws)
 {
+    size_t draws = all_draws ? run_record_draws(records, count) : 1;
+    char name[sizeof records->workload.name + 32];
     char capacity[32] = "no limit";
     char events[48];
     double least = 0;
@@ -113,7 +116,11 @@ static void heading(struct table *table, const struct run_record *records, size_
         snprintf(events, sizeof events, "%.0f to %.0f events", least, most);
     if (records->device.capacity_bytes != UINT64_MAX)
         size_print(records->device.capacity_bytes, capacity, sizeof capacity);
-    table_heading(table, "%s: %s, frees %s, host %s, %s %s, %s", records->workload.name, events,
+    if (draws > 1)
+        snprintf(name, sizeof name, "%s, %zu draws", records->workload_spec, draws);
+    else
+        snprintf(name, sizeof name, "%s", records->workload.name);
+    table_heading(table, "%s: %s, frees %s, host %s, %s %s, %s", name, events,
                   replay_frees_name(records->frees), replay_host_name(records->host),
                   records->device.kind, records->device.profile, capacity);
 }
@@ -267,7 +274,7 @@ enum status results_table_print(const struct run_record *all, size_t all_count, 
     for (size_t begin = 0; !status && begin < count;) {
         size_t end = run_record_group_end(records, count, begin);
         size_t shown = sort_group(records + begin, end - begin, order);
-        heading(self.table, records + begin, end - begin);
+        heading(self.table, records + begin, end - begin, false);
         add_group(&self, order, shown, has_draws(records + begin, end - begin), unit);
         begin = end;
     }
@@ -322,7 +329,7 @@ static enum status summing_table(const struct run_record *records, size_t count,
         table_label(table, "latency");
     for (size_t begin = 0; !status && begin < count;) {
         size_t end = run_record_group_end(records, count, begin);
-        heading(table, records + begin, end - begin);
+        heading(table, records + begin, end - begin, true);
         for (size_t i = begin; i < end; i++) {
             if (seen_before(&records[begin], &records[i]))
                 continue;
@@ -469,7 +476,7 @@ static void add_spreads(const struct figure_table *self, struct spread_work *wor
     for (size_t i = 0; i < count; i++)
         work->physical[i] = work->spreads[i].physical;
     statistic_places(work->physical, count, work->places, work->shared);
-    heading(self->table, begin, (size_t)(end - begin));
+    heading(self->table, begin, (size_t)(end - begin), true);
     for (size_t i = 0; i < count; i++)
         spread_rows(self, &work->spreads[i], work->places[i], work->shared[i], end, work->values);
 }

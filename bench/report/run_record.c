@@ -29,6 +29,17 @@ size_t run_record_group_end(const struct run_record *records, size_t count, size
     return end;
 }
 
+size_t run_record_draws(const struct run_record *group, size_t count)
+{
+    size_t draws = 0;
+    bool differ = false;
+    for (size_t i = 0; i < count; i++) {
+        draws += group[i].repetition == 0 && strcmp(group[i].policy_spec, group->policy_spec) == 0;
+        differ |= strcmp(group[i].workload.name, group->workload.name) != 0;
+    }
+    return differ ? draws : 1;
+}
+
 static int place(const struct run_record *record)
 {
     return !record->ranked ? 2 : record->passed ? 0 : 1;

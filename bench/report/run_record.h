@@ -56,6 +56,10 @@ bool run_record_same_group(const struct run_record *a, const struct run_record *
 /* The index after the last of those from `begin` on that follow it in its group; `begin` < `count`. */
 size_t run_record_group_end(const struct run_record *records, size_t count, size_t begin);
 
+/* How many draws of its workload a group of `count` records holds; 1 where all its records are of
+ * the same workload. */
+size_t run_record_draws(const struct run_record *group, size_t count);
+
 /* Orders the runs of one group for a reader: passed and ranked ones by peak physical bytes,
  * then those that did not finish, then the unranked; equal ones as they were given. */
 int run_record_rank_order(const struct run_record *a, const struct run_record *b);

@@ -122,6 +122,14 @@ check overlap_shares_a_place grep -qE '^1= +best-fit +5 of 5 +median ' "$out"
 check no_overlap_has_a_place grep -qE '^ *3 +growth +5 of 5 +median ' "$out"
 check one_draw_states_no_place eval '! grep -qE "^[0-9]+ +[a-z-]+ +[0-9]+\." "$out"'
 check draws_are_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
+check draws_are_no_single_seed grep -q '^random:events=2000,seed=7, 5 draws: ' "$out"
+# the figures' rows are medians over the draws, one for each policy; those of growth: the third of five
+run run -d sim -p first-fit -p growth -w random:events=2000 --draws 5 --output "$tmp/drawn" --csv "$tmp/drawn.csv"
+check draws_are_one_row_of_a_figure [ "$(cut -d, -f1-2 "$tmp/drawn/data/fragmentation.csv" | tail -n +2 | paste -sd ' ')" = \
+    'random:events=2000,first-fit random:events=2000,growth' ]
+overhead=$(head -n 1 "$tmp/drawn.csv" | tr , '\n' | grep -nx overhead | cut -d: -f1)
+check a_figure_has_the_median [ "$(sed -n 's/.*,growth,.*,//p' "$tmp/drawn/data/fragmentation.csv")" = \
+    "$(sed 's/"[^"]*"/-/g' "$tmp/drawn.csv" | grep ',growth,\|^growth,' | cut -d, -f"$overhead" | sort -g | sed -n 3p)" ]
 run run -d sim -p growth -w random:events=2000,seed=7 --draws 5 --wide
 # the least and the most granted bytes of growth are those of single runs with these seeds
 check seeds_are_drawn [ "$(awk '$2 == "growth" && $6 == "median" { getline; least = $3; getline; print least, $3 }' "$out")" = \
