@@ -6,13 +6,14 @@
 #   ROW            pixels from one row to the next
 #   ABOVE, BELOW   pixels of ROW above a panel (its title) and below it (its axis)
 #   GAP            pixels between two panels of one row
+#   LEFT_LEAST     pixels left of all panels, where a script needs more than there are
 #   FOOT           pixels below the last row, for what only the lowest panels have (0 if a script does not say)
 # A script calls `eval panel(w)` before each plot and `load 'plots/key.gp'` at its end. In the form for
 # a paper's column the picture is 420 pixels wide, which are 8.5 cm there: letters are just
 # under 6 points, fewer panels stand side by side (COLUMN_COLUMNS, 1 if a script does not say),
 # and there is no title, since the caption is one.
 WIDTH = NARROW ? 420 : 1200
-LEFT = NARROW ? 76 : 95
+LEFT = larger(NARROW ? 76 : 95, exists('LEFT_LEAST') ? LEFT_LEAST : 0)
 TOP = NARROW ? 8 : 40
 KEY_ROW = NARROW ? 15 : 19
 if (!exists('FOOT')) { FOOT = 0 }
