@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "sim/session.h"
 
 #define POLICY "first-fit:granule=512" /* what a program's kernels may want of an address */
@@ -33,14 +34,11 @@ static enum status grow(struct planning *plan, const struct trace_event *event, 
         plan->blocks = blocks;
         plan->block_count = count;
     }
-    if (plan->arena->count == plan->room) {
-        size_t room = plan->room ? plan->room * 2 : 1024;
-        uint64_t *offsets = realloc(plan->arena->offsets, room * sizeof *offsets);
-        if (!offsets)
-            return no_memory(error);
-        plan->arena->offsets = offsets;
-        plan->room = room;
-    }
+    uint64_t *offsets =
+        array_grow(plan->arena->offsets, plan->arena->count, &plan->room, sizeof *offsets);
+    if (!offsets)
+        return no_memory(error);
+    plan->arena->offsets = offsets;
     return STATUS_OK;
 }
 

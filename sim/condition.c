@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "allocators/options.h"
 #include "allocators/registry.h"
@@ -172,14 +173,10 @@ static enum status note_place(void *argument, const struct replay_row *row, stru
         self->at++;
         return STATUS_OK;
     }
-    if (self->count == self->capacity) {
-        size_t capacity = self->capacity ? 2 * self->capacity : 1024;
-        struct place *items = realloc(self->items, capacity * sizeof *items);
-        if (!items)
-            return no_memory(error);
-        self->items = items;
-        self->capacity = capacity;
-    }
+    struct place *items = array_grow(self->items, self->count, &self->capacity, sizeof *items);
+    if (!items)
+        return no_memory(error);
+    self->items = items;
     self->items[self->count++] = place;
     return STATUS_OK;
 }

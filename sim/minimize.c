@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "sim/session.h"
 #include "workloads/trace/check.h"
 #include "workloads/trace/id_map.h"
@@ -326,14 +327,10 @@ static enum status round_sizes(struct search *s, struct error *error)
 static enum status add_item(struct search *s, struct trace_source *trace,
                             const struct trace_event *event, struct error *error)
 {
-    if (s->item_count == s->item_capacity) {
-        size_t capacity = s->item_capacity ? 2 * s->item_capacity : 1024;
-        struct item *items = realloc(s->items, capacity * sizeof *items);
-        if (!items)
-            return no_memory(error);
-        s->items = items;
-        s->item_capacity = capacity;
-    }
+    struct item *items = array_grow(s->items, s->item_count, &s->item_capacity, sizeof *items);
+    if (!items)
+        return no_memory(error);
+    s->items = items;
     struct item *item = &s->items[s->item_count++];
     *item = (struct item){.event = *event};
     item->event.attributes = 0;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/hist.h"
 
 #define PARTS 4096 /* into which a bucket is divided, a pass at a time */
@@ -179,14 +180,11 @@ struct lives {
 static enum status life_begins(struct lives *lives, const struct trace_event *event,
                                uint64_t number, struct error *error)
 {
-    if (lives->count == lives->room) {
-        size_t room = lives->room ? lives->room * 2 : 1024;
-        struct policy_lifetime *at = realloc(lives->at, room * sizeof *at);
-        if (!at)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu lifetimes", room);
-        lives->at = at;
-        lives->room = room;
-    }
+    struct policy_lifetime *at = array_grow(lives->at, lives->count, &lives->room, sizeof *at);
+    if (!at)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu lifetimes",
+                         lives->count);
+    lives->at = at;
     lives->at[lives->count] =
         (struct policy_lifetime){.bytes = event->value, .born = number, .dies = UINT64_MAX};
     lives->open.at[event->slot] = ++lives->count;

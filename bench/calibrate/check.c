@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
 #include "bench/calibrate/dirt.h"
@@ -54,16 +55,12 @@ static void on_call(void *argument, enum device_call call, uint64_t bytes, uint6
     bool small = bytes < self->page_bytes;
     (void)waited_ns;
     (void)refused;
-    if (self->count == self->room) {
-        size_t room = self->room ? 2 * self->room : 1024;
-        struct call *grown = realloc(self->calls, room * sizeof *grown);
-        if (!grown) {
-            self->lost = true;
-            return;
-        }
-        self->calls = grown;
-        self->room = room;
+    struct call *grown = array_grow(self->calls, self->count, &self->room, sizeof *grown);
+    if (!grown) {
+        self->lost = true;
+        return;
     }
+    self->calls = grown;
     unsigned line = small && call == DEVICE_CALL_alloc  ? (unsigned)CHECK_SMALL_ALLOC
                     : small && call == DEVICE_CALL_free ? (unsigned)CHECK_SMALL_FREE
                                                         : (unsigned)call;

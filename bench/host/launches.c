@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "workloads/trace/event.h"
 
@@ -9,26 +10,13 @@
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
-static bool grow(void **array, size_t count, size_t *room, size_t element_bytes)
-{
-    if (count < *room)
-        return true;
-    size_t larger = *room ? *room * 2 : 1024;
-    void *grown = realloc(*array, larger * element_bytes);
-    if (!grown)
-        return false;
-    *array = grown;
-    *room = larger;
-    return true;
-}
-
 static void add(struct launches *self, enum launch_kind kind, uint32_t stream, uint64_t value)
 {
-    void *items = self->items;
-    self->lost |= !grow(&items, self->count, &self->room, sizeof *self->items);
-    self->items = items;
-    if (self->lost)
+    struct launch *items = array_grow(self->items, self->count, &self->room, sizeof *items);
+    self->lost |= !items;
+    if (!items)
         return;
+    self->items = items;
     self->items[self->count++] = (struct launch){kind, stream, value};
     self->marks += kind == LAUNCH_MARK;
     self->kernels += kind == LAUNCH_KERNEL;
@@ -83,11 +71,12 @@ static enum status record_work(struct device *device, const struct device_work *
     enum status status = recorder->device_ops->work(device, work);
     if (status != STATUS_OK)
         return status;
-    void *works = self->works;
-    self->lost |= !grow(&works, self->work_count, &self->work_room, sizeof *self->works);
-    self->works = works;
-    if (self->lost)
+    struct device_work *works =
+        array_grow(self->works, self->work_count, &self->work_room, sizeof *works);
+    self->lost |= !works;
+    if (!works)
         return status;
+    self->works = works;
     self->works[self->work_count] = *work;
     add(self, LAUNCH_WORK, work->stream, self->work_count++);
     return status;

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "allocators/base/array.h"
 #include "workloads/trace/trace.h"
 
 struct reading {
@@ -16,15 +17,11 @@ struct reading {
 static enum status append(struct reading *reading, struct micro_op op)
 {
     struct micro_ops *ops = reading->ops;
-    if (ops->count == reading->capacity) {
-        size_t capacity = reading->capacity ? reading->capacity * 2 : 4096;
-        struct micro_op *grown = realloc(ops->at, capacity * sizeof *grown);
-        if (!grown)
-            return error_set(reading->error, STATUS_HOST_MEMORY,
-                             "no host memory for %zu operations", capacity);
-        ops->at = grown;
-        reading->capacity = capacity;
-    }
+    struct micro_op *grown = array_grow(ops->at, ops->count, &reading->capacity, sizeof *grown);
+    if (!grown)
+        return error_set(reading->error, STATUS_HOST_MEMORY, "no host memory for %zu operations",
+                         ops->count);
+    ops->at = grown;
     ops->at[ops->count++] = op;
     return STATUS_OK;
 }

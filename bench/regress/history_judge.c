@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "bench/regress/history_series.h"
 
 struct judge {
@@ -47,14 +48,11 @@ static enum status add_change(struct judge *self, size_t series_index, size_t fr
         change.verdict = VERDICT_AMBIGUOUS;
     if (point->before > 0 && !isinf(point->before) && strcmp(series->figure, "outcome") != 0)
         change.change = fabs(point->after / point->before - 1);
-    if (out->change_count == out->change_room) {
-        size_t room = out->change_room ? 2 * out->change_room : 64;
-        struct history_change *changes = realloc(out->changes, room * sizeof *changes);
-        if (!changes)
-            return no_memory(self->error);
-        out->changes = changes;
-        out->change_room = room;
-    }
+    struct history_change *changes =
+        array_grow(out->changes, out->change_count, &out->change_room, sizeof *changes);
+    if (!changes)
+        return no_memory(self->error);
+    out->changes = changes;
     out->changes[out->change_count++] = change;
     return STATUS_OK;
 }

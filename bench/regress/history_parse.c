@@ -11,6 +11,7 @@
 #include <jansson.h>
 #endif
 
+#include "allocators/base/array.h"
 #include "bench/regress/history.h"
 
 void history_drop_line(struct history_line *line)
@@ -56,14 +57,11 @@ static const char *keep(struct history *history, const char *text)
             return history->texts[at];
         }
     }
-    if (history->text_count == history->text_room) {
-        size_t room = history->text_room ? 2 * history->text_room : 64;
-        char **texts = realloc(history->texts, room * sizeof *texts);
-        if (!texts)
-            return NULL;
-        history->texts = texts;
-        history->text_room = room;
-    }
+    char **texts =
+        array_grow(history->texts, history->text_count, &history->text_room, sizeof *texts);
+    if (!texts)
+        return NULL;
+    history->texts = texts;
     char *copy = strdup(text);
     if (copy)
         history->texts[history->text_count++] = copy;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "bench/report/json_writer.h"
 
 /* A cell, while series are made. */
@@ -58,14 +59,10 @@ static size_t cell_of(struct making *self, const struct history_run *run, size_t
         if (same_cell(self->cells[at].run, run))
             return at;
     }
-    if (self->cell_count == self->cell_room) {
-        size_t room = self->cell_room ? 2 * self->cell_room : 64;
-        struct cell *cells = realloc(self->cells, room * sizeof *cells);
-        if (!cells)
-            return SIZE_MAX;
-        self->cells = cells;
-        self->cell_room = room;
-    }
+    struct cell *cells = array_grow(self->cells, self->cell_count, &self->cell_room, sizeof *cells);
+    if (!cells)
+        return SIZE_MAX;
+    self->cells = cells;
     self->cells[self->cell_count] = (struct cell){.run = run};
     return self->cell_count++;
 }
@@ -73,14 +70,10 @@ static size_t cell_of(struct making *self, const struct history_run *run, size_t
 static struct history_series *add_series(struct history_judged *out,
                                          const struct history_series *like)
 {
-    if (out->count == out->room) {
-        size_t room = out->room ? 2 * out->room : 256;
-        struct history_series *series = realloc(out->series, room * sizeof *series);
-        if (!series)
-            return NULL;
-        out->series = series;
-        out->room = room;
-    }
+    struct history_series *series = array_grow(out->series, out->count, &out->room, sizeof *series);
+    if (!series)
+        return NULL;
+    out->series = series;
     out->series[out->count] = *like;
     return &out->series[out->count++];
 }
@@ -90,14 +83,11 @@ static enum status add_point(struct making *self, struct history_series *series,
 {
     if (!series)
         return no_memory(self->error);
-    if (series->count == series->room) {
-        size_t room = series->room ? 2 * series->room : 8;
-        struct history_point *points = realloc(series->points, room * sizeof *points);
-        if (!points)
-            return no_memory(self->error);
-        series->points = points;
-        series->room = room;
-    }
+    struct history_point *points =
+        array_grow(series->points, series->count, &series->room, sizeof *points);
+    if (!points)
+        return no_memory(self->error);
+    series->points = points;
     series->points[series->count] =
         (struct history_point){line, value, series->count == 0 || series->epoch != epoch, value};
     series->count++;

@@ -18,6 +18,7 @@
 #include <jansson.h>
 #endif
 
+#include "allocators/base/array.h"
 #include "bench/report/results_json.h"
 
 #define INSTRUCTIONS_SCHEMA "allocrig.instructions/1"
@@ -102,14 +103,11 @@ static struct side_cell *cell_of(struct side *self, const struct side_cell *like
     for (size_t i = self->cell_count; i-- > 0;)
         if (side_same_cell(&self->cells[i], like))
             return &self->cells[i];
-    if (self->cell_count == self->cell_room) {
-        size_t room = self->cell_room ? 2 * self->cell_room : 64;
-        struct side_cell *cells = realloc(self->cells, room * sizeof *cells);
-        if (!cells)
-            return NULL;
-        self->cells = cells;
-        self->cell_room = room;
-    }
+    struct side_cell *cells =
+        array_grow(self->cells, self->cell_count, &self->cell_room, sizeof *cells);
+    if (!cells)
+        return NULL;
+    self->cells = cells;
     self->cells[self->cell_count] = *like;
     return &self->cells[self->cell_count++];
 }
@@ -210,6 +208,17 @@ static enum status take_result(struct side *self, const json_t *root, struct err
     return status;
 }
 
+static enum status add_count(struct side *self, const struct side_count *count, struct error *error)
+{
+    struct side_count *counts =
+        array_grow(self->counts, self->count_count, &self->count_room, sizeof *counts);
+    if (!counts)
+        return no_memory(error);
+    self->counts = counts;
+    self->counts[self->count_count++] = *count;
+    return STATUS_OK;
+}
+
 static enum status take_counts(struct side *self, const json_t *root, struct error *error)
 {
     const char *compiler = NULL;
@@ -231,16 +240,8 @@ static enum status take_counts(struct side *self, const json_t *root, struct err
             status = text_of(row, "kind", &count.kind, error);
         if (!status)
             status = text_of(row, "measure", &count.measure, error);
-        if (!status && self->count_count == self->count_room) {
-            size_t room = self->count_room ? 2 * self->count_room : 64;
-            struct side_count *counts = realloc(self->counts, room * sizeof *counts);
-            if (!counts)
-                return no_memory(error);
-            self->counts = counts;
-            self->count_room = room;
-        }
         if (!status)
-            self->counts[self->count_count++] = count;
+            status = add_count(self, &count, error);
     }
     return status;
 }

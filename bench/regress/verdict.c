@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "bench/report/json_writer.h"
 
 struct work {
@@ -35,14 +36,10 @@ static enum status no_memory(struct error *error)
 static enum status add_row(struct work *work, const struct verdict_row *row)
 {
     struct verdicts *out = work->out;
-    if (out->count == out->room) {
-        size_t room = out->room ? 2 * out->room : 64;
-        struct verdict_row *rows = realloc(out->rows, room * sizeof *rows);
-        if (!rows)
-            return no_memory(work->error);
-        out->rows = rows;
-        out->room = room;
-    }
+    struct verdict_row *rows = array_grow(out->rows, out->count, &out->room, sizeof *rows);
+    if (!rows)
+        return no_memory(work->error);
+    out->rows = rows;
     out->rows[out->count++] = *row;
     return STATUS_OK;
 }

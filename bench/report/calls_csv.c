@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
+
 static const char header[] = "event,call,bytes,ns,waited_ns,refused\n";
 
 void calls_csv_header(FILE *stream)
@@ -46,14 +48,10 @@ static bool read_row(const char *line, struct driver_call *row)
 
 static enum status add(struct call_list *self, const struct driver_call *row, struct error *error)
 {
-    if (self->count == self->room) {
-        size_t room = self->room ? 2 * self->room : 1024;
-        struct driver_call *items = realloc(self->items, room * sizeof *items);
-        if (!items)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory left for driver calls");
-        self->items = items;
-        self->room = room;
-    }
+    struct driver_call *items = array_grow(self->items, self->count, &self->room, sizeof *items);
+    if (!items)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for driver calls");
+    self->items = items;
     self->items[self->count++] = *row;
     return STATUS_OK;
 }

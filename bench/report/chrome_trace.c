@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "bench/report/json_writer.h"
 
 enum { TRACK_CALLS = 1, TRACK_MARKS = 2 };
@@ -35,17 +36,6 @@ static enum status no_memory(struct error *error)
     return error_set(error, STATUS_HOST_MEMORY, "no host memory for a timeline");
 }
 
-static void *grow(void *items, size_t count, size_t *room, size_t bytes)
-{
-    if (count < *room)
-        return items;
-    size_t wanted = *room ? 2 * *room : 256;
-    void *grown = realloc(items, wanted * bytes);
-    if (grown)
-        *room = wanted;
-    return grown;
-}
-
 static enum status add_point(struct chrome_trace *self, const struct witness_event *event,
                              struct error *error)
 {
@@ -63,7 +53,7 @@ static enum status add_point(struct chrome_trace *self, const struct witness_eve
             return STATUS_OK;
         }
     }
-    void *points = grow(self->points, self->point_count, &self->point_room, sizeof point);
+    void *points = array_grow(self->points, self->point_count, &self->point_room, sizeof point);
     if (!points)
         return no_memory(error);
     self->points = points;
@@ -82,7 +72,7 @@ static enum status add_slice(struct chrome_trace *self, const struct witness_eve
         .call = event->call,
         .refused = event->refused,
     };
-    void *slices = grow(self->slices, self->slice_count, &self->slice_room, sizeof slice);
+    void *slices = array_grow(self->slices, self->slice_count, &self->slice_room, sizeof slice);
     if (!slices)
         return no_memory(error);
     self->slices = slices;
@@ -105,7 +95,8 @@ static enum status add_instant(struct chrome_trace *self, const struct witness_e
     enum status status = texts_intern(&self->labels, name, strlen(name), &instant.label, error);
     if (status)
         return status;
-    void *instants = grow(self->instants, self->instant_count, &self->instant_room, sizeof instant);
+    void *instants =
+        array_grow(self->instants, self->instant_count, &self->instant_room, sizeof instant);
     if (!instants)
         return no_memory(error);
     self->instants = instants;

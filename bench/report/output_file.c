@@ -19,6 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "allocators/base/array.h"
+
 static enum status cannot_write(const char *path, int number, struct error *error)
 {
     return error_set(error, STATUS_IO,
@@ -172,16 +174,12 @@ void output_abandon(struct output_file *self)
 
 FILE *output_set_open(struct output_set *self, const char *path, struct error *error)
 {
-    if (self->count == self->room) {
-        size_t room = self->room ? 2 * self->room : 16;
-        struct output_file *files = realloc(self->files, room * sizeof *files);
-        if (!files) {
-            (void)error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to open it", path);
-            return NULL;
-        }
-        self->files = files;
-        self->room = room;
+    struct output_file *files = array_grow(self->files, self->count, &self->room, sizeof *files);
+    if (!files) {
+        (void)error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to open it", path);
+        return NULL;
     }
+    self->files = files;
     if (output_open(&self->files[self->count], path, error))
         return NULL;
     return self->files[self->count++].stream;

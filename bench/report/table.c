@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/utf8.h"
 #include "bench/report/sentence.h"
 
@@ -53,14 +54,11 @@ bool table_has_room(enum table_form form, enum table_room room)
 
 static struct table_row *add_row(struct table *self, enum table_row_kind kind)
 {
-    if (self->row_count == self->row_room) {
-        size_t room = self->row_room ? 2 * self->row_room : 64;
-        struct table_row **rows = realloc(self->rows, room * sizeof(struct table_row *));
-        if (!rows)
-            return NULL;
-        self->rows = rows;
-        self->row_room = room;
-    }
+    struct table_row **rows =
+        array_grow(self->rows, self->row_count, &self->row_room, sizeof *rows);
+    if (!rows)
+        return NULL;
+    self->rows = rows;
     struct table_row *row = calloc(1, sizeof *row + self->column_count * sizeof row->cells[0]);
     if (!row)
         return NULL;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "allocators/options.h"
 #include "allocators/registry.h"
@@ -49,14 +50,10 @@ void suite_close(struct suite *self)
 
 enum status text_list_add(struct text_list *self, const char *text, struct error *error)
 {
-    if (self->count == self->room) {
-        size_t room = self->room ? 2 * self->room : 8;
-        char **items = realloc(self->items, room * sizeof *items);
-        if (!items)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory for \"%.60s\"", text);
-        self->items = items;
-        self->room = room;
-    }
+    char **items = array_grow(self->items, self->count, &self->room, sizeof *items);
+    if (!items)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for \"%.60s\"", text);
+    self->items = items;
     char *copy = strdup(text);
     if (!copy)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for \"%.60s\"", text);

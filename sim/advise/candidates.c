@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
+
 /* One setting: `pairs` go into the spec of `policy`. Settings of one group exclude each other. */
 struct setting {
     const char *policy;
@@ -145,16 +147,12 @@ static struct candidate *add(struct candidates *list, const char *spec, struct e
     for (size_t i = 0; i < list->count; i++)
         if (strcmp(list->at[i].spec, spec) == 0)
             return &list->at[i];
-    if (list->count == list->room) {
-        size_t room = list->room ? 2 * list->room : 64;
-        struct candidate *at = realloc(list->at, room * sizeof *at);
-        if (!at) {
-            error_set(error, STATUS_HOST_MEMORY, "no host memory for a list of settings");
-            return NULL;
-        }
-        list->at = at;
-        list->room = room;
+    struct candidate *at = array_grow(list->at, list->count, &list->room, sizeof *at);
+    if (!at) {
+        error_set(error, STATUS_HOST_MEMORY, "no host memory for a list of settings");
+        return NULL;
     }
+    list->at = at;
     struct candidate *candidate = &list->at[list->count++];
     *candidate = (struct candidate){.own = true};
     snprintf(candidate->spec, sizeof candidate->spec, "%s", spec);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "workloads/trace/trace.h"
 
 #define RUN_LEAST 3 /* of so many, and of as many sizes */
@@ -31,14 +32,10 @@ struct finding {
 
 static enum status keep(struct found *self, uint64_t number, struct error *error)
 {
-    if (self->count == self->room) {
-        size_t room = self->room ? 2 * self->room : 256;
-        uint64_t *at = realloc(self->at, room * sizeof *at);
-        if (!at)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu requests", room);
-        self->at = at;
-        self->room = room;
-    }
+    uint64_t *at = array_grow(self->at, self->count, &self->room, sizeof *at);
+    if (!at)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu requests", self->count);
+    self->at = at;
     self->at[self->count++] = number;
     return STATUS_OK;
 }

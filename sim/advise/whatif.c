@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "sim/advise/prepare.h"
 
 struct sizes {
@@ -14,14 +15,10 @@ struct sizes {
 
 static enum status add(struct sizes *self, uint64_t bytes, struct error *error)
 {
-    if (self->count == self->room) {
-        size_t room = self->room ? 2 * self->room : 4096;
-        uint64_t *at = realloc(self->at, room * sizeof *at);
-        if (!at)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu sizes", room);
-        self->at = at;
-        self->room = room;
-    }
+    uint64_t *at = array_grow(self->at, self->count, &self->room, sizeof *at);
+    if (!at)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu sizes", self->count);
+    self->at = at;
     self->at[self->count++] = bytes;
     return STATUS_OK;
 }

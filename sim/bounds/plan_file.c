@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "workloads/trace/lines.h"
 
 enum column { ID, LOWER, UPPER, SIZE, OFFSET, COLUMNS };
@@ -89,14 +90,10 @@ static enum status read_field(const struct reading *r, struct plan_row *row, enu
 static enum status read_row(struct reading *r, char *line, struct error *error)
 {
     struct plan_file *plan = r->plan;
-    if (plan->count == plan->room) {
-        size_t room = plan->room ? plan->room * 2 : 256;
-        struct plan_row *rows = realloc(plan->rows, room * sizeof *rows);
-        if (!rows)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a plan");
-        plan->rows = rows;
-        plan->room = room;
-    }
+    struct plan_row *rows = array_grow(plan->rows, plan->count, &plan->room, sizeof *rows);
+    if (!rows)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a plan");
+    plan->rows = rows;
     struct plan_row *row = &plan->rows[plan->count++];
     *row = (struct plan_row){.line = r->lines->number};
     unsigned place = 0;

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "allocators/base/array.h"
+
 struct ranges {
     struct policy_range *at;
     size_t count, room;
@@ -11,16 +13,12 @@ struct ranges {
 static bool keep(void *argument, const struct policy_range *range)
 {
     struct ranges *self = argument;
-    if (self->count == self->room) {
-        size_t room = self->room ? 2 * self->room : 1024;
-        struct policy_range *at = realloc(self->at, room * sizeof *at);
-        if (!at) {
-            self->failed = true;
-            return false;
-        }
-        self->at = at;
-        self->room = room;
+    struct policy_range *at = array_grow(self->at, self->count, &self->room, sizeof *at);
+    if (!at) {
+        self->failed = true;
+        return false;
     }
+    self->at = at;
     self->at[self->count++] = *range;
     return true;
 }

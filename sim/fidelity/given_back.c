@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "allocators/base/array.h"
 #include "sim/fidelity/recorded_device.h"
 
 void recorded_give_back(struct recorded_device *self, uint64_t address, uint64_t bytes)
@@ -18,16 +19,13 @@ void recorded_give_back(struct recorded_device *self, uint64_t address, uint64_t
             return;
         }
     }
-    if (self->given_back_count == self->given_back_room) {
-        size_t room = self->given_back_room ? self->given_back_room * 2 : 64;
-        struct recorded_span *grown = realloc(self->given_back, room * sizeof *grown);
-        if (!grown) {
-            self->out_of_host_memory = true;
-            return;
-        }
-        self->given_back = grown;
-        self->given_back_room = room;
+    struct recorded_span *grown =
+        array_grow(self->given_back, self->given_back_count, &self->given_back_room, sizeof *grown);
+    if (!grown) {
+        self->out_of_host_memory = true;
+        return;
     }
+    self->given_back = grown;
     self->given_back[self->given_back_count++] = (struct recorded_span){address, bytes, 0};
 }
 

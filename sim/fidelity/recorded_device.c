@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/size.h"
 
 #define RANGE_BOUNDARY_BYTES (32 * MIB)
@@ -86,14 +87,11 @@ struct recorded_place *recorded_place_at(const struct recorded_device *self, uin
 
 enum status recorded_place_add(struct recorded_device *self, struct recorded_place place)
 {
-    if (self->place_count == self->place_room) {
-        size_t room = self->place_room ? self->place_room * 2 : 64;
-        struct recorded_place *grown = realloc(self->places, room * sizeof *grown);
-        if (!grown)
-            return STATUS_HOST_MEMORY;
-        self->places = grown;
-        self->place_room = room;
-    }
+    struct recorded_place *grown =
+        array_grow(self->places, self->place_count, &self->place_room, sizeof *grown);
+    if (!grown)
+        return STATUS_HOST_MEMORY;
+    self->places = grown;
     size_t at = place_above(self, place.address);
     memmove(self->places + at + 1, self->places + at,
             (self->place_count - at) * sizeof *self->places);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
+
 struct witness *witness_create(void)
 {
     return calloc(1, sizeof(struct witness));
@@ -40,16 +42,12 @@ void witness_fail(struct witness *self, enum status status, const char *what)
 
 bool witness_grow(struct witness *self, void **items, size_t count, size_t *room, size_t bytes)
 {
-    if (count < *room)
-        return true;
-    size_t wanted = *room ? 2 * *room : 64;
-    void *grown = realloc(*items, wanted * bytes);
+    void *grown = array_grow(*items, count, room, bytes);
     if (!grown) {
         witness_fail(self, STATUS_HOST_MEMORY, "no host memory to follow a run");
         return false;
     }
     *items = grown;
-    *room = wanted;
     return true;
 }
 

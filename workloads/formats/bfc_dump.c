@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "workloads/formats/log_lines.h"
 
 #define ROUNDING 256u
@@ -139,14 +140,11 @@ static enum status add_chunk(struct bfc_reading *reading, const struct bfc_chunk
                              const char *tag)
 {
     struct bfc_dump *dump = &reading->dump;
-    if (dump->chunk_count == dump->chunk_capacity) {
-        size_t capacity = dump->chunk_capacity ? dump->chunk_capacity * 2 : 256;
-        struct bfc_chunk *chunks = realloc(dump->chunks, capacity * sizeof *chunks);
-        if (!chunks)
-            return no_memory(reading->error);
-        dump->chunks = chunks;
-        dump->chunk_capacity = capacity;
-    }
+    struct bfc_chunk *chunks =
+        array_grow(dump->chunks, dump->chunk_count, &dump->chunk_capacity, sizeof *chunks);
+    if (!chunks)
+        return no_memory(reading->error);
+    dump->chunks = chunks;
     dump->chunks[dump->chunk_count] = *chunk;
     dump->chunks[dump->chunk_count].tag = *tag ? strdup(tag) : NULL;
     dump->copies += chunk->copies;
@@ -157,14 +155,11 @@ static enum status add_chunk(struct bfc_reading *reading, const struct bfc_chunk
 static enum status add_region(struct bfc_reading *reading, uint64_t bytes)
 {
     struct bfc_dump *dump = &reading->dump;
-    if (dump->region_count == dump->region_capacity) {
-        size_t capacity = dump->region_capacity ? dump->region_capacity * 2 : 16;
-        struct bfc_region *regions = realloc(dump->regions, capacity * sizeof *regions);
-        if (!regions)
-            return no_memory(reading->error);
-        dump->regions = regions;
-        dump->region_capacity = capacity;
-    }
+    struct bfc_region *regions =
+        array_grow(dump->regions, dump->region_count, &dump->region_capacity, sizeof *regions);
+    if (!regions)
+        return no_memory(reading->error);
+    dump->regions = regions;
     dump->regions[dump->region_count++] = (struct bfc_region){bytes, dump->chunk_count};
     return STATUS_OK;
 }

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "workloads/formats/fields.h"
 #include "workloads/formats/formats.h"
@@ -183,14 +184,10 @@ static enum status take_line(void *self, char *line, uint64_t number, struct err
     enum status status = parse_row(r, line, &buffer, error);
     if (status)
         return status;
-    if (r->count == r->capacity) {
-        size_t capacity = r->capacity ? 2 * r->capacity : 1024;
-        struct buffer *buffers = realloc(r->buffers, capacity * sizeof *buffers);
-        if (!buffers)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a file");
-        r->buffers = buffers;
-        r->capacity = capacity;
-    }
+    struct buffer *buffers = array_grow(r->buffers, r->count, &r->capacity, sizeof *buffers);
+    if (!buffers)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a file");
+    r->buffers = buffers;
     r->buffers[r->count++] = buffer;
     return STATUS_OK;
 }

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "workloads/formats/fields.h"
 #include "workloads/formats/formats.h"
 #include "workloads/formats/rows.h"
@@ -206,14 +207,11 @@ static int64_t process_of(const struct sqlite_value *global)
 static enum status add_row(struct reading *r, const struct row *row, int64_t process,
                            struct error *error)
 {
-    if (r->rows.count == r->process_room) {
-        size_t room = r->process_room ? 2 * r->process_room : 1024;
-        int64_t *processes = realloc(r->processes, room * sizeof *processes);
-        if (!processes)
-            return no_memory(error);
-        r->processes = processes;
-        r->process_room = room;
-    }
+    int64_t *processes =
+        array_grow(r->processes, r->rows.count, &r->process_room, sizeof *processes);
+    if (!processes)
+        return no_memory(error);
+    r->processes = processes;
     r->processes[r->rows.count] = process;
     return rows_add(&r->rows, row, error);
 }

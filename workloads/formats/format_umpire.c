@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "workloads/formats/fields.h"
 #include "workloads/formats/rows.h"
 #include "workloads/formats/umpire_line.h"
@@ -175,14 +176,10 @@ static enum status add_intent(struct reading *r, const struct umpire_line *line,
         return add_row(r, line, ROW_FAILURE, 0, allocator, error);
     if (r->intent_count == INTENTS_MOST)
         memmove(r->intents, r->intents + 1, --r->intent_count * sizeof *r->intents);
-    if (r->intent_count == r->intent_capacity) {
-        size_t capacity = r->intent_capacity ? 2 * r->intent_capacity : 64;
-        size_t *intents = realloc(r->intents, capacity * sizeof *intents);
-        if (!intents)
-            return no_memory(error);
-        r->intents = intents;
-        r->intent_capacity = capacity;
-    }
+    size_t *intents = array_grow(r->intents, r->intent_count, &r->intent_capacity, sizeof *intents);
+    if (!intents)
+        return no_memory(error);
+    r->intents = intents;
     r->intents[r->intent_count++] = r->rows.count;
     return add_row(r, line, ROW_FAILURE, 0, allocator, error);
 }

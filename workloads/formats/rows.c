@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "workloads/trace/check.h"
 #include "workloads/trace/id_map.h"
 #include "workloads/trace/trace.h"
@@ -53,14 +54,10 @@ void rows_start(struct rows *rows, const char *path, const char *unit)
 
 enum status rows_add(struct rows *rows, const struct row *row, struct error *error)
 {
-    if (rows->count == rows->capacity) {
-        size_t capacity = rows->capacity ? rows->capacity * 2 : 1024;
-        struct row *items = realloc(rows->items, capacity * sizeof *items);
-        if (!items)
-            return no_memory(error);
-        rows->items = items;
-        rows->capacity = capacity;
-    }
+    struct row *items = array_grow(rows->items, rows->count, &rows->capacity, sizeof *items);
+    if (!items)
+        return no_memory(error);
+    rows->items = items;
     rows->items[rows->count++] = *row;
     return STATUS_OK;
 }
@@ -126,14 +123,11 @@ static uint64_t top_block(const struct conversion *c, uint64_t address)
 
 static enum status add_block(struct conversion *c, const struct row *row, struct error *error)
 {
-    if (c->block_count == c->block_capacity) {
-        size_t capacity = c->block_capacity ? 2 * c->block_capacity : 1024;
-        struct block *blocks = realloc(c->blocks, capacity * sizeof *blocks);
-        if (!blocks)
-            return no_memory(error);
-        c->blocks = blocks;
-        c->block_capacity = capacity;
-    }
+    struct block *blocks =
+        array_grow(c->blocks, c->block_count, &c->block_capacity, sizeof *blocks);
+    if (!blocks)
+        return no_memory(error);
+    c->blocks = blocks;
     c->blocks[c->block_count++] =
         (struct block){row->bytes, NO_BLOCK, stream_ordinal(c, row->stream)};
     return STATUS_OK;

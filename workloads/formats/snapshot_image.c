@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "workloads/formats/snapshot_marks.h"
 #include "workloads/trace/id_map.h"
@@ -31,14 +32,10 @@ void snapshot_image_close(struct snapshot_image *self)
 /* Room for one more in an array. */
 static enum status grow(void **items, size_t count, size_t *room, size_t bytes, struct error *error)
 {
-    if (count < *room)
-        return STATUS_OK;
-    size_t wanted = *room ? 2 * *room : 256;
-    void *grown = realloc(*items, wanted * bytes);
+    void *grown = array_grow(*items, count, room, bytes);
     if (!grown)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for a snapshot");
     *items = grown;
-    *room = wanted;
     return STATUS_OK;
 }
 

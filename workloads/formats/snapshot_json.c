@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "workloads/formats/head.h"
 #include "workloads/formats/json_pull.h"
 
@@ -30,14 +31,10 @@ struct reading {
 
 static enum status push(struct reading *self, uint64_t value, struct error *error)
 {
-    if (self->count == self->room) {
-        size_t room = self->room ? 2 * self->room : 256;
-        uint64_t *stack = realloc(self->stack, room * sizeof *stack);
-        if (!stack)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a snapshot");
-        self->stack = stack;
-        self->room = room;
-    }
+    uint64_t *stack = array_grow(self->stack, self->count, &self->room, sizeof *stack);
+    if (!stack)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a snapshot");
+    self->stack = stack;
     self->stack[self->count++] = value;
     return STATUS_OK;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/size.h"
 
 #define STEPS_MOST (UINT64_C(1) << 25) /* over all requests, at blocks passed over */
@@ -12,20 +13,6 @@
 static enum status no_memory(struct error *error)
 {
     return error_set(error, STATUS_HOST_MEMORY, "no host memory for the pools of a snapshot");
-}
-
-static bool grow(void *array, size_t *room, size_t count, size_t bytes)
-{
-    void **items = array;
-    if (count < *room)
-        return true;
-    size_t more = *room ? 2 * *room : 64;
-    void *grown = realloc(*items, more * bytes);
-    if (!grown)
-        return false;
-    *items = grown;
-    *room = more;
-    return true;
 }
 
 /* ---- blocks ---------------------------------------------------------------------------- */
@@ -122,8 +109,11 @@ static enum status group_for(struct snapshot_passed *self, unsigned stream, bool
     for (*out = 0; *out < self->group_count; ++*out)
         if (self->groups[*out].stream == stream && self->groups[*out].small == small)
             return STATUS_OK;
-    if (!grow(&self->groups, &self->group_room, self->group_count, sizeof *self->groups))
+    struct snapshot_passed_group *groups =
+        array_grow(self->groups, self->group_count, &self->group_room, sizeof *groups);
+    if (!groups)
         return no_memory(error);
+    self->groups = groups;
     self->groups[self->group_count++] =
         (struct snapshot_passed_group){.stream = stream, .small = small};
     return STATUS_OK;
@@ -133,13 +123,15 @@ static enum status add_segment(struct snapshot_passed *self,
                                const struct snapshot_passed_segment *given, unsigned stream,
                                bool small, struct error *error)
 {
-    if (!grow(&self->segments, &self->segment_room, self->segment_count, sizeof *self->segments))
+    struct snapshot_passed_segment *segments =
+        array_grow(self->segments, self->segment_count, &self->segment_room, sizeof *segments);
+    if (!segments)
         return no_memory(error);
-    struct snapshot_passed_segment *segment = &self->segments[self->segment_count];
+    self->segments = segments;
+    struct snapshot_passed_segment *segment = &segments[self->segment_count++];
     *segment = *given;
     segment->live = true;
-    self->segment_count++;
-    return group_for(self, stream, small, &self->segments[self->segment_count - 1].group, error);
+    return group_for(self, stream, small, &segment->group, error);
 }
 
 /* The blocks of a segment that is there at the start; `*place` is the first of them. */
@@ -210,8 +202,11 @@ static enum status oppose(struct snapshot_passed *self, uint32_t one, uint32_t o
     }
     if (id_map_get(&self->opposites, pair, &seen))
         return STATUS_OK;
-    if (id_map_put(&self->opposites, pair, 1) ||
-        !grow(&self->pairs, &self->pair_room, self->pair_count, sizeof *self->pairs))
+    uint64_t *pairs = array_grow(self->pairs, self->pair_count, &self->pair_room, sizeof *pairs);
+    if (!pairs)
+        return no_memory(error);
+    self->pairs = pairs;
+    if (id_map_put(&self->opposites, pair, 1))
         return no_memory(error);
     self->pairs[self->pair_count++] = pair;
     return STATUS_OK;

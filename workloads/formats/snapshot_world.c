@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/size.h"
 
 #define LARGE_PAGE_BYTES    (20 * MIB) /* of a range of the large pool; of the small one 2 MiB */
@@ -37,19 +38,6 @@ void snapshot_world_close(struct snapshot_world *world)
 static enum status no_memory(struct error *error)
 {
     return error_set(error, STATUS_HOST_MEMORY, "no host memory for the state of a snapshot");
-}
-
-static bool grow(void **array, size_t *room, size_t count, size_t bytes)
-{
-    if (count < *room)
-        return true;
-    size_t more = *room ? 2 * *room : 64;
-    void *grown = realloc(*array, more * bytes);
-    if (!grown)
-        return false;
-    *array = grown;
-    *room = more;
-    return true;
 }
 
 /* ---- the segments of the snapshot ------------------------------------------------------ */
@@ -100,9 +88,11 @@ static enum status take_block(struct snapshot_world *world, const struct snapsho
     *at = place.address + place.granted_bytes;
     if (!place.granted_bytes)
         return STATUS_OK;
-    if (!grow((void **)&world->final_places, &world->final_place_room, world->final_place_count,
-              sizeof place))
+    struct snapshot_place *places = array_grow(world->final_places, world->final_place_count,
+                                               &world->final_place_room, sizeof place);
+    if (!places)
         return no_memory(error);
+    world->final_places = places;
     world->final_places[world->final_place_count++] = place;
     return STATUS_OK;
 }
@@ -132,9 +122,11 @@ enum status snapshot_world_segment(struct snapshot_world *world, struct snapshot
     world->tells_pools |= area.pool_told;
     if (!area.bytes)
         return STATUS_OK;
-    if (!grow((void **)&world->final_areas, &world->final_area_room, world->final_area_count,
-              sizeof area))
+    struct snapshot_area *areas = array_grow(world->final_areas, world->final_area_count,
+                                             &world->final_area_room, sizeof area);
+    if (!areas)
         return no_memory(error);
+    world->final_areas = areas;
     world->final_areas[world->final_area_count++] = area;
     size_t count;
     uint64_t at = area.address;
@@ -194,8 +186,11 @@ static enum status insert(struct snapshot_world *world, struct snapshot_area are
                           struct error *error)
 {
     size_t at = snapshot_area_above(world, area.address);
-    if (!grow((void **)&world->areas, &world->area_room, world->area_count, sizeof area))
+    struct snapshot_area *areas =
+        array_grow(world->areas, world->area_count, &world->area_room, sizeof area);
+    if (!areas)
         return no_memory(error);
+    world->areas = areas;
     memmove(world->areas + at + 1, world->areas + at, (world->area_count - at) * sizeof area);
     world->areas[at] = area;
     world->area_count++;
@@ -292,8 +287,12 @@ static void remove_segment(struct snapshot_world *world, struct snapshot_record 
 static enum status put_place(struct snapshot_world *world, struct snapshot_place place,
                              struct error *error)
 {
-    if (!grow((void **)&world->places, &world->place_room, world->place_count, sizeof place) ||
-        id_map_put(&world->at, place.address, world->place_count))
+    struct snapshot_place *places =
+        array_grow(world->places, world->place_count, &world->place_room, sizeof place);
+    if (!places)
+        return no_memory(error);
+    world->places = places;
+    if (id_map_put(&world->at, place.address, world->place_count))
         return no_memory(error);
     world->places[world->place_count++] = place;
     return STATUS_OK;

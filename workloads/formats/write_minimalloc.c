@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "allocators/base/array.h"
 #include "workloads/formats/requests.h"
 #include "workloads/formats/writers.h"
 #include "workloads/trace/output.h"
@@ -25,14 +26,10 @@ static enum status add(struct lifetimes *self, const struct request_moment *mome
                        struct error *error)
 {
     struct request_block *block = moment->block;
-    if (self->count == self->room) {
-        size_t room = self->room ? 2 * self->room : 1024;
-        struct lifetime *items = realloc(self->items, room * sizeof *items);
-        if (!items)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory for lifetimes");
-        self->items = items;
-        self->room = room;
-    }
+    struct lifetime *items = array_grow(self->items, self->count, &self->room, sizeof *items);
+    if (!items)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for lifetimes");
+    self->items = items;
     uint64_t align = 0;
     if (moment->event->attributes)
         align = trace_attributes_of(self->source, moment->event->attributes)->align;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "workloads/formats/requests.h"
 #include "workloads/formats/snapshot_writer.h"
@@ -260,14 +261,10 @@ static size_t standing_above(const struct standing *self, uint64_t address)
 static enum status stand(struct standing *self, uint64_t address, uint64_t bytes, size_t entry,
                          struct error *error)
 {
-    if (self->count == self->room) {
-        size_t room = self->room ? 2 * self->room : 64;
-        void *items = realloc(self->items, room * sizeof *self->items);
-        if (!items)
-            return no_memory(error);
-        self->items = items;
-        self->room = room;
-    }
+    void *items = array_grow(self->items, self->count, &self->room, sizeof *self->items);
+    if (!items)
+        return no_memory(error);
+    self->items = items;
     size_t at = standing_above(self, address);
     memmove(self->items + at + 1, self->items + at, (self->count - at) * sizeof *self->items);
     self->items[at].address = address;

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/rng.h"
 
 #define RANDOM_CHUNK 1024 /* events in a span */
@@ -41,14 +42,10 @@ static enum status start(struct emit *emit, struct error *error)
 static enum status remember(struct random_source *self, struct emit_block block,
                             struct error *error)
 {
-    if (self->count == self->room) {
-        size_t room = self->room ? self->room * 2 : 256;
-        void *larger = realloc(self->blocks, room * sizeof *self->blocks);
-        if (!larger)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory");
-        self->blocks = larger;
-        self->room = room;
-    }
+    struct emit_block *blocks = array_grow(self->blocks, self->count, &self->room, sizeof *blocks);
+    if (!blocks)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory");
+    self->blocks = blocks;
     self->blocks[self->count++] = block;
     return STATUS_OK;
 }

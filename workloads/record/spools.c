@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "allocators/base/array.h"
+
 #define PATH_ROOM 4096
 
 static bool ends_in(const char *name, const char *ending)
@@ -41,14 +43,11 @@ static bool is_spool(struct spool_file *file)
 
 static enum status add_file(struct spools *spools, const char *path, struct error *error)
 {
-    if (spools->file_count == spools->file_capacity) {
-        size_t capacity = spools->file_capacity ? spools->file_capacity * 2 : 64;
-        struct spool_file *files = realloc(spools->files, capacity * sizeof *files);
-        if (!files)
-            return no_memory(error);
-        spools->files = files;
-        spools->file_capacity = capacity;
-    }
+    struct spool_file *files =
+        array_grow(spools->files, spools->file_count, &spools->file_capacity, sizeof *files);
+    if (!files)
+        return no_memory(error);
+    spools->files = files;
     struct stat about;
     int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0 || fstat(descriptor, &about) != 0) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "workloads/trace/lines.h"
 
@@ -56,14 +57,10 @@ static enum status parse(char *line, struct csv_row *row, struct error *error)
 
 static enum status append(struct csv_rows *rows, char *line, struct error *error)
 {
-    if (rows->count == rows->capacity) {
-        size_t capacity = rows->capacity ? rows->capacity * 2 : 4096;
-        struct csv_row *items = realloc(rows->items, capacity * sizeof *items);
-        if (!items)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory for the rows");
-        rows->items = items;
-        rows->capacity = capacity;
-    }
+    struct csv_row *items = array_grow(rows->items, rows->count, &rows->capacity, sizeof *items);
+    if (!items)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the rows");
+    rows->items = items;
     return parse(line, &rows->items[rows->count++], error);
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "workloads/trace/check.h"
 
 struct line { /* the events from `first` on, up to the next one's */
@@ -109,15 +110,12 @@ enum status trace_memory_append(struct trace_memory *memory, const struct trace_
                                 const struct trace_attributes *attributes, const char *text,
                                 struct error *error)
 {
-    if (memory->count == memory->capacity) {
-        size_t capacity = memory->capacity ? memory->capacity * 2 : 1024;
-        struct trace_event *events = realloc(memory->events, capacity * sizeof *events);
-        if (!events)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory for a trace of %zu events",
-                             capacity);
-        memory->events = events;
-        memory->capacity = capacity;
-    }
+    struct trace_event *events =
+        array_grow(memory->events, memory->count, &memory->capacity, sizeof *events);
+    if (!events)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a trace of %zu events",
+                         memory->count);
+    memory->events = events;
     struct trace_event *copy = &memory->events[memory->count];
     *copy = *event;
     enum status status =
@@ -136,14 +134,11 @@ enum status trace_memory_line(struct trace_memory *memory, uint64_t line, struct
 {
     if (memory->line_count && memory->lines[memory->line_count - 1].first == memory->count)
         memory->line_count--; /* nothing came of that one */
-    if (memory->line_count == memory->line_capacity) {
-        size_t capacity = memory->line_capacity ? memory->line_capacity * 2 : 1024;
-        struct line *lines = realloc(memory->lines, capacity * sizeof *lines);
-        if (!lines)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory for the lines of a trace");
-        memory->lines = lines;
-        memory->line_capacity = capacity;
-    }
+    struct line *lines =
+        array_grow(memory->lines, memory->line_count, &memory->line_capacity, sizeof *lines);
+    if (!lines)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the lines of a trace");
+    memory->lines = lines;
     memory->lines[memory->line_count++] = (struct line){memory->count, line};
     return STATUS_OK;
 }

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/size.h"
 
 #define ROUND_BYTES         512u
@@ -45,14 +46,11 @@ void trace_state_close(struct trace_state *self)
 static enum status insert(struct trace_state *self, size_t at, struct trace_state_area area,
                           struct error *error)
 {
-    if (self->count == self->room) {
-        size_t room = self->room ? self->room * 2 : 64;
-        struct trace_state_area *grown = realloc(self->areas, room * sizeof *grown);
-        if (!grown)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu segments", room);
-        self->areas = grown;
-        self->room = room;
-    }
+    struct trace_state_area *grown =
+        array_grow(self->areas, self->count, &self->room, sizeof *grown);
+    if (!grown)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu segments", self->count);
+    self->areas = grown;
     memmove(self->areas + at + 1, self->areas + at, (self->count - at) * sizeof *self->areas);
     self->areas[at] = area;
     self->count++;
@@ -205,14 +203,12 @@ enum status trace_state_placed(struct trace_state *self, uint64_t address, uint6
                                uint32_t pool, struct error *error)
 {
     size_t owner = above(self, address), at = block_above(self, address);
-    if (self->block_count == self->block_room) {
-        size_t room = self->block_room ? self->block_room * 2 : 256;
-        struct trace_state_block *grown = realloc(self->blocks, room * sizeof *grown);
-        if (!grown)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu blocks", room);
-        self->blocks = grown;
-        self->block_room = room;
-    }
+    struct trace_state_block *grown =
+        array_grow(self->blocks, self->block_count, &self->block_room, sizeof *grown);
+    if (!grown)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu blocks",
+                         self->block_count);
+    self->blocks = grown;
     while (owner && self->areas[owner - 1].kind == AREA_PAGES)
         owner--;
     struct trace_state_area *area = owner ? &self->areas[owner - 1] : NULL;

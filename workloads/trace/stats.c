@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/size.h"
 
 enum status trace_stats_add(struct trace_stats *self, const char *name, size_t length,
@@ -14,14 +15,10 @@ enum status trace_stats_add(struct trace_stats *self, const char *name, size_t l
     if (!length)
         return error_set(error, STATUS_INVALID,
                          "a statistic's name is empty, or holds blanks or control bytes");
-    if (self->count == self->room) {
-        size_t room = self->room ? 2 * self->room : 128;
-        struct trace_stat *items = realloc(self->items, room * sizeof *items);
-        if (!items)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory for statistics");
-        self->items = items;
-        self->room = room;
-    }
+    struct trace_stat *items = array_grow(self->items, self->count, &self->room, sizeof *items);
+    if (!items)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for statistics");
+    self->items = items;
     char *copy = strndup(name, length);
     if (!copy)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for statistics");

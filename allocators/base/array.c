@@ -1,0 +1,17 @@
+#include "allocators/base/array.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#define ITEMS_LEAST 16
+
+void *array_double(void *items, size_t *room, size_t item_bytes)
+{
+    size_t larger = *room ? 2 * *room : ITEMS_LEAST;
+    if (larger > SIZE_MAX / 2 / item_bytes)
+        return NULL;
+    void *grown = realloc(items, larger * item_bytes);
+    if (grown)
+        *room = larger;
+    return grown;
+}
