@@ -1,4 +1,4 @@
-/* Inside of the kernels' host side: kernels.c, spin.c and work.c share it. */
+/* Inside of the kernels' host side: kernels.c, kernels_spin.c and kernels_work.c share it. */
 #ifndef BENCH_CUDA_KERNELS_STATE_H
 #define BENCH_CUDA_KERNELS_STATE_H
 
@@ -53,7 +53,7 @@ enum status kernels_launch(struct kernels *self, enum kernel kernel, struct kern
 /* Translates what a driver call said; `bytes` is the size that the call was about. */
 enum status kernels_result(struct kernels *self, CUresult result, const char *call, uint64_t bytes);
 
-/* spin.c */
+/* kernels_spin.c */
 enum status spin_calibrate(struct kernels *self);
 
 #endif

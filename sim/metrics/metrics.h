@@ -1,5 +1,5 @@
-/* The metrics as data: their list, and one run's values. Computing is in replay.c and the
- * files here; nothing prints. */
+/* The metrics as data: their list, and one run's values. The engine computes them
+ * (sim/replay/); nothing prints. */
 #ifndef SIM_METRICS_METRICS_H
 #define SIM_METRICS_METRICS_H
 
