@@ -3,9 +3,7 @@
  * shares the place with those whose intervals touch its own. */
 #include "bench/report/repetitions_table.h"
 
-#include <stdlib.h>
-
-#include "bench/report/statistics.h"
+#include "bench/report/placed_rows.h"
 
 #define POLICY_WIDTH 22u
 
@@ -16,12 +14,6 @@ bool repetitions_any(const struct run_record *records, size_t count)
             return true;
     return false;
 }
-
-/* One policy of a group. */
-struct row {
-    const struct run_record *first;
-    size_t runs, passed;
-};
 
 /* Medians beside the slowdown. */
 static const struct {
@@ -38,45 +30,25 @@ static const struct {
 };
 #define MEDIANS (sizeof medians / sizeof medians[0])
 
-/* Scratch for one print, each with room for all records. */
-struct work {
-    struct row *rows;
-    struct statistic *slowdowns;
-    size_t *places;
-    bool *shared;
-    double *values;
-    enum table_form form;
-};
-
 /* The policies of a group (first draw only), by their median slowdown; those that did not finish or
  * have none last. */
-static size_t gather_rows(struct work *work, const struct run_record *begin,
-                          const struct run_record *end)
+static void gather_rows(struct placed_rows *rows, const struct run_record *begin,
+                        const struct run_record *end)
 {
-    size_t count = 0;
+    rows->count = 0;
     for (const struct run_record *first = begin; first < end; first++) {
         if (first->repetition != 0 || first->seed != begin->seed)
             continue;
-        struct row row = {.first = first};
+        struct placed_row row = {.first = first};
         for (const struct run_record *at = first; at < end; at++) {
             row.runs += statistic_same_run(first, at);
             row.passed += statistic_same_run(first, at) && at->passed;
         }
-        struct statistic slowdown = statistic_gather(first, end, METRIC_slowdown, work->values);
-        if (row.passed < row.runs)
-            slowdown = (struct statistic){0};
-        size_t place = count++;
-        for (; place > 0 && slowdown.count &&
-               (!work->slowdowns[place - 1].count ||
-                slowdown.median < work->slowdowns[place - 1].median);
-             place--) {
-            work->rows[place] = work->rows[place - 1];
-            work->slowdowns[place] = work->slowdowns[place - 1];
-        }
-        work->rows[place] = row;
-        work->slowdowns[place] = slowdown;
+        if (row.passed == row.runs)
+            row.by = statistic_gather(first, end, METRIC_slowdown, rows->values);
+        placed_rows_add(rows, row);
     }
-    return count;
+    placed_rows_place(rows);
 }
 
 static void number(struct table *table, bool there, int decimals, double value)
@@ -87,16 +59,12 @@ static void number(struct table *table, bool there, int decimals, double value)
         table_cell(table, "-");
 }
 
-static void add_row(struct table *table, struct work *work, size_t index,
-                    const struct run_record *end)
+static void add_row(struct table *table, const struct placed_row *row, enum table_form form,
+                    const struct run_record *end, double *values)
 {
-    const struct row *row = &work->rows[index];
-    const struct statistic *slowdown = &work->slowdowns[index];
+    const struct statistic *slowdown = &row->by;
     bool spread = slowdown->count > 0;
-    if (work->places[index])
-        table_cell(table, "%zu%s", work->places[index], work->shared[index] ? "=" : "");
-    else
-        table_cell(table, "-");
+    placed_row_cell(table, row);
     table_cell(table, "%s", row->first->policy_spec);
     if (row->passed < row->runs) {
         table_rest(table, "%zu of %zu runs finished", row->passed, row->runs);
@@ -107,25 +75,23 @@ static void add_row(struct table *table, struct work *work, size_t index,
     number(table, spread, 4, slowdown->has_interval ? slowdown->low : slowdown->least);
     number(table, spread, 4, slowdown->has_interval ? slowdown->high : slowdown->most);
     for (size_t i = 0; i < MEDIANS; i++) {
-        if (!table_has_room(work->form, medians[i].room))
+        if (!table_has_room(form, medians[i].room))
             continue;
-        struct statistic statistic =
-            statistic_gather(row->first, end, medians[i].metric, work->values);
+        struct statistic statistic = statistic_gather(row->first, end, medians[i].metric, values);
         number(table, statistic.count > 0, medians[i].decimals,
                statistic.median / medians[i].divisor);
     }
 }
 
-static void add_group(struct table *table, struct work *work, const struct run_record *begin,
-                      const struct run_record *end)
+static void add_group(struct table *table, struct placed_rows *rows, enum table_form form,
+                      const struct run_record *begin, const struct run_record *end)
 {
-    size_t count = gather_rows(work, begin, end);
-    statistic_places(work->slowdowns, count, work->places, work->shared);
+    gather_rows(rows, begin, end);
     table_heading(table, "%s: frees %s, host %s, %s %s", begin->workload.name,
                   replay_frees_name(begin->frees), replay_host_name(begin->host),
                   begin->device.kind, begin->device.profile);
-    for (size_t i = 0; i < count; i++)
-        add_row(table, work, i, end);
+    for (size_t i = 0; i < rows->count; i++)
+        add_row(table, &rows->items[i], form, end, rows->values);
 }
 
 /* What the two columns of limits hold, and at which level. */
@@ -168,35 +134,23 @@ enum status repetitions_table_print(const struct run_record *records, size_t cou
         if (table_has_room(form, medians[i].room))
             columns[column_count++] =
                 (struct table_column){medians[i].title, medians[i].unit, false, 0};
-    size_t room = count ? count : 1;
-    struct work work = {
-        .rows = calloc(room, sizeof *work.rows),
-        .slowdowns = calloc(room, sizeof *work.slowdowns),
-        .places = calloc(room, sizeof *work.places),
-        .shared = calloc(room, sizeof *work.shared),
-        .values = calloc(room, sizeof *work.values),
-        .form = form,
-    };
+    struct placed_rows rows;
     struct table *table = table_create(columns, column_count);
-    enum status status = STATUS_OK;
-    if (!table || !work.rows || !work.slowdowns || !work.places || !work.shared || !work.values)
+    enum status status = placed_rows_open(&rows, count, error);
+    if (!status && !table)
         status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
-    else
+    if (!status)
         table_label(table, "repetitions");
     for (size_t begin = 0; !status && begin < count;) {
         size_t end = run_record_group_end(records, count, begin);
-        add_group(table, &work, records + begin, records + end);
+        add_group(table, &rows, form, records + begin, records + end);
         begin = end;
     }
     if (!status)
         status = table_print(table, stream, form, error);
     if (!status)
-        explain(stream, records, count, work.values);
+        explain(stream, records, count, rows.values);
     table_close(table);
-    free(work.rows);
-    free(work.slowdowns);
-    free(work.places);
-    free(work.shared);
-    free(work.values);
+    placed_rows_close(&rows);
     return status;
 }

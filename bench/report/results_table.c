@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
-#include "bench/report/statistics.h"
+#include "bench/report/placed_rows.h"
 
 #define POLICY_WIDTH 22u
 
@@ -384,62 +384,48 @@ enum status latency_table_print(const struct run_record *records, size_t count, 
                          stream, form, error);
 }
 
-/* One policy of a group over its draws. */
-struct spread {
-    const struct run_record *first;
-    size_t runs, passed;
-    struct statistic physical; /* low and high are the least and the most; none: not placed */
-};
-
-static struct spread spread_of(const struct run_record *first, const struct run_record *end,
-                               double *values)
+/* A policy of a group over its draws: low and high are the least and the most. */
+static struct placed_row spread_of(const struct run_record *first, const struct run_record *end,
+                                   double *values)
 {
-    struct spread spread = {.first = first};
+    struct placed_row row = {.first = first};
     for (const struct run_record *at = first; at < end; at++) {
         if (strcmp(at->policy_spec, first->policy_spec) != 0)
             continue;
-        spread.runs++;
-        spread.passed += at->passed;
+        row.runs++;
+        row.passed += at->passed;
     }
-    spread.physical = gather(first, end, METRIC_peak_physical_bytes, values);
-    spread.physical.low = spread.physical.least;
-    spread.physical.high = spread.physical.most;
-    spread.physical.has_interval =
-        first->ranked && spread.passed == spread.runs && spread.physical.count;
-    return spread;
+    if (!first->ranked || row.passed < row.runs)
+        return row;
+    row.by = gather(first, end, METRIC_peak_physical_bytes, values);
+    row.by.low = row.by.least;
+    row.by.high = row.by.most;
+    row.by.has_interval = row.by.count > 0;
+    return row;
 }
 
 /* The policies of a group by their medians; those without a place last. */
-static size_t gather_spreads(struct spread *spreads, const struct run_record *begin,
-                             const struct run_record *end, double *values)
+static void gather_spreads(struct placed_rows *rows, const struct run_record *begin,
+                           const struct run_record *end)
 {
-    size_t count = 0;
-    for (const struct run_record *first = begin; first < end; first++) {
-        if (seen_before(begin, first))
-            continue;
-        struct spread spread = spread_of(first, end, values);
-        size_t at = count++;
-        for (; at > 0 && spread.physical.has_interval &&
-               (!spreads[at - 1].physical.has_interval ||
-                spread.physical.median < spreads[at - 1].physical.median);
-             at--)
-            spreads[at] = spreads[at - 1];
-        spreads[at] = spread;
-    }
-    return count;
+    rows->count = 0;
+    for (const struct run_record *first = begin; first < end; first++)
+        if (!seen_before(begin, first))
+            placed_rows_add(rows, spread_of(first, end, rows->values));
+    placed_rows_place(rows);
 }
 
 /* Three rows: median, least, most. */
-static void spread_rows(const struct figure_table *self, const struct spread *spread, size_t place,
-                        bool shared, const struct run_record *end, double *values)
+static void spread_rows(const struct figure_table *self, const struct placed_row *spread,
+                        const struct run_record *end, double *values)
 {
     struct table *table = self->table;
     static const char *const names[] = {"median", "least", "most"};
     for (int row = 0; row < 3; row++) {
-        if (row == 0 && place && self->form != TABLE_LATEX)
-            table_cell(table, "%zu%s", place, shared ? "=" : "");
+        if (row == 0 && self->form != TABLE_LATEX)
+            placed_row_cell(table, spread);
         else if (self->form != TABLE_LATEX)
-            table_cell(table, "%s", row ? "" : "-");
+            table_cell(table, "%s", "");
         table_cell(table, "%s", row ? "" : spread->first->policy_spec);
         if (row)
             table_cell(table, "%s", "");
@@ -460,56 +446,26 @@ static void spread_rows(const struct figure_table *self, const struct spread *sp
     }
 }
 
-/* Scratch for one print, each with room for all records. */
-struct spread_work {
-    struct spread *spreads;
-    struct statistic *physical;
-    size_t *places;
-    bool *shared;
-    double *values;
-};
-
-static void add_spreads(const struct figure_table *self, struct spread_work *work,
-                        const struct run_record *begin, const struct run_record *end)
-{
-    size_t count = gather_spreads(work->spreads, begin, end, work->values);
-    for (size_t i = 0; i < count; i++)
-        work->physical[i] = work->spreads[i].physical;
-    statistic_places(work->physical, count, work->places, work->shared);
-    heading(self->table, begin, (size_t)(end - begin), true);
-    for (size_t i = 0; i < count; i++)
-        spread_rows(self, &work->spreads[i], work->places[i], work->shared[i], end, work->values);
-}
-
 enum status spread_table_print(const struct run_record *records, size_t count, FILE *stream,
                                enum table_form form, struct error *error)
 {
-    size_t room = count ? count : 1;
-    struct spread_work work = {
-        .spreads = calloc(room, sizeof *work.spreads),
-        .physical = calloc(room, sizeof *work.physical),
-        .places = calloc(room, sizeof *work.places),
-        .shared = calloc(room, sizeof *work.shared),
-        .values = calloc(room, sizeof *work.values),
-    };
+    struct placed_rows rows;
     struct figure_table self;
     open_figure_table(&self, form, true, "MiB");
-    enum status status = STATUS_OK;
-    if (!self.table || !work.spreads || !work.physical || !work.places || !work.shared ||
-        !work.values)
+    enum status status = placed_rows_open(&rows, count, error);
+    if (!status && !self.table)
         status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
     for (size_t begin = 0; !status && begin < count;) {
         size_t end = run_record_group_end(records, count, begin);
-        add_spreads(&self, &work, records + begin, records + end);
+        gather_spreads(&rows, records + begin, records + end);
+        heading(self.table, records + begin, end - begin, true);
+        for (size_t i = 0; i < rows.count; i++)
+            spread_rows(&self, &rows.items[i], records + end, rows.values);
         begin = end;
     }
     if (!status)
         status = table_print(self.table, stream, form, error);
     table_close(self.table);
-    free(work.spreads);
-    free(work.physical);
-    free(work.places);
-    free(work.shared);
-    free(work.values);
+    placed_rows_close(&rows);
     return status;
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/report/placed_rows.h"
 #include "bench/report/statistics.h"
 
 /* The values 1 to n, in an order that is none. */
@@ -82,6 +83,38 @@ static void places_are_stated_by_intervals(void **state)
     assert_memory_equal(shared, wanted_shared, sizeof wanted_shared);
 }
 
+/* By the median; what has none stands last, in the order in which it came. */
+static void rows_stand_by_their_medians(void **state)
+{
+    const struct {
+        double low, median, high; /* median 0: none */
+    } given[] = {{5, 6, 7}, {0, 0, 0}, {1, 2, 3}, {0, 0, 0}, {2, 4, 5}};
+    const size_t places[] = {1, 1, 2, 0, 0};
+    const size_t wanted[] = {2, 4, 0, 1, 3};
+    const bool shared[] = {true, true, true, false, false};
+    struct placed_rows rows;
+    struct error error;
+    (void)state;
+    assert_int_equal(placed_rows_open(&rows, 5, &error), STATUS_OK);
+    for (size_t i = 0; i < 5; i++) {
+        bool has = given[i].median > 0;
+        placed_rows_add(&rows, (struct placed_row){.runs = i,
+                                                   .by = {.count = has,
+                                                          .median = given[i].median,
+                                                          .has_interval = has,
+                                                          .low = given[i].low,
+                                                          .high = given[i].high}});
+    }
+    placed_rows_place(&rows);
+    assert_int_equal(rows.count, 5);
+    for (size_t i = 0; i < 5; i++) {
+        assert_int_equal(rows.items[i].runs, wanted[i]);
+        assert_int_equal(rows.items[i].place, places[i]);
+        assert_int_equal(rows.items[i].shared, shared[i]);
+    }
+    placed_rows_close(&rows);
+}
+
 static struct run_record run(const char *policy, unsigned repetition, uint64_t seed, bool passed,
                              uint64_t physical)
 {
@@ -120,6 +153,7 @@ int main(void)
         cmocka_unit_test(few_values_have_no_interval),
         cmocka_unit_test(large_counts_are_no_trouble),
         cmocka_unit_test(places_are_stated_by_intervals),
+        cmocka_unit_test(rows_stand_by_their_medians),
         cmocka_unit_test(repetitions_become_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

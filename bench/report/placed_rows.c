@@ -1,0 +1,58 @@
+#include "bench/report/placed_rows.h"
+
+#include <stdlib.h>
+
+enum status placed_rows_open(struct placed_rows *self, size_t records, struct error *error)
+{
+    size_t room = records ? records : 1;
+    *self = (struct placed_rows){
+        .items = calloc(room, sizeof *self->items),
+        .values = calloc(room, sizeof *self->values),
+        .by = calloc(room, sizeof *self->by),
+        .places = calloc(room, sizeof *self->places),
+        .shared = calloc(room, sizeof *self->shared),
+    };
+    if (self->items && self->values && self->by && self->places && self->shared)
+        return STATUS_OK;
+    return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+}
+
+void placed_rows_close(struct placed_rows *self)
+{
+    free(self->items);
+    free(self->values);
+    free(self->by);
+    free(self->places);
+    free(self->shared);
+    *self = (struct placed_rows){0};
+}
+
+void placed_rows_add(struct placed_rows *self, struct placed_row row)
+{
+    struct placed_row *items = self->items;
+    size_t at = self->count++;
+    for (; at > 0 && row.by.count &&
+           (!items[at - 1].by.count || row.by.median < items[at - 1].by.median);
+         at--)
+        items[at] = items[at - 1];
+    items[at] = row;
+}
+
+void placed_rows_place(struct placed_rows *self)
+{
+    for (size_t i = 0; i < self->count; i++)
+        self->by[i] = self->items[i].by;
+    statistic_places(self->by, self->count, self->places, self->shared);
+    for (size_t i = 0; i < self->count; i++) {
+        self->items[i].place = self->places[i];
+        self->items[i].shared = self->shared[i];
+    }
+}
+
+void placed_row_cell(struct table *table, const struct placed_row *row)
+{
+    if (row->place)
+        table_cell(table, "%zu%s", row->place, row->shared ? "=" : "");
+    else
+        table_cell(table, "-");
+}
