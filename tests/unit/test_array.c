@@ -1,0 +1,48 @@
+/* Arrays that grow: what was put in stays, room doubles, and no memory leaves all as it was. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+
+#include "allocators/base/array.h"
+
+static void items_stay_as_it_grows(void **state)
+{
+    uint32_t *items = NULL;
+    size_t room = 0;
+    (void)state;
+    for (uint32_t i = 0; i < 1000; i++) {
+        size_t before = room;
+        items = array_grow(items, i, &room, sizeof *items);
+        assert_non_null(items);
+        assert_true(room > i);
+        assert_true(room == before || i == before);
+        items[i] = 3 * i;
+    }
+    for (uint32_t i = 0; i < 1000; i++)
+        assert_int_equal(items[i], 3 * i);
+    assert_int_equal(room, 1024);
+    free(items);
+}
+
+/* Twice as many items as fit into all addresses. */
+static void what_cannot_be_had_changes_nothing(void **state)
+{
+    char *items = malloc(1);
+    size_t room = SIZE_MAX / 2;
+    (void)state;
+    assert_null(array_grow(items, room, &room, 4));
+    assert_int_equal(room, SIZE_MAX / 2);
+    free(items);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(items_stay_as_it_grows),
+        cmocka_unit_test(what_cannot_be_had_changes_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
