@@ -3,14 +3,9 @@
 #include <signal.h>
 #include <unistd.h>
 
-#define skeleton_policy inner_policy
-#define allocrig_policy inner_entry
-#include "allocators/skeleton/skeleton.c"
-#undef skeleton_policy
-#undef allocrig_policy
+#include "tests/cli/on_skeleton.h"
 
 extern const struct policy_ops misbehaving_policy;
-const struct policy_ops *allocrig_policy(void);
 
 enum harm { HARM_NONE, HARM_CRASH, HARM_HANG, HARM_LEAVE, HARM_CUT };
 
@@ -68,23 +63,13 @@ static enum status misbehaving_alloc(struct policy *base, const struct policy_re
 }
 
 const struct policy_ops misbehaving_policy = {
-    .abi = POLICY_ABI,
-    .ops_bytes = sizeof(struct policy_ops),
+    ON_SKELETON,
     .name = "misbehaving",
     .summary = "does harm to its process",
-    .reference = "none",
-    .capabilities = POLICY_WATCHES_HOLES,
     .options = misbehaving_options,
     .values_bytes = sizeof(struct misbehaving_values),
     .create = misbehaving_create,
-    .destroy = skeleton_destroy,
     .alloc = misbehaving_alloc,
-    .free = skeleton_free,
-    .stats = skeleton_stats,
-    .walk = skeleton_walk,
-    .validate = skeleton_validate,
-    .trim = skeleton_trim,
-    .problem = skeleton_problem,
 };
 
 const struct policy_ops *allocrig_policy(void)

@@ -1,11 +1,7 @@
 /* A policy of the plug-in kind, into which test_compare.sh plants a regression: PLANT_WASTE more
  * per cent of every request, PLANT_WORK turns of an idle loop at each, or nothing any more after
  * PLANT_END requests. */
-#define skeleton_policy inner_policy
-#define allocrig_policy inner_entry
-#include "allocators/skeleton/skeleton.c"
-#undef skeleton_policy
-#undef allocrig_policy
+#include "tests/cli/on_skeleton.h"
 
 #ifndef PLANT_WASTE
 #define PLANT_WASTE 0
@@ -18,7 +14,6 @@
 #endif
 
 extern const struct policy_ops planted_policy;
-const struct policy_ops *allocrig_policy(void);
 
 static enum status planted_create(const struct policy_context *context, const void *values,
                                   struct policy **out, struct error *error)
@@ -49,23 +44,13 @@ static enum status planted_alloc(struct policy *base, const struct policy_reques
 }
 
 const struct policy_ops planted_policy = {
-    .abi = POLICY_ABI,
-    .ops_bytes = sizeof(struct policy_ops),
+    ON_SKELETON,
     .name = "planted",
     .summary = "carries a regression",
-    .reference = "none",
-    .capabilities = POLICY_WATCHES_HOLES,
     .options = skeleton_options,
     .values_bytes = sizeof(struct skeleton_values),
     .create = planted_create,
-    .destroy = skeleton_destroy,
     .alloc = planted_alloc,
-    .free = skeleton_free,
-    .stats = skeleton_stats,
-    .walk = skeleton_walk,
-    .validate = skeleton_validate,
-    .trim = skeleton_trim,
-    .problem = skeleton_problem,
 };
 
 const struct policy_ops *allocrig_policy(void)

@@ -254,18 +254,25 @@ static void only_the_first_fence_is_waited_for(void **state)
 
 /* ---- blocks that other streams use ---------------------------------------------------------- */
 
-/* Stream A's block is read on B. While memory is ample its place is left alone; where there is no
+/* A block of 30 MiB that stream A lets go while work of 50 ms on B still reads it. */
+static struct policy_block let_go_in_use(struct vmm_rig *rig)
+{
+    struct policy_block block = take(rig, 30 * MIB, A);
+    assert_int_equal(policy_use(rig->policy.policy, &block, B), STATUS_OK);
+    rig->device->ops->kernel(rig->device, B, 50 * MS);
+    rig->device->ops->used(rig->device, block.address, block.granted_bytes, B, ++rig->event);
+    let_go(rig, &block, A);
+    return block;
+}
+
+/* While memory is ample the block's place is left alone; where there is no
  * other it is waited for, and given again without the driver. */
 static void pending_blocks_come_back_after_their_fence(void **state)
 {
     struct vmm_rig rig;
     (void)state;
     open_rig(&rig, "sim:capacity=64MiB");
-    struct policy_block block = take(&rig, 30 * MIB, A);
-    assert_int_equal(policy_use(rig.policy.policy, &block, B), STATUS_OK);
-    rig.device->ops->kernel(rig.device, B, 50 * MS);
-    rig.device->ops->used(rig.device, block.address, block.granted_bytes, B, ++rig.event);
-    let_go(&rig, &block, A);
+    struct policy_block block = let_go_in_use(&rig);
     assert_int_equal(rig.policy.policy->totals.pending_bytes, 30 * MIB);
     struct policy_block other = take(&rig, 30 * MIB, A);
     assert_true(other.address != block.address);
@@ -285,11 +292,7 @@ static void a_done_fence_costs_no_wait(void **state)
     struct vmm_rig rig;
     (void)state;
     open_rig(&rig, "sim:capacity=64MiB");
-    struct policy_block block = take(&rig, 30 * MIB, A);
-    assert_int_equal(policy_use(rig.policy.policy, &block, B), STATUS_OK);
-    rig.device->ops->kernel(rig.device, B, 50 * MS);
-    rig.device->ops->used(rig.device, block.address, block.granted_bytes, B, ++rig.event);
-    let_go(&rig, &block, A);
+    struct policy_block block = let_go_in_use(&rig);
     rig.device->ops->advance(rig.device, 60 * MS);
     uint64_t before = driver_calls(&rig);
     struct policy_block again = take(&rig, 30 * MIB, A);

@@ -1,0 +1,19 @@
+#include "tests/support/without_cuda.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+static void there_is_no_cuda_h(void **state)
+{
+    (void)state;
+    skip();
+}
+
+int without_cuda(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(there_is_no_cuda_h)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
