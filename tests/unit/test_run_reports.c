@@ -170,92 +170,39 @@ static void junit_tells_failures_errors_and_skips_apart(void **state)
     free(records);
 }
 
-static void openmetrics_has_families_units_and_an_end(void **state)
-{
 #define LABELS(policy, device)                                                                     \
     "{policy=\"" policy "\",workload=\"dir\\\\file\",device=\"" device                             \
     "\",frees=\"ordered\",host=\"none\",repetition=\"0\",seed=\"1\"}"
+#define TORCH LABELS("torch", "sim")
+#define ODD   LABELS("a<\\\"b\\\">&'c'", "sim")
+#define VMM   LABELS("vmm", "sim")
+#define ASYNC LABELS("async", "cuda")
+
+static void openmetrics_has_families_units_and_an_end(void **state)
+{
     static const char wanted[] =
         "# TYPE allocrig_passed gauge\n"
         "# HELP allocrig_passed 1 where every request that may not fail was served, else 0\n"
-        "allocrig_passed" LABELS(
-            "torch",
-            "sim") " 1\n"
-                   "allocrig_passed" LABELS(
-                       "a<\\\"b\\\">&'c'",
-                       "sim") " 0\n"
-                              "allocrig_passed" LABELS(
-                                  "vmm",
-                                  "sim") " 0\n"
-                                         "allocrig_passed" LABELS(
-                                             "async",
-                                             "cuda") " 0\n"
-                                                     "# TYPE allocrig_peak_physical_bytes gauge\n"
-                                                     "# UNIT allocrig_peak_physical_bytes bytes\n"
-                                                     "# HELP allocrig_peak_physical_bytes the most "
-                                                     "bytes of pages charged by the device; "
-                                                     "ranking "
-                                                     "goes by it\n"
-                                                     "allocrig_peak_physical_bytes" LABELS(
-                                                         "torch",
-                                                         "sim") " 4096\n"
-                                                                "allocrig_peak_physical_"
-                                                                "bytes" LABELS(
-                                                                    "a<\\\"b\\\">&'c'",
-                                                                    "sim") " 100\n"
-                                                                           "# TYPE "
-                                                                           "allocrig_overhead_"
-                                                                           "ratio gauge\n"
-                                                                           "# UNIT "
-                                                                           "allocrig_overhead_"
-                                                                           "ratio ratio\n"
-                                                                           "# HELP "
-                                                                           "allocrig_overhead_"
-                                                                           "ratio "
-                                                                           "peak_physical_bytes / "
-                                                                           "peak_live_bytes\n"
-                                                                           "allocrig_overhead_"
-                                                                           "ratio" LABELS(
-                                                                               "torch",
-                                                                               "sim") " 1.25\n"
-                                                                                      "# TYPE "
-                                                                                      "allocrig_"
-                                                                                      "device_time_"
-                                                                                      "seconds "
-                                                                                      "gauge\n"
-                                                                                      "# UNIT "
-                                                                                      "allocrig_"
-                                                                                      "device_time_"
-                                                                                      "seconds "
-                                                                                      "seconds\n"
-                                                                                      "# HELP "
-                                                                                      "allocrig_"
-                                                                                      "device_time_"
-                                                                                      "seconds "
-                                                                                      "from the "
-                                                                                      "first event "
-                                                                                      "until all "
-                                                                                      "work is "
-                                                                                      "done; "
-                                                                                      "modelled "
-                                                                                      "on sim\n"
-                                                                                      "allocrig_"
-                                                                                      "device_time_"
-                                                                                      "second"
-                                                                                      "s" LABELS(
-                                                                                          "torch",
-                                                                                          "sim") " "
-                                                                                                 "1"
-                                                                                                 "."
-                                                                                                 "5"
-                                                                                                 "\n"
-                                                                                                 "#"
-                                                                                                 " "
-                                                                                                 "E"
-                                                                                                 "O"
-                                                                                                 "F"
-                                                                                                 "\n";
-#undef LABELS
+        "allocrig_passed" TORCH " 1\n"
+        "allocrig_passed" ODD " 0\n"
+        "allocrig_passed" VMM " 0\n"
+        "allocrig_passed" ASYNC " 0\n"
+        "# TYPE allocrig_peak_physical_bytes gauge\n"
+        "# UNIT allocrig_peak_physical_bytes bytes\n"
+        "# HELP allocrig_peak_physical_bytes the most bytes of pages charged by the device; "
+        "ranking goes by it\n"
+        "allocrig_peak_physical_bytes" TORCH " 4096\n"
+        "allocrig_peak_physical_bytes" ODD " 100\n"
+        "# TYPE allocrig_overhead_ratio gauge\n"
+        "# UNIT allocrig_overhead_ratio ratio\n"
+        "# HELP allocrig_overhead_ratio peak_physical_bytes / peak_live_bytes\n"
+        "allocrig_overhead_ratio" TORCH " 1.25\n"
+        "# TYPE allocrig_device_time_seconds gauge\n"
+        "# UNIT allocrig_device_time_seconds seconds\n"
+        "# HELP allocrig_device_time_seconds from the first event until all work is done; "
+        "modelled on sim\n"
+        "allocrig_device_time_seconds" TORCH " 1.5\n"
+        "# EOF\n";
     struct run_record *records = calloc(4, sizeof *records);
     struct capture capture;
     (void)state;
