@@ -44,6 +44,23 @@ static enum status print_and_close(struct table *table, struct error *error)
     return status;
 }
 
+/* What there is of one kind. */
+struct listing {
+    struct table *table; /* NULL: one of them is asked for by name */
+    const char *names[NAMES_MOST];
+    size_t count;
+};
+
+static void list_one(struct listing *self, const char *name, const char *summary)
+{
+    if (self->count < NAMES_MOST)
+        self->names[self->count++] = name;
+    if (!self->table)
+        return;
+    table_cell(self->table, "%s", name);
+    table_cell(self->table, "%s", summary);
+}
+
 /* One sentence, in lines that fit. */
 static void print_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -175,36 +192,25 @@ static enum status list_policies(const char *name, struct error *error)
 {
     if (name && names_object(name))
         return show_object(name, error);
-    const char *names[NAMES_MOST];
-    size_t count = 0;
-    struct table *table = name ? NULL : table_create(name_columns, 2);
-    if (!name && !table)
+    struct listing list = {.table = name ? NULL : table_create(name_columns, 2)};
+    if (!name && !list.table)
         return no_memory(error);
     for (size_t i = 0; registry_policy(i); i++) {
         const struct policy_ops *ops = registry_policy(i);
         if (name && strcmp(ops->name, name) == 0)
             return show_policy(ops, error);
-        if (count < NAMES_MOST)
-            names[count++] = ops->name;
-        if (!table)
-            continue;
-        table_cell(table, "%s", ops->name);
-        table_cell(table, "%s", ops->summary);
+        list_one(&list, ops->name, ops->summary);
     }
-    if (table)
-        table_heading(table, "decorators, written before a policy: checked+growth");
+    if (list.table)
+        table_heading(list.table, "decorators, written before a policy: checked+growth");
     for (size_t i = 0; registry_decorator(i); i++) {
         const struct decorator_ops *ops = registry_decorator(i);
         if (name && strcmp(ops->name, name) == 0)
             return show_decorator(ops, error);
-        if (count < NAMES_MOST)
-            names[count++] = ops->name;
-        if (!table)
-            continue;
-        table_cell(table, "%s", ops->name);
-        table_cell(table, "%s", ops->summary);
+        list_one(&list, ops->name, ops->summary);
     }
-    return table ? print_and_close(table, error) : cli_unknown("policy", name, names, count, error);
+    return list.table ? print_and_close(list.table, error)
+                      : cli_unknown("policy", name, list.names, list.count, error);
 }
 
 /* ---- workloads ------------------------------------------------------------------------- */
@@ -279,25 +285,18 @@ static enum status list_recordings(struct error *error)
 
 static enum status list_workloads(const char *name, struct error *error)
 {
-    const char *names[NAMES_MOST];
-    size_t count = 0;
-    struct table *table = name ? NULL : table_create(name_columns, 2);
-    if (!name && !table)
+    struct listing list = {.table = name ? NULL : table_create(name_columns, 2)};
+    if (!name && !list.table)
         return no_memory(error);
     for (size_t i = 0; gen_at(i); i++) {
         const struct gen_ops *ops = gen_at(i);
         if (name && strcmp(ops->name, name) == 0)
             return show_workload(ops, error);
-        if (count < NAMES_MOST)
-            names[count++] = ops->name;
-        if (!table)
-            continue;
-        table_cell(table, "%s", ops->name);
-        table_cell(table, "%s", ops->summary);
+        list_one(&list, ops->name, ops->summary);
     }
-    if (!table)
-        return cli_unknown("workload", name, names, count, error);
-    enum status status = print_and_close(table, error);
+    if (!list.table)
+        return cli_unknown("workload", name, list.names, list.count, error);
+    enum status status = print_and_close(list.table, error);
     if (!status)
         status = list_recordings(error);
     puts("\nA workload is also any trace file, by its path.");
