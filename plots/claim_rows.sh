@@ -2,9 +2,10 @@
 # Draws a figure for each row of the table of claims, as SVG, PNG and PDF (8.5 cm wide).
 # Usage: plots/claim_rows.sh FOLDER OUT [FORM]..    (FOLDER: what bench/suite/claims.sh wrote; FORM: as render.sh has them)
 # A row that was not measured gets none; of an earlier run none stays.
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
+usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
+case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u
-[ $# -ge 2 ] || { sed -n '2,4s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 2 ] || { usage; exit 2; }
 [ -e "$1/claims.tsv" ] || { echo "claims: $1/claims.tsv is not there: bench/suite/claims.sh writes it" >&2; exit 2; }
 folder=$(cd "$1" && pwd)
 mkdir -p "$2" || exit 2

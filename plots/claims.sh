@@ -1,9 +1,10 @@
 #!/bin/bash
 # Draws the five figures of what people say about GPU memory, as SVG, PNG and PDF (8.5 cm wide).
 # Usage: plots/claims.sh FOLDER OUT    (FOLDER: what bench/suite/claims_card.sh wrote)
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
+usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
+case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u
-[ $# = 2 ] || { sed -n '2,3s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# = 2 ] || { usage; exit 2; }
 [ -e "$1/numbers.csv" ] || { echo "claims: $1/numbers.csv is not there: bench/suite/claims_card.sh writes it" >&2; exit 2; }
 folder=$(cd "$1" && pwd)
 mkdir -p "$2" || exit 2

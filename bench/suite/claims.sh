@@ -11,14 +11,15 @@
 # FOLDER/claims.md        the page; claims.tsv: verdicts, and what plots/claim_rows.sh draws
 # An experiment that fails, or is not done after CLAIMS_LIMIT_S seconds (60), is told, and the others are measured.
 # Ends with 1 where a row does not come out as expected.
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
+usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
+case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u
 judge_only="" resume=""
 case ${1:-} in
 --judge) judge_only=1 && shift ;;
 --resume) resume=1 && shift ;;
 esac
-[ $# -ge 1 ] || { sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 1 ] || { usage; exit 2; }
 mkdir -p "$1" || exit 2
 folder=$(cd "$1" && pwd) device=${2:-sim} swap=${3:-}
 cd "$(dirname "$0")/../.." || exit 2

@@ -8,9 +8,10 @@
 # FOLDER/numbers.csv       what bench/suite/claims_page.sh judges: key,value (empty: not measured)
 # Traces carry no step marks where the card is asked how much it has given: it is then asked only
 # once, at the end, when the program's blocks are gone.
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
+usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
+case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u
-[ $# -ge 1 ] || { sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 1 ] || { usage; exit 2; }
 cd "$(dirname "$0")/../.." || exit 2
 folder=$1 device=${2:-cuda}
 rig=${ALLOCRIG:-./allocrig}

@@ -4,9 +4,10 @@
 # A claim holds only where all its measurements are there and meet their bounds, which the page states,
 # and where each control, a program or policy of which the claim is not true, comes out the other way.
 # Ends with 1 where a claim does not hold or was not measured.
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
+usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
+case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u
-[ $# -ge 1 ] || { sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 1 ] || { usage; exit 2; }
 [ -e "$1/numbers.csv" ] || { echo "claims: $1/numbers.csv is not there: bench/suite/claims_card.sh writes it" >&2; exit 2; }
 awk -F, -v figures="${2:-figures}" '
 function known(key) { return key in n && n[key] != "" }

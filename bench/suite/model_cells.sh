@@ -7,9 +7,10 @@
 # folder that was interrupted goes on. `sim` needs no card and runs on all processors. PROFILE is
 # the simulated card (default h100, or a file that `allocrig calibrate` wrote). `plan` and
 # `stalloc`, which need a file of their own for each workload, are left out.
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
+usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
+case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u
-[ $# -ge 1 ] || { sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 1 ] || { usage; exit 2; }
 folder=$1 where=both policies_like=. workloads_like=. profile=h100
 shift
 case ${1:-} in card | sim | both) where=$1; shift ;; esac

@@ -7,14 +7,15 @@
 # residue: reserved less live bytes. drift: the slope of reserved bytes, by least squares over the last three
 # quarters of the ends of that phase, so that what is taken once at the start is left out. Where a program has phases
 # its steps have no row; where it has none, drift is that of 1000 steps.
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
+usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
+case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u
 policies=() workloads=()
 while [ $# -gt 0 ]; do
     case $1 in
     -p) [ $# -ge 2 ] || { echo "phases: -p wants a policy" >&2; exit 2; }
         policies+=("$2") && shift ;;
-    -*) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    -*) usage; exit 2 ;;
     *) workloads+=("$1") ;;
     esac
     shift

@@ -4,9 +4,10 @@
 #
 # FOLDER/RECORDING/{card,sim}.{recorded,none}.csv: a row each, as `allocrig run --csv` writes it.
 # What is there is left alone. PROFILE is the simulated card (default h100).
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
+usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
+case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u
-[ $# -ge 1 ] || { sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 1 ] || { usage; exit 2; }
 folder=$1 where=${2:-both} profile=${3:-h100}
 rig=${ALLOCRIG:-./allocrig}
 failed=0

@@ -8,9 +8,10 @@
 # its kernel time is the sum of the kernels between. `--host recorded` is held against the former,
 # `--host none`, where a device does nothing but kernels, against the latter. A program that does not
 # wait for its device before a mark runs kernels of one step in the next: those that overlap are said so.
-case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
+usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
+case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -eu
-[ $# -ge 1 ] || { sed -n '2,5s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 1 ] || { usage; exit 2; }
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
