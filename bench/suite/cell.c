@@ -52,21 +52,13 @@ static void not_started(struct run_record *record, enum status status, const str
              why->text[0] ? why->text : "the device has no memory");
 }
 
-enum status cell_run(struct cell_worker *worker, const struct plan *plan,
-                     const struct plan_cell *cell, struct run_record *record, struct error *error)
+/* What a cell asks for, on a device; it borrows from both. */
+static struct experiment experiment_of(const struct cell_worker *worker, const struct plan *plan,
+                                       const struct plan_cell *cell, const struct spec *device)
 {
-    struct spec device;
-    struct replay_result result;
-    enum status status = open_source(worker, cell, error);
-    if (status)
-        return status;
-    fill_record(record, plan, cell);
-    status = spec_parse(cell->device_text, &device, error);
-    if (status)
-        return status;
-    const struct experiment experiment = {
+    return (struct experiment){
         .policy = &plan->policies[cell->policy].spec,
-        .device = &device,
+        .device = device,
         .source = worker->source,
         .frees = cell->frees,
         .host = plan->suite->host,
@@ -86,6 +78,21 @@ enum status cell_run(struct cell_worker *worker, const struct plan *plan,
         .latencies = cell->latencies,
         .latencies_argument = cell->latencies_argument,
     };
+}
+
+enum status cell_run(struct cell_worker *worker, const struct plan *plan,
+                     const struct plan_cell *cell, struct run_record *record, struct error *error)
+{
+    struct spec device;
+    struct replay_result result;
+    enum status status = open_source(worker, cell, error);
+    if (status)
+        return status;
+    fill_record(record, plan, cell);
+    status = spec_parse(cell->device_text, &device, error);
+    if (status)
+        return status;
+    const struct experiment experiment = experiment_of(worker, plan, cell, &device);
     status = experiment_run(&experiment, &result, &record->device, error);
     spec_close(&device);
     if (status == STATUS_REFUSED || status == STATUS_UNSUPPORTED) {

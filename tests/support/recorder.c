@@ -293,24 +293,25 @@ static void play(struct recorder *self)
     }
 }
 
+static const struct backing_ops record_ops = {
+    .segment_alloc = record_segment_alloc,
+    .segment_free = record_segment_free,
+    .reserve = record_reserve,
+    .release = record_release,
+    .create = record_create,
+    .destroy = record_destroy,
+    .map = record_map,
+    .access = record_access,
+    .unmap = record_unmap,
+    .fence = record_fence,
+    .done = record_done,
+    .wait = record_wait,
+    .memory = record_memory,
+    .problem = record_problem,
+};
+
 void recorder_run(const struct recorder_program *program, struct recorder_result *result)
 {
-    static const struct backing_ops ops = {
-        .segment_alloc = record_segment_alloc,
-        .segment_free = record_segment_free,
-        .reserve = record_reserve,
-        .release = record_release,
-        .create = record_create,
-        .destroy = record_destroy,
-        .map = record_map,
-        .access = record_access,
-        .unmap = record_unmap,
-        .fence = record_fence,
-        .done = record_done,
-        .wait = record_wait,
-        .memory = record_memory,
-        .problem = record_problem,
-    };
     struct recorder *self = calloc(1, sizeof *self);
     struct error error = {""};
     struct host host = {0};
@@ -321,7 +322,7 @@ void recorder_run(const struct recorder_program *program, struct recorder_result
     *result = (struct recorder_result){0};
     self->device = sim_test_open(text);
     self->backing = *self->device->backing;
-    self->backing.ops = &ops;
+    self->backing.ops = &record_ops;
     self->program = program;
     self->freeing = UINT64_MAX;
     self->result = result;
