@@ -26,6 +26,18 @@ enum status cli_unknown(const char *what, const char *word, const char *const *n
                      all);
 }
 
+enum status cli_number(const char *name, const char *value, double most, double *number,
+                       struct error *error)
+{
+    char *end = NULL;
+    *number = strtod(value, &end);
+    if (end == value || *end || !(*number > 0 && *number <= most))
+        return error_set(error, STATUS_INVALID,
+                         "--%s is \"%.40s\"; it is a number above 0, at most %g", name, value,
+                         most);
+    return STATUS_OK;
+}
+
 const char *cli_option_name(const struct cli_page *page, int key)
 {
     for (const struct cli_option *option = page->options; option->key; option++)

@@ -64,6 +64,10 @@ typedef enum status cli_take(void *self, int key, const char *value, struct erro
 enum status cli_parse(const struct cli_page *page, int argc, char **argv, cli_take *take,
                       void *self, bool *help, struct error *error) STATUS_CHECKED;
 
+/* Reads the value of an option, a number above 0 and at most `most`. INVALID otherwise. */
+enum status cli_number(const char *name, const char *value, double most, double *number,
+                       struct error *error) STATUS_CHECKED;
+
 /* The name of the option with that key. */
 const char *cli_option_name(const struct cli_page *page, int key);
 

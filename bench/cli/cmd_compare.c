@@ -1,6 +1,5 @@
 /* `compare`: a verdict per figure of two sides, exit 1 on a regression. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "bench/cli/cli.h"
@@ -46,18 +45,6 @@ struct arguments {
     struct verdict_rules rules;
 };
 
-static enum status number_of(const char *key, const char *value, double least, double most,
-                             double *number, struct error *error)
-{
-    char *end = NULL;
-    *number = strtod(value, &end);
-    if (end == value || *end || !(*number > least && *number <= most))
-        return error_set(error, STATUS_INVALID,
-                         "--%s is \"%.40s\"; it is a number above %g, at most %g", key, value,
-                         least, most);
-    return STATUS_OK;
-}
-
 static enum status take(void *argument, int key, const char *value, struct error *error)
 {
     struct arguments *self = argument;
@@ -85,11 +72,11 @@ static enum status take(void *argument, int key, const char *value, struct error
                    : error_set(error, STATUS_INVALID,
                                "--today is \"%.40s\"; write a date such as 2027-01-31", value);
     case KEY_EFFECT:
-        status = number_of("effect", value, 0, 1000, &self->rules.effect, error);
+        status = cli_number("effect", value, 1000, &self->rules.effect, error);
         self->rules.effect /= 100;
         return status;
     case KEY_ALPHA:
-        return number_of("alpha", value, 0, 0.5, &self->rules.alpha, error);
+        return cli_number("alpha", value, 0.5, &self->rules.alpha, error);
     default:
         break;
     }

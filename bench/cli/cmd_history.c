@@ -66,17 +66,6 @@ struct arguments {
     bool all, annotations;
 };
 
-static enum status number_of(const char *key, const char *value, double most, double *number,
-                             struct error *error)
-{
-    char *end = NULL;
-    *number = strtod(value, &end);
-    if (end == value || *end || !(*number > 0 && *number <= most))
-        return error_set(error, STATUS_INVALID,
-                         "--%s is \"%.40s\"; it is a number above 0, at most %g", key, value, most);
-    return STATUS_OK;
-}
-
 static enum status whole_of(const char *key, const char *value, unsigned long most, size_t *whole,
                             struct error *error)
 {
@@ -140,9 +129,9 @@ static enum status take(void *argument, int key, const char *value, struct error
     else if (key == KEY_PANELS)
         status = whole_of("panels", value, 24, &self->panels, error);
     else if (key == KEY_ALPHA)
-        status = number_of("alpha", value, 0.5, &self->rules.alpha, error);
+        status = cli_number("alpha", value, 0.5, &self->rules.alpha, error);
     else if (key == KEY_EFFECT)
-        status = number_of("effect", value, 1000, &self->rules.effect, error);
+        status = cli_number("effect", value, 1000, &self->rules.effect, error);
     if (key == KEY_EFFECT)
         self->rules.effect /= 100;
     if (key == KEY_TODAY && !waivers_is_date(value))
