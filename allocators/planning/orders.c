@@ -135,8 +135,7 @@ static enum status make_order(const struct packing *self, enum packing_order ord
 }
 
 enum status packing_place_by(const struct packing *self, enum packing_order order,
-                             uint64_t most_bytes, uint64_t *offsets, uint64_t *top_bytes,
-                             uint64_t *steps)
+                             uint64_t *offsets, uint64_t *top_bytes, uint64_t *steps)
 {
     size_t bytes = ((size_t)self->count + 1) * sizeof(uint32_t);
     uint32_t *sorted = host_alloc(self->host, bytes);
@@ -144,7 +143,7 @@ enum status packing_place_by(const struct packing *self, enum packing_order orde
         return STATUS_HOST_MEMORY;
     enum status status = make_order(self, order, sorted);
     if (!status)
-        status = packing_place(self, sorted, most_bytes, offsets, top_bytes, steps);
+        status = packing_place(self, sorted, PACKING_NOWHERE, offsets, top_bytes, steps);
     host_free(self->host, sorted, bytes);
     return status;
 }
@@ -162,8 +161,7 @@ enum status packing_best_order(const struct packing *self, uint64_t *offsets,
     for (enum packing_order order = 0; order < PACKING_ORDER_COUNT && !status; order++) {
         if (order > 0 && steps > STEPS_MOST)
             break;
-        status =
-            packing_place_by(self, order, PACKING_NOWHERE, tried, &best->tops_bytes[order], &steps);
+        status = packing_place_by(self, order, tried, &best->tops_bytes[order], &steps);
         if (status || best->tops_bytes[order] >= best->top_bytes)
             continue;
         best->order = order;

@@ -25,9 +25,9 @@ enum packing_order {
 const char *packing_order_name(enum packing_order order);
 const char *packing_order_help(enum packing_order order);
 
-/* Places all blocks in that order; as packing_place. */
+/* Places all blocks in that order, as high as it takes; as packing_place. */
 enum status packing_place_by(const struct packing *self, enum packing_order order,
-                             uint64_t most_bytes, uint64_t *offsets, uint64_t *top_bytes,
+                             uint64_t *offsets, uint64_t *top_bytes,
                              uint64_t *steps) STATUS_CHECKED;
 
 /* The lowest plan that the orders find, the earlier order among equals. `tops_bytes` has an entry

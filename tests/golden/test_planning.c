@@ -52,8 +52,7 @@ static void top_is(const struct packing *packing, const struct packing_block *bl
     uint64_t top_bytes;
     uint64_t *offsets = calloc(count, sizeof *offsets);
     assert_non_null(offsets);
-    assert_int_equal(packing_place_by(packing, order, PACKING_NOWHERE, offsets, &top_bytes, NULL),
-                     STATUS_OK);
+    assert_int_equal(packing_place_by(packing, order, offsets, &top_bytes, NULL), STATUS_OK);
     assert_true(planning_rig_is_plan(blocks, count, offsets, top_bytes));
     double ratio = (double)top_bytes / (double)packing->peak_bytes;
     assert_true(ratio > wanted - 0.00055 && ratio < wanted + 0.00055);

@@ -150,8 +150,7 @@ static void blocks_that_all_live_take_few_steps(void **state)
         blocks[i] = (struct packing_block){
             .bytes = rng_between(&rng, 1, 1 << 20), .born = i, .dies = count};
     assert_int_equal(packing_open(&packing, &host, blocks, count, NULL), STATUS_OK);
-    assert_int_equal(packing_place_by(&packing, PACKING_ORDER_size, PACKING_NOWHERE, offsets,
-                                      &top_bytes, &steps),
+    assert_int_equal(packing_place_by(&packing, PACKING_ORDER_size, offsets, &top_bytes, &steps),
                      STATUS_OK);
     assert_int_equal(top_bytes, packing.peak_bytes);
     assert_true(steps < UINT64_C(100) * count); /* n (n - 1) / 2 is 35,000 a block */
@@ -179,9 +178,7 @@ static void the_best_order_is_the_lowest(void **state)
         assert_true(planning_rig_is_plan(blocks, BLOCKS, offsets, best.top_bytes));
         assert_true(best.top_bytes >= packing.peak_bytes);
         for (enum packing_order order = 0; order < PACKING_ORDER_COUNT; order++) {
-            assert_int_equal(
-                packing_place_by(&packing, order, PACKING_NOWHERE, one, &top_bytes, NULL),
-                STATUS_OK);
+            assert_int_equal(packing_place_by(&packing, order, one, &top_bytes, NULL), STATUS_OK);
             assert_int_equal(top_bytes, best.tops_bytes[order]);
             assert_true(best.top_bytes < top_bytes ||
                         (best.top_bytes == top_bytes && best.order <= order));
