@@ -90,7 +90,7 @@ static void add_segment(struct witness *self, const struct witness_area *area)
     self->segments = segments;
     self->segments[self->segment_count] = *area;
     if (id_map_put(&self->segment_at, area->address, self->segment_count))
-        witness_fail(self, STATUS_HOST_MEMORY, "no host memory to follow a run");
+        witness_no_memory(self);
     else
         self->segment_count++;
 }
@@ -107,7 +107,7 @@ static struct witness_area take_segment(struct witness *self, uint64_t address)
     if (place != --self->segment_count) {
         self->segments[place] = self->segments[self->segment_count];
         if (id_map_put(&self->segment_at, self->segments[place].address, place))
-            witness_fail(self, STATUS_HOST_MEMORY, "no host memory to follow a run");
+            witness_no_memory(self);
     }
     return area;
 }

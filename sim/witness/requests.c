@@ -23,11 +23,6 @@ static const char *tag_of(struct witness *self)
     return trace_attributes_of(self->trace, event->attributes)->tag;
 }
 
-static void no_memory(struct witness *self)
-{
-    witness_fail(self, STATUS_HOST_MEMORY, "no host memory to follow a run");
-}
-
 static void add_block(struct witness *self, const struct witness_block *block)
 {
     void *blocks = self->blocks;
@@ -36,7 +31,7 @@ static void add_block(struct witness *self, const struct witness_block *block)
     self->blocks = blocks;
     self->blocks[self->block_count] = *block;
     if (id_map_put(&self->block_at, block->address, self->block_count))
-        no_memory(self);
+        witness_no_memory(self);
     else
         self->block_count++;
 }
@@ -63,7 +58,7 @@ static void complete(struct witness *self, uint64_t address)
     if (place != --self->block_count) {
         self->blocks[place] = self->blocks[self->block_count];
         if (id_map_put(&self->block_at, self->blocks[place].address, place))
-            no_memory(self);
+            witness_no_memory(self);
     }
 }
 
@@ -112,7 +107,7 @@ static void settle_by_walk(struct witness *self)
     uint64_t *sorted = malloc(count * sizeof *sorted);
     bool *flags = calloc(count, sizeof *flags);
     if (!sorted || !flags) {
-        no_memory(self);
+        witness_no_memory(self);
     } else {
         for (size_t i = 0; i < count; i++)
             sorted[i] = self->pending[i];

@@ -67,8 +67,8 @@ struct witness {
     uint64_t event;
 };
 
-/* Keeps the first failure. */
-void witness_fail(struct witness *self, enum status status, const char *what);
+/* Keeps that the host had no memory. */
+void witness_no_memory(struct witness *self);
 /* Fills in what is the same for all and tells the listeners. */
 void witness_tell(struct witness *self, struct witness_event event);
 /* Tells what the policy did to its memory since; for that request, or for none. */

@@ -34,17 +34,18 @@ void witness_listen(struct witness *self, witness_hear *hear, void *argument)
     self->listeners[self->listener_count++].argument = argument;
 }
 
-void witness_fail(struct witness *self, enum status status, const char *what)
+void witness_no_memory(struct witness *self)
 {
     if (!self->status)
-        self->status = error_set(&self->error, status, "%s", what);
+        self->status =
+            error_set(&self->error, STATUS_HOST_MEMORY, "no host memory to follow a run");
 }
 
 bool witness_grow(struct witness *self, void **items, size_t count, size_t *room, size_t bytes)
 {
     void *grown = array_grow(*items, count, room, bytes);
     if (!grown) {
-        witness_fail(self, STATUS_HOST_MEMORY, "no host memory to follow a run");
+        witness_no_memory(self);
         return false;
     }
     *items = grown;
