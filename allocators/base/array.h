@@ -1,9 +1,10 @@
-/* Arrays that grow by doubling, in the program's own memory. Policies take theirs from their host
- * (allocators/base/host.h), which is measured. */
+/* Arrays that grow by doubling, in the program's own memory, and arrays in order. Policies take theirs
+ * from their host (allocators/base/host.h), which is measured. */
 #ifndef ALLOCATORS_BASE_ARRAY_H
 #define ALLOCATORS_BASE_ARRAY_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* See array_grow. */
 void *array_double(void *items, size_t *room, size_t item_bytes);
@@ -14,6 +15,23 @@ void *array_double(void *items, size_t *room, size_t item_bytes);
 static inline void *array_grow(void *items, size_t count, size_t *room, size_t item_bytes)
 {
     return count < *room ? items : array_double(items, room, item_bytes);
+}
+
+/* Of items in the order of a uint64_t that lies `key_at` bytes from each one's start: the index of the
+ * first above `value`; `count` where there is none. */
+static inline size_t array_above(const void *items, size_t count, size_t item_bytes, size_t key_at,
+                                 uint64_t value)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const char *item = (const char *)items + middle * item_bytes;
+        if (*(const uint64_t *)(const void *)(item + key_at) <= value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 #endif

@@ -66,15 +66,8 @@ void recorded_device_differs(struct recorded_device *self, const char *policy,
 
 static size_t place_above(const struct recorded_device *self, uint64_t address)
 {
-    size_t low = 0, high = self->place_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (self->places[middle].address <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return array_above(self->places, self->place_count, sizeof *self->places,
+                       offsetof(struct recorded_place, address), address);
 }
 
 /* NULL: none. */

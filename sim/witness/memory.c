@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
+
 static struct witness *of_backing(struct backing *backing)
 {
     return (struct witness *)((char *)backing - offsetof(struct witness, backing));
@@ -48,15 +50,8 @@ static void act(struct witness *self, enum witness_kind kind, uint64_t address, 
 /* The place of the first range above an address. */
 static size_t range_above(const struct witness *self, uint64_t address)
 {
-    size_t low = 0, high = self->range_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (self->ranges[middle].address <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return array_above(self->ranges, self->range_count, sizeof *self->ranges,
+                       offsetof(struct witness_area, address), address);
 }
 
 static void add_range(struct witness *self, uint64_t address, uint64_t bytes)

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
+
 #define PHYSICAL_OF_HANDLES (UINT64_C(1) << 62) /* above every address */
 #define NOBODY              UINT64_MAX
 
@@ -25,15 +27,8 @@ void late_memory_close(struct late_memory *memory)
 /* The index of the first one that ends behind `address`. */
 static size_t find(const struct late_extents *extents, uint64_t address)
 {
-    size_t low = 0, high = extents->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (extents->items[middle].end <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return array_above(extents->items, extents->count, sizeof *extents->items,
+                       offsetof(struct late_extent, end), address);
 }
 
 static void insert(struct late_extents *extents, size_t at, struct late_extent extent)

@@ -1,4 +1,5 @@
-/* Arrays that grow: what was put in stays, room doubles, and no memory leaves all as it was. */
+/* Arrays that grow: what was put in stays, room doubles, and no memory leaves all as it was. Arrays in order: the
+ * first item above a value. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,11 +39,29 @@ static void what_cannot_be_had_changes_nothing(void **state)
     free(items);
 }
 
+struct item {
+    char name;
+    uint64_t address;
+};
+
+static void the_first_above_is_found(void **state)
+{
+    static const struct item items[] = {{'a', 10}, {'b', 20}, {'c', 20}, {'d', UINT64_MAX}};
+    static const uint64_t values[] = {0, 9, 10, 19, 20, 21, UINT64_MAX};
+    static const size_t wanted[] = {0, 0, 1, 1, 3, 3, 4};
+    const size_t key_at = offsetof(struct item, address);
+    (void)state;
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        assert_int_equal(array_above(items, 4, sizeof *items, key_at, values[i]), wanted[i]);
+    assert_int_equal(array_above(NULL, 0, sizeof *items, key_at, 5), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(items_stay_as_it_grows),
         cmocka_unit_test(what_cannot_be_had_changes_nothing),
+        cmocka_unit_test(the_first_above_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -163,15 +163,8 @@ static enum status check_final(const struct snapshot_world *world, struct error 
 
 size_t snapshot_area_above(const struct snapshot_world *world, uint64_t address)
 {
-    size_t low = 0, high = world->area_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (world->areas[middle].address <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return array_above(world->areas, world->area_count, sizeof *world->areas,
+                       offsetof(struct snapshot_area, address), address);
 }
 
 struct snapshot_area *snapshot_area_at(const struct snapshot_world *world, uint64_t address)
@@ -483,15 +476,9 @@ static void settle(struct snapshot_world *world)
 /* The place of the start that is the last one at or below an address; NULL: none. */
 static struct snapshot_place *place_below(const struct snapshot_world *world, uint64_t address)
 {
-    size_t low = 0, high = world->place_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (world->places[middle].address <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low ? &world->places[low - 1] : NULL;
+    size_t above = array_above(world->places, world->place_count, sizeof *world->places,
+                               offsetof(struct snapshot_place, address), address);
+    return above ? &world->places[above - 1] : NULL;
 }
 
 /* PyTorch keeps up to 1 MiB with a large block rather than cut it off: where the first request behind

@@ -235,33 +235,30 @@ static void keep_live(struct making *self)
 
 /* ---- pools of segments ----------------------------------------------------------------- */
 
-/* Segments and runs of pages that are there, by address, while the entries are gone through. */
+/* A segment or run of pages. */
+struct standing_memory {
+    uint64_t address, bytes;
+    size_t entry; /* that made it */
+};
+
+/* Those that are there, by address, while the entries are gone through. */
 struct standing {
-    struct {
-        uint64_t address, bytes;
-        size_t entry; /* that made it */
-    } * items;
+    struct standing_memory *items;
     size_t count, room;
 };
 
 /* The first of those above an address. */
 static size_t standing_above(const struct standing *self, uint64_t address)
 {
-    size_t low = 0, high = self->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (self->items[middle].address <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return array_above(self->items, self->count, sizeof *self->items,
+                       offsetof(struct standing_memory, address), address);
 }
 
 static enum status stand(struct standing *self, uint64_t address, uint64_t bytes, size_t entry,
                          struct error *error)
 {
-    void *items = array_grow(self->items, self->count, &self->room, sizeof *self->items);
+    struct standing_memory *items =
+        array_grow(self->items, self->count, &self->room, sizeof *items);
     if (!items)
         return no_memory(error);
     self->items = items;

@@ -66,15 +66,8 @@ static void drop(struct trace_state *self, size_t at)
 /* The first area above an address. */
 static size_t above(const struct trace_state *self, uint64_t address)
 {
-    size_t low = 0, high = self->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (self->areas[middle].address <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return array_above(self->areas, self->count, sizeof *self->areas,
+                       offsetof(struct trace_state_area, address), address);
 }
 
 /* The range that pages at an address belong to; count: none. */
@@ -176,15 +169,8 @@ enum status trace_state_note(struct trace_state *self, const char *text, struct 
 /* The first block above an address. */
 static size_t block_above(const struct trace_state *self, uint64_t address)
 {
-    size_t low = 0, high = self->block_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (self->blocks[middle].address <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return array_above(self->blocks, self->block_count, sizeof *self->blocks,
+                       offsetof(struct trace_state_block, address), address);
 }
 
 /* Where a block that begins at `address` ends. `next`: of the block above it. */
