@@ -211,8 +211,10 @@ enum status output_folder_check(const char *path, struct error *error)
         return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to look at it", path);
     struct stat info;
     bool there;
-    /* The nearest folder above that is there is where it would be made. */
-    while (!(there = stat(at, &info) == 0) && errno == ENOENT && strcmp(at, ".") != 0) {
+    /* The nearest folder above that is there is where it would be made. A link to nothing stands in
+     * the way. */
+    while (!(there = stat(at, &info) == 0) && errno == ENOENT && lstat(at, &info) != 0 &&
+           strcmp(at, ".") != 0) {
         char *slash = strrchr(at, '/');
         if (slash && slash != at)
             *slash = '\0';

@@ -3,11 +3,63 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "allocators/base/utf8.h"
 #include "bench/report/figure_data.h"
 #include "bench/report/results_csv.h"
+
+/* What the folder's own files are called, beside the series. */
+static const char *const in_folder[] = {"results.json", "results.csv", "summary.md"};
+static const char *const in_data[] = {"fragmentation.csv", "slowdown.csv", "latency.csv",
+                                      "pareto.csv"};
+
+/* Is the file of that name in `folder`, by whatever path? */
+static bool lies_in(const char *file, const char *name, const char *folder)
+{
+    struct stat here, there;
+    char *above = name == file ? strdup(".") : strndup(file, (size_t)(name - file));
+    bool same = above && stat(above, &here) == 0 && stat(folder, &there) == 0 &&
+                here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+    free(above);
+    return same;
+}
+
+/* Would the folder's own file replace that one? */
+static bool replaces(const char *folder, const char *data, const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    const char *name = slash ? slash + 1 : file;
+    bool own = false;
+    bool own_data = strncmp(name, "series-", 7) == 0;
+    for (size_t i = 0; i < sizeof in_folder / sizeof *in_folder; i++)
+        own = own || strcmp(name, in_folder[i]) == 0;
+    for (size_t i = 0; i < sizeof in_data / sizeof *in_data; i++)
+        own_data = own_data || strcmp(name, in_data[i]) == 0;
+    return (own && lies_in(file, name, folder)) || (own_data && lies_in(file, name, data));
+}
+
+enum status result_folder_check(const char *path, const struct output_set *outputs,
+                                const char *journal, struct error *error)
+{
+    char *data = NULL;
+    enum status status = output_folder_check(path, error);
+    if (status)
+        return status;
+    if (asprintf(&data, "%s/data", path) < 0)
+        return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to look at it", path);
+    const char *taken = journal && replaces(path, data, journal) ? journal : NULL;
+    for (size_t i = 0; i < outputs->count && !taken; i++)
+        if (replaces(path, data, outputs->files[i].path))
+            taken = outputs->files[i].path;
+    if (taken)
+        status = error_set(error, STATUS_INVALID,
+                           "\"%s\" is one of the files of the results in %s; give it another place",
+                           taken, path);
+    free(data);
+    return status;
+}
 
 static FILE *open_in(struct result_folder *self, const char *name, struct error *error)
 {

@@ -17,6 +17,12 @@ struct result_folder {
     bool made, made_data; /* were not there before */
 };
 
+/* Looks, before anything runs, whether the folder can be made or written to, and whether it would
+ * replace what is written beside it: the files of `outputs`, or the journal (NULL: none). IO;
+ * INVALID. */
+enum status result_folder_check(const char *path, const struct output_set *outputs,
+                                const char *journal, struct error *error) STATUS_CHECKED;
+
 /* Makes the folder and opens the three files in it as part of `outputs`. */
 enum status result_folder_open(struct result_folder *self, const char *path,
                                struct output_set *outputs, struct error *error) STATUS_CHECKED;

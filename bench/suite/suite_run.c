@@ -102,7 +102,8 @@ static enum status open_files(struct suite_work *self, struct error *error)
     }
     enum status status = STATUS_OK;
     if (self->suite->output)
-        status = output_folder_check(self->suite->output, error);
+        status =
+            result_folder_check(self->suite->output, &self->outputs, self->files->journal, error);
     if (!status)
         status = run_files_open(&self->run_files, self->streams, self->files, &self->plan, error);
     if (!status)

@@ -175,7 +175,7 @@ static enum status open_files(const struct sweep_files *files, const char *folde
     *csv = files->csv ? output_set_open(outputs, files->csv, error) : NULL;
     if (files->csv && !*csv)
         return STATUS_IO;
-    return folder ? output_folder_check(folder, error) : STATUS_OK;
+    return folder ? result_folder_check(folder, outputs, files->journal, error) : STATUS_OK;
 }
 
 static enum status prepare(struct sweep *self, const struct sweep_files *files, struct error *error)

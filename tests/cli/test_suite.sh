@@ -123,4 +123,21 @@ run_full run -d sim -p growth -w order_flip --output "$tmp/kept"
 check a_full_disk_replaces_nothing diff -r "$tmp/kept" "$tmp/kept.before"
 run run -d sim "$tmp/good.ini" --output "$tmp/kept"
 check replaced_is_said [ "$(grep -cE "^replaced what .*/kept held: suite small, commit .*; --output FOLDER keeps both$" "$err")" = 1 ]
+# A file that is named beside the folder is none of the folder's own, by whatever path: the second would replace
+# the first, or a journal that is done be removed in its place.
+cp -r "$tmp/kept" "$tmp/own"
+ln -s own/data "$tmp/figures"
+for file in "--json own/results.json" "--csv own/../own/summary.md" "--latex figures/pareto.csv" "--junit own/data/series-x.csv" \
+    "--journal own/results.csv"; do
+    rm -f "$tmp/own/results.csv" # an older file is no journal in any case
+    name=${file%% *}
+    refuses "own_file${name//-/_}" 2 'is one of the files of the results in [^ ]*/own; give it another place' \
+        run -d sim "$tmp/good.ini" --output "$tmp/own" "$name" "$tmp/${file#* }"
+done
+run run -d sim "$tmp/good.ini" --output "$tmp/own" --json "$tmp/own/mine.json" --csv "$tmp/own/data/mine.csv"
+check other_files_in_the_folder [ "$status" = 0 -a -s "$tmp/own/mine.json" -a -s "$tmp/own/data/mine.csv" -a -s "$tmp/own/results.csv" ]
+# a link to nothing shows before the run, not after it
+ln -s nowhere "$tmp/link"
+refuses output_is_a_link_to_nothing 2 'link: the folder cannot be made' run -d sim -p bfc -w order_flip --output "$tmp/link"
+refuses output_is_in_a_link_to_nothing 2 'link/in: the folder cannot be made' run -d sim -p bfc -w order_flip --output "$tmp/link/in"
 finish
