@@ -67,7 +67,8 @@ static bool is_last_bar(const char *text, size_t at, size_t bytes)
         return false;
     do
         at++;
-    while (at < bytes && is_space(text[at]) && gap_of(text[at]) == MESSAGE_GAP_SPACE);
+    while (at < bytes &&
+           (!text[at] || (is_space(text[at]) && gap_of(text[at]) == MESSAGE_GAP_SPACE)));
     return at == bytes || gap_of(text[at]) == MESSAGE_GAP_LINE;
 }
 
@@ -86,8 +87,9 @@ static size_t white_length(const char *text, size_t at, size_t bytes, enum messa
         *gap = text[at + 1] == 't' ? MESSAGE_GAP_SPACE : MESSAGE_GAP_LINE;
         return 2;
     }
-    *gap = gap_of(text[at]);
-    return is_space(text[at]) || text[at] == '\0' || is_last_bar(text, at, bytes);
+    /* Every other byte of UTF-16, as Windows' shells write logs, is 0. */
+    *gap = text[at] ? gap_of(text[at]) : MESSAGE_GAP_NONE;
+    return is_space(text[at]) || !text[at] || is_last_bar(text, at, bytes);
 }
 
 /* Most bytes are these, and a log has many. */

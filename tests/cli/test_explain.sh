@@ -17,6 +17,12 @@ run explain --message "$tmp/log"
 check file_is_classified grep -qE '^fragmentation: ' "$out"
 "$ALLOCRIG" explain --message - <"$tmp/log" >"$tmp/stdin"
 check standard_input_is_the_same cmp "$tmp/stdin" "$out"
+# as Windows' shells write a log
+for form in UTF-16LE UTF-16BE; do
+    { printf '\xef\xbb\xbf'; sed 's/$/\r/' "$tmp/log"; } | iconv -f UTF-8 -t "$form" >"$tmp/wide.log"
+    "$ALLOCRIG" explain --message "$tmp/wide.log" >"$tmp/wide"
+    check "${form}_is_the_same" cmp "$tmp/wide" "$tmp/stdin"
+done
 run explain --message "OOM when allocating tensor with shape[32,256,62,62] and type float by allocator GPU_0_bfc"
 check a_shape_is_bytes grep -qE 'asked for .* 125960192 bytes' "$out"
 check no_segment_for_tensorflow quietly test -z "$(grep segment "$out")"
