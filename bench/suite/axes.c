@@ -113,7 +113,7 @@ static enum status options_of(enum list which, const struct spec *spec, const st
     return status;
 }
 
-/* Names of options met on the way, for the hint of a near one. */
+/* Names of options met on the way, each once, for the hint of a near one. */
 struct names {
     const char *items[NAMES_MOST];
     size_t count;
@@ -121,8 +121,13 @@ struct names {
 
 static void note_names(struct names *names, const struct option *options)
 {
-    for (; options && options->name && names->count < NAMES_MOST; options++)
-        names->items[names->count++] = options->name;
+    for (; options && options->name && names->count < NAMES_MOST; options++) {
+        size_t i = 0;
+        while (i < names->count && strcmp(names->items[i], options->name) != 0)
+            i++;
+        names->items[i] = options->name;
+        names->count += i == names->count;
+    }
 }
 
 /* Whether the key applies to that text, and whether the text gives it a value itself. */

@@ -104,6 +104,8 @@ says a_key_of_two_sections 'other.ini:16: "seed" is an option of workloads and o
 says a_key_of_nothing 'other.ini:15: nothing in the suite has an option "evnts"; did you mean "events"' 's/^events/evnts/'
 says a_name_of_nothing 'other.ini:14: nothing that "cupy" names is in this suite' 's/^torch:limit/cupy:limit/'
 says a_key_that_is_given_already 'other.ini:17: every spec that has an option "seed" gives it a value' 's/^capacity.*/random:seed = 7/'
+says a_key_that_is_given_beside_many 'other.ini:15: every spec that has an option "events" gives it a value' \
+    "s/^random$/random:events=100/; s/^torch:limit.*/torch:limit = $(seq -s ' ' 1 100)/"
 says a_key_without_values 'other.ini:15: a key of \[grid\] needs values' 's/^events.*/events =/'
 says a_quote_without_end 'other.ini:14: .* the quote does not end' "s/'2GiB'/'2GiB/"
 says a_value_that_is_none 'option limit: "much" is not a size' "s/'2GiB'/much/"
@@ -127,5 +129,7 @@ check what_was_replaced_is_said grep -qE "^replaced what .*/kept held: suite kep
 check rows_alone_on_standard_output cmp -s "$tmp/kept.csv" "$out"
 printf '[suite]\noutput = %s/kept.csv\n[policies]\ngrowth\n[workloads]\norder_flip\n' "$tmp" >"$tmp/no.ini"
 refuses a_file_is_no_folder 2 'folder cannot be made' sweep "$tmp/no.ini"
+# a file that is named is none of the folder's own
+refuses rows_of_the_folder_itself 2 '"[^"]*/kept/results.csv" is one of the files of the results in ' sweep "$tmp/kept.ini" --csv "$tmp/kept/results.csv"
 
 finish
