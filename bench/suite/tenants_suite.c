@@ -254,7 +254,14 @@ static enum status check(const struct tenants_suite *suite, const char *path, st
         if (!setup->workload_count)
             return error_set(error, STATUS_FORMAT, "%s: process %s has no workload = SPEC", path,
                              setup->name);
-        if (!setup->policy == !setup->lines)
+        if (setup->policy && setup->lines)
+            return error_set(
+                error, STATUS_FORMAT,
+                "%s:%u: process %s: \"%.40s\" is no key beside policy = SPEC: either it "
+                "is misspelled, or a framework's setting, which goes with framework = "
+                "tensorflow, jax or torch instead",
+                path, setup->lines[0].line, setup->name, setup->lines[0].key);
+        if (!setup->policy && !setup->lines)
             return error_set(error, STATUS_FORMAT,
                              "%s: process %s has either policy = SPEC or framework = tensorflow, "
                              "jax or torch with its settings",

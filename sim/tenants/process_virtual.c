@@ -33,7 +33,11 @@ static enum status read_lists(struct process_virtual *self, enum virtual_key key
             if (end == at || (*end && *end != ' ' && *end != '/') || (limit && number <= 0) ||
                 number >= 1 << 30 || count[gpu] == VIRTUAL_MOST)
                 return process_bad_line(
-                    reading, line, "write at most 16 numbers for each GPU, and / between GPUs");
+                    reading, line,
+                    limit ? "write MiB from 1 on with spaces between, at most 16 for each GPU, and "
+                            "/ between GPUs"
+                          : "write numbers with spaces between, at most 16 for each GPU, and / "
+                            "between GPUs");
             if (limit)
                 self->mib[gpu][count[gpu]] = (uint64_t)number;
             count[gpu]++;

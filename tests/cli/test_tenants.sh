@@ -155,6 +155,10 @@ suite '[machine]\ncard = sim\n[tenant a]\npolicy = torch\n'
 refuses no_workload 2 'suite.ini: process a has no workload' tenants "$tmp/suite.ini"
 suite '[machine]\ncard = sim\n[tenant a]\nworkload = linear_ramp\n'
 refuses no_policy 2 'either policy = SPEC or framework' tenants "$tmp/suite.ini"
+printf '[machine]\ncard = sim\n[tenant a]\nworkload = linear_ramp\npolicy = vmm\narives = 1\n' >"$tmp/suite.ini"
+refuses a_key_beside_a_policy 2 'suite.ini:6: process a: "arives" is no key beside policy = SPEC' tenants "$tmp/suite.ini"
+printf '[machine]\ncard = sim\n[tenant a]\nworkload = linear_ramp\nframework = tensorflow\nvirtual_devices = 1024,1024\n' >"$tmp/suite.ini"
+refuses memory_limits_have_spaces_between 2 'write MiB from 1 on with spaces between' tenants "$tmp/suite.ini"
 suite '[tenant a]\npolicy = torch\nworkload = linear_ramp\n'
 refuses no_machine 2 'card = sim:profile=h100' tenants "$tmp/suite.ini"
 suite '[machine]\ncard = cuda\n'
