@@ -100,6 +100,8 @@ static enum status replay_once(const struct passes *passes, enum purpose purpose
             status = experiment->finished(experiment->finished_argument, session.policy, error);
     }
     session.device->listener = (struct device_listener){0}; /* what closes it is not of the run */
+    if (status == STATUS_OK)
+        status = session_end(&session, error);
     session_close(&session);
     return status;
 }

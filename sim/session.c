@@ -80,6 +80,21 @@ void session_close(struct session *session)
     session->device = NULL;
 }
 
+enum status session_end(struct session *session, struct error *error)
+{
+    const char *name = session->policy->ops->name;
+    policy_destroy(session->policy);
+    session->policy = NULL;
+    uint64_t left = session->device->counters.physical_bytes;
+    if (!left || session->device->failed)
+        return STATUS_OK;
+    return error_set(error, STATUS_CORRUPT,
+                     "policy %s still holds %" PRIu64
+                     " bytes of the device after its destroy(), which has to give back all "
+                     "segments and mappings",
+                     name, left);
+}
+
 /* The lifetimes of another workload. */
 static enum status profile_lifetimes(const char *profile, enum replay_frees frees,
                                      struct policy_lifetime **out, size_t *count,

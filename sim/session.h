@@ -31,6 +31,9 @@ enum status session_open_witnessed(struct session *session, const struct spec *p
                                    struct error *error) STATUS_CHECKED;
 void session_close(struct session *session);
 
+/* Destroys the policy; the device stays. CORRUPT where the policy still holds memory of it then. */
+enum status session_end(struct session *session, struct error *error) STATUS_CHECKED;
+
 /* Shows an offline policy (POLICY_OFFLINE) every lifetime of the trace, once, before the first
  * request; does nothing for others. Where its option `profile` names a workload, a trace or a
  * generator, it sees the lifetimes of that one instead. */

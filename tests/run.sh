@@ -119,7 +119,8 @@ have_cmocka() {
 rm -rf "$logs" .build/test-tmp
 mkdir -p "$logs"
 plan=$logs/plan
-for set in "$@"; do list_set "$set"; done | grep -E "$match" >"$plan"
+for set in "$@"; do list_set "$set"; done | grep -E "$match" >"$plan" ||
+    echo "run.sh: no test of $* matches $match, or none is built" >&2
 xargs -r -a "$plan" -P "$jobs" -L 1 "$0" --one
 
 expected=$(wc -l <"$plan")

@@ -34,3 +34,11 @@ check skeleton_runs "$ALLOCRIG" run -p "checked+$object:least=4KiB" -w order_fli
 check it_is_in_the_table grep -q "checked+$object" "$TEST_TMP/skeleton_runs.log"
 check it_is_listed "$ALLOCRIG" list policies "$object"
 check its_options_are_listed grep -qE '^least +bytes ' "$TEST_TMP/it_is_listed.log"
+
+# One that keeps its segments when it is destroyed is told so after its run.
+sed '/range_tree_walk(&self->segments, self->by_address, free_segment, self);/d' allocators/skeleton/skeleton.c >"$TEST_TMP/keeps.c"
+check keeping_builds "$cc" -std=c11 -O2 -shared -fPIC -I. -o "$TEST_TMP/keeps.so" "$TEST_TMP/keeps.c"
+"$ALLOCRIG" run -p "$TEST_TMP/keeps.so" -w order_flip -d sim >"$TEST_TMP/keeps.out" 2>&1
+status=$?
+check keeping_is_refused [ $status = 4 ]
+check keeping_is_told grep -q 'still holds [0-9]* bytes of the device after its destroy()' <(tr -s ' \n' ' ' <"$TEST_TMP/keeps.out")
