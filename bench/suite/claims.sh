@@ -5,7 +5,8 @@
 #                     judges what is in FOLDER; with experiment and control exchanged in that row
 #
 # FOLDER/numbers.csv      experiment,field,value
-# FOLDER/times.tsv        experiment, seconds, and a checksum of what was run, as each is done; --resume measures only what is not there
+# FOLDER/times.tsv        experiment, seconds, and checksums of what was run and of what came out, as each is done; --resume
+#                         measures only what is not there, was changed or is no longer whole
 # FOLDER/data/NAME.csv    what the experiment held: process,at,live_bytes,reserved_bytes,physical_bytes
 # FOLDER/data/NAME.steps  where driver calls are told by step: step,call_ns
 # FOLDER/claims.md        the page; claims.tsv: verdicts, and what plots/claim_rows.sh draws
@@ -217,6 +218,10 @@ experiment() (
 identity() {
     { echo "$command $1" && cat "$given"; } | cksum | tr ' ' -
 }
+# outcome NAME: a checksum of what the folder holds of the experiment
+outcome() {
+    { grep "^$1," "$folder/numbers.csv"; cat "$folder/data/$1.csv" "$folder/data/$1.steps" 2>/dev/null; } | cksum | tr ' ' -
+}
 measure() {
     local list count name step tape phase later stamp begun_ms status at=0 cards=1 tab=$'\t' given=$work/given
     { cat "$(command -v "$rig")" bench/suite/claims.sh && find workloads/suites/claims -type f ! -name claims.ini -exec cksum {} + | sort; } |
@@ -226,12 +231,12 @@ measure() {
     count=$(wc -l <<<"$list")
     [ -n "$resume" ] || rm -rf "$folder/data" "$folder/numbers.csv" "$folder/times.tsv" "$folder/claims.md" "$folder/claims.tsv"
     mkdir -p "$folder/data" && touch "$folder/numbers.csv" "$folder/times.tsv" || exit 2
-    sed -i '/^machine,/d' "$folder/numbers.csv" && echo "machine,cards,${cards:-0}" >>"$folder/numbers.csv" || exit 2
+    sed -i -e '/^machine,/d' -e "\$a\\" "$folder/numbers.csv" && echo "machine,cards,${cards:-0}" >>"$folder/numbers.csv" || exit 2
     while IFS='|' read -r name command step tape phase later; do
         at=$((at + 1))
         stamp=$(identity "$step|$tape|$phase|$later")
-        # The numbers come first, so what is in the list is whole.
-        ! grep -qE "^$name${tab}[0-9.]+$tab$stamp\$" "$folder/times.tsv" || continue
+        # The numbers come first, so what is in the list was whole then.
+        ! grep -qE "^$name${tab}[0-9.]+$tab$stamp$tab$(outcome "$name")\$" "$folder/times.tsv" || continue
         sed -i "/^$name,/d" "$folder/numbers.csv"
         [ ! -t 2 ] || printf '\r\033[K%d of %d: %.60s' "$at" "$count" "$name" >&2
         begun_ms=$(($(date +%s%N) / 1000000)) status=0
@@ -239,7 +244,7 @@ measure() {
         [ $status != 3 ] || exit 2
         begun_ms=$(($(date +%s%N) / 1000000 - begun_ms))
         [ $status != 0 ] || { cat "$work/numbers.part" >>"$folder/numbers.csv" &&
-            echo "$name$tab$((begun_ms / 1000)).$(printf %03d $((begun_ms % 1000)))$tab$stamp" >>"$folder/times.tsv"; } || exit 2
+            echo "$name$tab$((begun_ms / 1000)).$(printf %03d $((begun_ms % 1000)))$tab$stamp$tab$(outcome "$name")" >>"$folder/times.tsv"; } || exit 2
         [ "$device" = sim ] || echo "$at of $count: $name: $((begun_ms / 1000)).$((begun_ms % 1000 / 100)) s"
     done <<<"$list"
     [ ! -t 2 ] || printf '\r\033[K' >&2

@@ -104,6 +104,15 @@ check it_went_on [ "$(cat "$TEST_TMP/asked")" = growth ]
 check one_holds grep -q '^1 hold, 0 do not, 0 simulated only$' "$out"
 few 0 : --resume
 check nothing_is_left_to_do [ ! -s "$TEST_TMP/asked" ]
+# What is no longer whole is measured again: numbers, the end of their file, what was held.
+cp -r "$TEST_TMP/few" "$TEST_TMP/few.whole"
+for harm in 'sed -i /^fill_growth,/d numbers.csv' 'truncate -s -3 numbers.csv' 'rm data/fill_growth.csv' 'truncate -s 100 data/fill_growth.csv'; do
+    (cd "$TEST_TMP/few" && $harm)
+    few 0 : --resume
+    check "made_whole_after_${harm// /_}" [ "$(cat "$TEST_TMP/asked")" = growth ]
+    check "numbers_after_${harm// /_}" cmp <(sort "$TEST_TMP/few/numbers.csv") <(sort "$TEST_TMP/few.whole/numbers.csv")
+    check "data_after_${harm// /_}" diff -r "$TEST_TMP/few/data" "$TEST_TMP/few.whole/data"
+done
 few 0 : ''
 check without_resume_all_is_measured [ "$(wc -l <"$TEST_TMP/asked")" = 2 ]
 few 2 'echo no card >&2; exit 3' ''
