@@ -26,13 +26,18 @@ static void add(struct guessed *sum, const struct snapshot_world *world)
         sum->pending += world->places[k].state == SNAPSHOT_PENDING;
 }
 
+/* "7 segments are ..", where there are any. */
+static void say(const struct conversion *c, uint64_t count, const char *what)
+{
+    if (count)
+        import_guess(c->report, "%" PRIu64 " %s", count, what);
+}
+
 static void say_pools(const struct conversion *c, const struct guessed *sum)
 {
-    if (sum->private_pools)
-        import_guess(c->report,
-                     "%" PRIu64 " segments do not tell their pool: taken for private ones, since "
-                     "free memory in them was passed over, or kept where all was given back",
-                     sum->private_pools);
+    say(c, sum->private_pools,
+        "segments do not tell their pool: taken for private ones, since free memory in them was "
+        "passed over, or kept where all was given back");
     if (sum->pools_untold)
         import_guess(c->report, "its segments do not tell their pools: taken for the common one");
     if (sum->unknown_pools && c->pool_count > 1)
@@ -46,45 +51,23 @@ static void say_blocks(const struct conversion *c, const struct guessed *sum)
 {
     if (sum->completions_lack)
         import_guess(c->report, "it does not tell when frees are complete: taken for at once");
-    if (sum->pending)
-        import_guess(c->report,
-                     "%" PRIu64 " blocks wait for their free to be complete, which no history "
-                     "tells of: taken for in use",
-                     sum->pending);
-    if (sum->unknown_sizes)
-        import_guess(c->report,
-                     "%" PRIu64 " blocks of the start do not tell what was asked for: taken for "
-                     "all of their bytes",
-                     sum->unknown_sizes);
-    if (sum->contradictions)
-        import_guess(c->report,
-                     "%" PRIu64 " entries about segments do not fit those at the end: passed over "
-                     "in the state at the start",
-                     sum->contradictions);
-    if (c->missing_frees)
-        import_guess(c->report,
-                     "%" PRIu64 " addresses were given out again and never freed: taken for freed "
-                     "at that moment",
-                     c->missing_frees);
+    say(c, sum->pending,
+        "blocks wait for their free to be complete, which no history tells of: taken for in use");
+    say(c, sum->unknown_sizes,
+        "blocks of the start do not tell what was asked for: taken for all of their bytes");
+    say(c, sum->contradictions,
+        "entries about segments do not fit those at the end: passed over in the state at the "
+        "start");
+    say(c, c->missing_frees,
+        "addresses were given out again and never freed: taken for freed at that moment");
 }
 
 static void say_times(const struct conversion *c, const struct guessed *sum)
 {
-    if (c->late)
-        import_guess(c->report,
-                     "%" PRIu64 " entries are earlier than the one before: time stands "
-                     "still there",
-                     c->late);
-    if (c->early_marks)
-        import_guess(c->report,
-                     "%" PRIu64 " annotations are older than the history: marks at its "
-                     "beginning",
-                     c->early_marks);
-    if (c->unplaced_marks)
-        import_guess(c->report,
-                     "%" PRIu64 " annotations cannot be placed, since there are no times: marks "
-                     "at the end",
-                     c->unplaced_marks);
+    say(c, c->late, "entries are earlier than the one before: time stands still there");
+    say(c, c->early_marks, "annotations are older than the history: marks at its beginning");
+    say(c, c->unplaced_marks,
+        "annotations cannot be placed, since there are no times: marks at the end");
     if (sum->lacks_times && c->report->records)
         import_guess(c->report, sum->has_times ? "some entries have no time: taken for that of the "
                                                  "one before"
