@@ -52,6 +52,20 @@ void trace_rig_close(struct trace_rig *rig)
     (void)rmdir(rig->folder);
 }
 
+int trace_rig_setup(void **state)
+{
+    static struct trace_rig rig;
+    trace_rig_open(&rig);
+    *state = &rig;
+    return 0;
+}
+
+int trace_rig_teardown(void **state)
+{
+    trace_rig_close(*state);
+    return 0;
+}
+
 size_t trace_rig_files(const struct trace_rig *rig)
 {
     return each_file(rig, 0);

@@ -13,7 +13,9 @@ struct trace_rig {
 
 /* A new empty folder; a failure stops the test. */
 void trace_rig_open(struct trace_rig *rig);
-void trace_rig_close(struct trace_rig *rig);         /* removes it and what is in it */
+void trace_rig_close(struct trace_rig *rig); /* removes it and what is in it */
+int trace_rig_setup(void **state);           /* for cmocka: the state is a rig */
+int trace_rig_teardown(void **state);
 size_t trace_rig_files(const struct trace_rig *rig); /* how many files lie in it */
 
 void trace_rig_write(const char *path, const void *bytes, size_t count);

@@ -330,20 +330,6 @@ static void both_forms_hold_them(void **state)
     }
 }
 
-static int setup(void **state)
-{
-    static struct trace_rig rig;
-    trace_rig_open(&rig);
-    *state = &rig;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    trace_rig_close(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -362,5 +348,5 @@ int main(void)
         cmocka_unit_test(seeds_differ),
         cmocka_unit_test(both_forms_hold_them),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, trace_rig_setup, trace_rig_teardown);
 }

@@ -260,20 +260,6 @@ static void sha256_is_that_of_the_standard(void **state)
     }
 }
 
-static int setup(void **state)
-{
-    static struct trace_rig rig;
-    trace_rig_open(&rig);
-    *state = &rig;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    trace_rig_close(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,5 +270,5 @@ int main(void)
         cmocka_unit_test(files_appear_whole_or_not_at_all),
         cmocka_unit_test(sha256_is_that_of_the_standard),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, trace_rig_setup, trace_rig_teardown);
 }

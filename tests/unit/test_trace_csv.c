@@ -286,20 +286,6 @@ static void sidecars_are_checked(void **state)
     }
 }
 
-static int setup(void **state)
-{
-    static struct trace_rig rig;
-    trace_rig_open(&rig);
-    *state = &rig;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    trace_rig_close(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -313,5 +299,5 @@ int main(void)
         cmocka_unit_test(bad_rows_are_refused),
         cmocka_unit_test(sidecars_are_checked),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, trace_rig_setup, trace_rig_teardown);
 }

@@ -239,20 +239,6 @@ static void what_is_in_a_trace(void **state)
     trace_close(source);
 }
 
-static int setup(void **state)
-{
-    static struct trace_rig rig;
-    trace_rig_open(&rig);
-    *state = &rig;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    trace_rig_close(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,5 +255,5 @@ int main(void)
         cmocka_unit_test(a_recording_in_parts_and_twice),
         cmocka_unit_test(what_is_in_a_trace),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, trace_rig_setup, trace_rig_teardown);
 }

@@ -228,20 +228,6 @@ static void long_lines_are_read_or_refused(void **state)
     free(text);
 }
 
-static int setup(void **state)
-{
-    static struct trace_rig rig;
-    trace_rig_open(&rig);
-    *state = &rig;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    trace_rig_close(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,5 +238,5 @@ int main(void)
         cmocka_unit_test(no_traces_are_refused),
         cmocka_unit_test(long_lines_are_read_or_refused),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, trace_rig_setup, trace_rig_teardown);
 }
