@@ -91,11 +91,11 @@ void results_notes_print(FILE *stream, const struct run_record *records, size_t 
     }
     name_groups(records, count, draws_are_alike, names);
     if (names[0]) {
-        snprintf(text, sizeof text,
-                 "All draws of %s are alike: a draw is of the addresses of segments, and of "
-                 "generators and "
-                 "policies with a seed; here it changed no decision.",
-                 names);
+        snprintf(
+            text, sizeof text,
+            "All draws of %s are alike: a draw is of the addresses of segments, and of generators "
+            "and policies with a seed; here it changed no decision.",
+            names);
         sentence_print(stream, text);
     }
 }

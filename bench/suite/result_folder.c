@@ -251,9 +251,8 @@ enum status result_folder_commit(const struct result_folder *self, struct output
     enum status status = output_set_commit(outputs, error);
     if (!status && self->path)
         tidy(self, paths, count);
-    if (stream)
-        fflush(
-            stream); /* or what follows stands in the middle of a line, where both go to one file */
+    if (stream) /* or what follows stands in the middle of a line, where both go to one file */
+        fflush(stream);
     if (!status && earlier[0])
         fprintf(stderr, "replaced what %s held: %s; --output FOLDER keeps both\n", self->path,
                 earlier);
