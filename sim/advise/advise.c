@@ -148,6 +148,7 @@ static enum status set_up(struct advising *self, struct error *error)
             .seed = config->seed,
             .live_peak_bytes = self->out->peak.bytes,
             .card_bytes = device->props.capacity_bytes,
+            .has_outside = self->prepared.has_outside,
         };
         device_close(device);
         if (info->kernels || config->host != REPLAY_HOST_NONE) {

@@ -106,6 +106,7 @@ static enum status copy_one(struct copying *self, const struct trace_event *read
     if (event->attributes)
         keys = trace_attributes_of(self->source, event->attributes);
     self->out->has_pools |= keys && keys->pool;
+    self->out->has_outside |= event->kind == TRACE_OUTSIDE;
     if (event->kind == TRACE_MARK || event->kind == TRACE_NOTE)
         text = trace_text_of(self->source, event->value);
     look(self, event, text);

@@ -11,6 +11,7 @@ struct prepared {
     bool has_failed_request;             /* the recording ends with a request that was not served */
     uint64_t failed_event, failed_bytes; /* by the number in `trace` */
     uint64_t survived;      /* requests that were not served, and the program went on */
+    bool has_outside;       /* memory that is not its allocator's */
     bool has_pools;         /* of CUDA graphs, or made by the program */
     uint64_t last_step_end; /* events up to and with the mark of the last completed step; 0: none */
 };

@@ -101,6 +101,32 @@ static void write_spec(const struct trial_setup *setup, const char *policy, uint
         snprintf(text, text_bytes, "%s", policy);
 }
 
+/* Does the policy know of the capacity only by calls that fail? PyTorch's does, but for what these
+ * settings make of it. */
+static bool is_blind(const struct trial_setup *setup, const struct spec *spec)
+{
+    static const char *const sees[] = {"expandable_segments", "per_process_memory_fraction", "conf",
+                                       "limit"};
+    const struct spec_link *link = &spec->links[spec->link_count - 1];
+    if (setup->as_limit || setup->has_outside || spec->link_count > 1 ||
+        strcmp(link->name, "torch") != 0)
+        return false;
+    for (size_t i = 0; i < link->pair_count; i++)
+        for (size_t j = 0; j < sizeof sees / sizeof *sees; j++)
+            if (strcmp(link->pairs[i].key, sees[j]) == 0)
+                return false;
+    return true;
+}
+
+/* What was refused at its capacity is refused at a lower one; what was granted took no more than
+ * its peak. So nothing is different from that peak on. */
+static void note_enough(const struct trial_setup *setup, const struct spec *spec,
+                        const struct session *session, struct trial *out)
+{
+    if (out->passed && is_blind(setup, spec))
+        out->enough_bytes = out->peak_physical_bytes + session->device->counters.others_bytes;
+}
+
 enum status trial_run(const struct trial_setup *setup, struct trace_source *trace,
                       const char *policy, uint64_t capacity_bytes, bool exact, struct trial *out,
                       struct error *error)
@@ -131,6 +157,8 @@ enum status trial_run(const struct trial_setup *setup, struct trace_source *trac
             status = waiting_wrap(&session, trace->info.streams, error);
         if (!status)
             status = replay(setup, trace, &session, exact, out, error);
+        if (!status)
+            note_enough(setup, &spec, &session, out);
         if (is_untimed(setup, trace, ops) &&
             (!capacity_bytes || capacity_bytes >= setup->live_peak_bytes))
             out->doubt = TRIAL_UNTIMED;
@@ -151,12 +179,27 @@ enum status trial_run(const struct trial_setup *setup, struct trace_source *trac
     return status;
 }
 
-static enum status passes(const struct trial_setup *setup, struct trace_source *trace,
-                          const char *policy, uint64_t bytes, bool *passed, struct error *error)
+/* One setting at falling capacities. */
+struct walk {
+    const struct trial_setup *setup;
+    struct trace_source *trace;
+    const char *policy;
+    uint64_t enough_bytes, tried_bytes; /* of the last one that passed; 0: none, or not known */
+};
+
+static enum status passes(struct walk *self, uint64_t bytes, bool *passed, struct error *error)
 {
     struct trial trial = {0};
-    enum status status = trial_run(setup, trace, policy, bytes, false, &trial, error);
+    *passed = self->enough_bytes && bytes >= self->enough_bytes && bytes <= self->tried_bytes;
+    if (*passed)
+        return STATUS_OK;
+    enum status status =
+        trial_run(self->setup, self->trace, self->policy, bytes, false, &trial, error);
     *passed = trial.begun && trial.passed;
+    if (*passed) {
+        self->enough_bytes = trial.enough_bytes;
+        self->tried_bytes = bytes;
+    }
     return status;
 }
 
@@ -173,15 +216,16 @@ enum status trial_safe(const struct trial_setup *setup, struct trace_source *tra
 {
     uint64_t least = size_round_up(setup->live_peak_bytes, UNIT_BYTES);
     uint64_t high = size_round_up(from_bytes, UNIT_BYTES), low = high;
+    struct walk walk = {.setup = setup, .trace = trace, .policy = policy};
     bool passed;
     *safe_bytes = 0;
-    enum status begun = passes(setup, trace, policy, high, &passed, error);
+    enum status begun = passes(&walk, high, &passed, error);
     if (begun || !passed)
         return begun;
     while (passed && high > least) { /* below the live peak nothing passes */
         uint64_t step = step_at(setup, high);
         low = high - least > step ? high - step : least;
-        enum status status = passes(setup, trace, policy, low, &passed, error);
+        enum status status = passes(&walk, low, &passed, error);
         if (status)
             return status;
         high = passed ? low : high;
@@ -189,7 +233,7 @@ enum status trial_safe(const struct trial_setup *setup, struct trace_source *tra
     while (!passed && high - low > UNIT_BYTES) {
         uint64_t middle = low + size_round_down((high - low) / 2, UNIT_BYTES);
         bool there;
-        enum status status = passes(setup, trace, policy, middle, &there, error);
+        enum status status = passes(&walk, middle, &there, error);
         if (status)
             return status;
         high = there ? middle : high;

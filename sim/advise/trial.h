@@ -14,7 +14,8 @@ struct trial_setup {
     uint64_t live_peak_bytes;
     uint64_t card_bytes;             /* the most capacity there can be; 0: not known */
     const struct baseline *baseline; /* NULL: no slowdown is wanted */
-    bool as_limit; /* a capacity is what the policy lets itself hold, on a card that has more */
+    bool as_limit;    /* a capacity is what the policy lets itself hold, on a card that has more */
+    bool has_outside; /* the trace tells of memory outside of the policy */
 };
 
 /* Why a recording does not tell whether it passes. */
@@ -33,6 +34,8 @@ struct trial {
     enum trial_doubt doubt;
     uint64_t peak_reserved_bytes; /* 0 where not measured */
     uint64_t peak_physical_bytes;
+    uint64_t
+        enough_bytes; /* it passed, and does the same at each capacity from here up to its own; 0: not known */
     uint64_t retries, flushes, driver_calls;
     double slowdown;   /* 0: not known */
     char setting[512]; /* by the policy's own hook; "" */
