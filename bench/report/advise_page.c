@@ -309,13 +309,15 @@ static void print_verdict(FILE *stream, const struct advise_result *result)
         least++; /* another allocator is not a setting of this one */
     if (least < &result->rows[result->own_count] && least != best && least->safe_bytes &&
         best->safe_bytes > least->safe_bytes) {
-        snprintf(line, sizeof line, "Least memory: %s, with %s.",
+        snprintf(line, sizeof line, "Least memory%s: %s, with %s.",
+                 result->complete ? "" : " for what is recorded",
                  size_print(least->safe_bytes, text, sizeof text), setting_of(least));
         sentence_print(stream, line);
     }
     if (result->capacity_bytes < best->safe_bytes)
         sentence_print(stream, "It passes at this capacity, but not at all above it: leave room.");
-    print_peak(stream, &result->peak, "The live peak is");
+    if (result->complete || result->step.bytes != result->peak.bytes) /* else it stands above */
+        print_peak(stream, &result->peak, "The live peak is");
 }
 
 static void ratio_cell(struct table *table, double ratio)
@@ -456,9 +458,16 @@ static void add_rows(struct table *table, const struct advise_result *result,
 /* What ? stands for. */
 static void print_unsure(FILE *stream, const struct advise_result *result)
 {
+    char line[320], text[32], room[96] = "";
+    if (result->peak.late_bytes)
+        snprintf(room, sizeof room, ", or with room for one of %s more or less,",
+                 size_print(result->peak.late_bytes, text, sizeof text));
+    snprintf(line, sizeof line,
+             "?: with blocks of other streams free at once%s it is the other way round, and when "
+             "they are under another setting is not recorded.",
+             room);
     if (has_doubt(result, TRIAL_LATE))
-        sentence_print(stream, "?: with blocks of other streams free at once it is the other way "
-                               "round, and when they are under another setting is not recorded.");
+        sentence_print(stream, line);
     if (has_doubt(result, TRIAL_UNTIMED))
         sentence_print(stream, "?: what the driver's own pool needs depends on when kernels "
                                "end and when the program waits, which is not recorded.");

@@ -168,6 +168,7 @@ static enum status set_up(struct advising *self, struct error *error)
                           : recorded && info->capacity_bytes      ? info->capacity_bytes
                                                                   : self->setup.card_bytes;
     self->setup.as_limit = out->as_limit;
+    self->setup.late_bytes = out->peak.late_bytes;
     return status;
 }
 

@@ -18,13 +18,19 @@ enum status doubt_late(const struct trial_setup *setup, struct trace_source *tra
                        const char *policy, uint64_t capacity_bytes, struct trial *trial,
                        struct error *error)
 {
-    struct trial at_once = {0};
+    struct trial near = {0};
     struct trial_setup other = *setup;
     if (!trial->begun || trial->doubt)
         return STATUS_OK;
     other.frees = REPLAY_AT_ONCE;
-    enum status status = trial_run(&other, trace, policy, capacity_bytes, false, &at_once, error);
-    if (!status && at_once.begun && at_once.passed != trial->passed)
+    enum status status = trial_run(&other, trace, policy, capacity_bytes, false, &near, error);
+    if (!status && (!near.begun || near.passed == trial->passed) && setup->late_bytes &&
+        capacity_bytes > setup->late_bytes)
+        status = trial_run(setup, trace, policy,
+                           trial->passed ? capacity_bytes - setup->late_bytes
+                                         : capacity_bytes + setup->late_bytes,
+                           false, &near, error);
+    if (!status && near.begun && near.passed != trial->passed)
         trial->doubt = TRIAL_LATE;
     return status;
 }

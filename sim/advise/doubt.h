@@ -10,7 +10,8 @@ enum status doubt_tries(const struct trial_setup *setup, struct trace_source *tr
                         struct error *error) STATUS_CHECKED;
 
 /* Any trial, once more with blocks that other streams used free at once: under another setting
- * they may complete earlier than was recorded. */
+ * they may complete earlier than was recorded. Or later, or some of them: so room for the largest
+ * of them more or less must make no difference either. */
 enum status doubt_late(const struct trial_setup *setup, struct trace_source *trace,
                        const char *policy, uint64_t capacity_bytes, struct trial *trial,
                        struct error *error) STATUS_CHECKED;

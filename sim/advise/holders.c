@@ -15,7 +15,7 @@ struct pass {
     struct trace_source *source;
     struct live_block *slots;
     size_t slot_count;
-    uint64_t number, step, live_bytes;
+    uint64_t number, step, live_bytes, late_bytes;
 };
 
 static enum status reach(struct pass *pass, uint32_t slot, struct error *error)
@@ -51,6 +51,8 @@ static enum status take(struct pass *pass, const struct trace_event *event, stru
     if (status)
         return status;
     struct live_block *block = &pass->slots[event->slot];
+    if (event->kind == TRACE_LET_GO && block->bytes > pass->late_bytes)
+        pass->late_bytes = block->bytes;
     pass->live_bytes -= block->bytes;
     *block = (struct live_block){0};
     if (counts(pass, event))
@@ -158,6 +160,7 @@ enum status holders_find(struct trace_source *source, uint64_t end, struct holde
     *out = (struct holders){0};
     enum status status = run(&first, end, out, error);
     out->steps = first.step - 1;
+    out->late_bytes = first.late_bytes;
     if (!status && out->bytes)
         status = run(&second, out->event + 1, NULL, error);
     if (!status)

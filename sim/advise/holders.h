@@ -16,7 +16,8 @@ struct holder {
 
 struct holders {
     uint64_t bytes, event, blocks;
-    uint64_t step, steps;           /* in which step, from 1; of how many, 0: none are marked */
+    uint64_t late_bytes;  /* the largest block that was let go and completed later; 0: none */
+    uint64_t step, steps; /* in which step, from 1; of how many, 0: none are marked */
     struct holder at[HOLDERS_MOST]; /* the largest first */
     size_t count;
 };

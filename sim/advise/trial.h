@@ -14,8 +14,9 @@ struct trial_setup {
     uint64_t live_peak_bytes;
     uint64_t card_bytes;             /* the most capacity there can be; 0: not known */
     const struct baseline *baseline; /* NULL: no slowdown is wanted */
-    bool as_limit;    /* a capacity is what the policy lets itself hold, on a card that has more */
-    bool has_outside; /* the trace tells of memory outside of the policy */
+    bool as_limit; /* a capacity is what the policy lets itself hold, on a card that has more */
+    uint64_t late_bytes; /* the largest block that was let go and completed later (doubt_late) */
+    bool has_outside;    /* the trace tells of memory outside of the policy */
 };
 
 /* Why a recording does not tell whether it passes. */
