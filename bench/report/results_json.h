@@ -14,11 +14,12 @@
 struct slowdown_point {
     const char *workload; /* names for people, borrowed */
     const char *policy_spec;
-    double capacity_ratio; /* capacity / peak live */
-    uint64_t capacity_bytes;
-    bool passed;
-    struct metric_value slowdown;
+    double capacity_ratio;        /* capacity / peak live */
+    uint64_t capacity_bytes;      /* of the first draw */
+    bool passed;                  /* in all draws */
+    struct metric_value slowdown; /* over draws the median */
     struct metric_value flushes, remapped_bytes;
+    size_t draws, passed_draws;
 };
 
 struct result_set {

@@ -1,5 +1,6 @@
 /* Ranks go by peak physical bytes, equal bytes share a rank. A run that did not finish shows
- * where and why instead of figures; harness checks and bounds stand below, without a rank. */
+ * where and why instead of figures; harness checks and bounds stand below, without a rank. Of
+ * several draws a row holds medians and no rank: one of them alone would be a lucky one. */
 #include "bench/report/results_table.h"
 
 #include <inttypes.h>
@@ -92,10 +93,9 @@ static struct byte_unit choose_unit(const struct run_record *records, size_t cou
 
 /* The heading of the group records[0] to records[count - 1]. Workloads that answer to what a
  * policy does have not the same number of events under each. */
-static void heading(struct table *table, const struct run_record *records, size_t count,
-                    bool all_draws)
+static void heading(struct table *table, const struct run_record *records, size_t count)
 {
-    size_t draws = all_draws ? run_record_draws(records, count) : 1;
+    size_t draws = run_record_draws(records, count);
     char name[sizeof records->workload.name + 32];
     char capacity[32] = "no limit";
     char events[48];
@@ -155,25 +155,33 @@ static void number_cell(struct table *table, const struct run_record *record, en
 }
 
 /* Where and why it ended, in place of the figures. */
-static void failed_rest(struct table *table, const struct run_record *record)
+static void failed_rest(struct table *table, const struct run_record *record, const char *before)
 {
     char bytes[32];
     if (record->end != RUN_PLAYED) {
-        table_rest(table, "DNF: %s", record->detail);
+        table_rest(table, "%sDNF: %s", before, record->detail);
         return;
     }
     if (record->detail[0]) {
-        table_rest(table, "DNF @ %" PRIu64 ": %s", record->first_failed_event, record->detail);
+        table_rest(table, "%sDNF @ %" PRIu64 ": %s", before, record->first_failed_event,
+                   record->detail);
         return;
     }
-    table_rest(table, "DNF @ %" PRIu64 ": %s, a request of %s", record->first_failed_event,
-               replay_cause_name(record->cause),
+    table_rest(table, "%sDNF @ %" PRIu64 ": %s, a request of %s", before,
+               record->first_failed_event, replay_cause_name(record->cause),
                size_print(record->first_failed_bytes, bytes, sizeof bytes));
 }
 
-static void run_row(const struct figure_table *self, const struct run_record *record, size_t rank,
+/* What a row is made from: a run, or the draws of a policy. */
+struct table_run {
+    struct run_record record; /* of draws the medians, or the first that did not finish */
+    size_t draws, passed;
+};
+
+static void run_row(const struct figure_table *self, const struct table_run *run, size_t rank,
                     struct byte_unit unit)
 {
+    const struct run_record *record = &run->record;
     struct table *table = self->table;
     if (rank && self->form != TABLE_LATEX)
         table_cell(table, "%zu", rank);
@@ -181,7 +189,10 @@ static void run_row(const struct figure_table *self, const struct run_record *re
         table_cell(table, "-");
     table_cell(table, "%s", record->policy_spec);
     if (!record->passed) {
-        failed_rest(table, record);
+        char before[64] = "";
+        if (run->draws > 1)
+            snprintf(before, sizeof before, "%zu of %zu passed, first ", run->passed, run->draws);
+        failed_rest(table, record, before);
         return;
     }
     for (size_t i = 0; i < FIGURES; i++) {
@@ -192,98 +203,6 @@ static void run_row(const struct figure_table *self, const struct run_record *re
         else
             bytes_cell(table, record, figures[i].metric, unit);
     }
-}
-
-/* The runs of one group that a table shows, best first. A stable insertion sort: groups are as
- * small as the number of policies. */
-static size_t sort_group(const struct run_record *records, size_t count,
-                         const struct run_record **order)
-{
-    size_t shown = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (records[i].repetition != 0 || records[i].seed != records[0].seed)
-            continue;
-        size_t at = shown++;
-        for (; at > 0 && run_record_rank_order(&records[i], order[at - 1]) < 0; at--)
-            order[at] = order[at - 1];
-        order[at] = &records[i];
-    }
-    return shown;
-}
-
-/* Whether the group has several draws: one of them alone states no order. */
-static bool has_draws(const struct run_record *records, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (records[i].seed != records[0].seed)
-            return true;
-    return false;
-}
-
-static void add_group(const struct figure_table *self, const struct run_record **order,
-                      size_t shown, bool drawn, struct byte_unit unit)
-{
-    size_t rank = 0;
-    for (size_t i = 0; i < shown; i++) {
-        bool ranked = order[i]->ranked && order[i]->passed && !drawn;
-        if (ranked && (i == 0 || run_record_rank_order(order[i - 1], order[i]) < 0))
-            rank = i + 1;
-        run_row(self, order[i], ranked ? rank : 0, unit);
-    }
-}
-
-/* Each run once, its repetitions as one. NULL: no host memory. */
-static struct run_record *condense(const struct run_record *records, size_t count, size_t *kept)
-{
-    struct run_record *out = calloc(count ? count : 1, sizeof *out);
-    double *values = calloc(count ? count : 1, sizeof *values);
-    *kept = 0;
-    for (size_t begin = 0; out && values && begin < count;) {
-        size_t end = run_record_group_end(records, count, begin);
-        for (size_t i = begin; i < end; i++) {
-            if (records[i].repetition != 0)
-                continue;
-            struct run_record *record = &out[(*kept)++];
-            *record = statistic_record(&records[i], records + end, values);
-            record->repetition = 0;
-        }
-        begin = end;
-    }
-    if (!values) {
-        free(out);
-        out = NULL;
-    }
-    free(values);
-    return out;
-}
-
-enum status results_table_print(const struct run_record *all, size_t all_count, FILE *stream,
-                                enum table_form form, struct error *error)
-{
-    size_t count = 0;
-    struct run_record *records = condense(all, all_count, &count);
-    if (!records)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
-    struct byte_unit unit = choose_unit(records, count);
-    struct figure_table self;
-    open_figure_table(&self, form, false, unit.name);
-    const struct run_record **order = calloc(count ? count : 1, sizeof *order);
-    enum status status = STATUS_OK;
-    if (!self.table || !order)
-        status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
-    for (size_t begin = 0; !status && begin < count;) {
-        size_t end = run_record_group_end(records, count, begin);
-        size_t shown = sort_group(records + begin, end - begin, order);
-        heading(self.table, records + begin, end - begin, false);
-        add_group(&self, order, shown, has_draws(records + begin, end - begin), unit);
-        begin = end;
-    }
-    if (!status)
-        status = table_print(self.table, stream, form, error);
-    free(order);
-    free(records);
-    table_close(self.table);
-    return status;
 }
 
 /* One metric over the runs of a group with the policy of `first`, all draws and repetitions. Runs
@@ -310,6 +229,94 @@ static bool seen_before(const struct run_record *begin, const struct run_record 
     return false;
 }
 
+/* The runs from `first` to before `end` with its policy as one, each of them a draw. */
+static struct table_run over_draws(const struct run_record *first, const struct run_record *end,
+                                   double *values)
+{
+    struct table_run run = {.record = *first};
+    for (const struct run_record *at = first; at < end; at++) {
+        if (strcmp(at->policy_spec, first->policy_spec) != 0)
+            continue;
+        if (!at->passed && run.passed == run.draws)
+            run.record = *at;
+        run.draws++;
+        run.passed += at->passed;
+    }
+    for (int i = 0; i < METRIC_COUNT && run.draws > 1 && run.passed == run.draws; i++) {
+        struct metric_value *value = &run.record.metrics.at[i];
+        struct statistic statistic = gather(first, end, (enum metric)i, values);
+        if (!statistic.count || !(statistic.least < statistic.most))
+            continue; /* as it stands, integers beyond 2^53 too */
+        if (value->kind == METRIC_INTEGER)
+            value->integer = (uint64_t)statistic.median;
+        else
+            *value = (struct metric_value){.kind = METRIC_REAL, .real = statistic.median};
+    }
+    return run;
+}
+
+/* The rows of one group, best first. A stable insertion sort: groups are as small as the number
+ * of policies. */
+static size_t sort_group(const struct run_record *begin, const struct run_record *end,
+                         struct table_run *rows, double *values)
+{
+    size_t count = 0;
+    for (const struct run_record *first = begin; first < end; first++) {
+        if (seen_before(begin, first))
+            continue;
+        struct table_run run = over_draws(first, end, values);
+        size_t at = count++;
+        for (; at > 0 && run_record_rank_order(&run.record, &rows[at - 1].record) < 0; at--)
+            rows[at] = rows[at - 1];
+        rows[at] = run;
+    }
+    return count;
+}
+
+static void add_group(const struct figure_table *self, const struct table_run *rows, size_t count,
+                      struct byte_unit unit)
+{
+    size_t rank = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct run_record *record = &rows[i].record;
+        bool ranked = record->ranked && record->passed && rows[i].draws == 1;
+        if (ranked && (i == 0 || run_record_rank_order(&rows[i - 1].record, record) < 0))
+            rank = i + 1;
+        run_row(self, &rows[i], ranked ? rank : 0, unit);
+    }
+}
+
+enum status results_table_print(const struct run_record *all, size_t all_count, FILE *stream,
+                                enum table_form form, struct error *error)
+{
+    size_t count = 0;
+    struct run_record *records = statistic_condense(all, all_count, &count);
+    if (!records)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+    struct byte_unit unit = choose_unit(records, count);
+    struct figure_table self;
+    open_figure_table(&self, form, false, unit.name);
+    struct table_run *rows = calloc(count ? count : 1, sizeof *rows);
+    double *values = calloc(count ? count : 1, sizeof *values);
+    enum status status = STATUS_OK;
+    if (!self.table || !rows || !values)
+        status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+    for (size_t begin = 0; !status && begin < count;) {
+        size_t end = run_record_group_end(records, count, begin);
+        size_t shown = sort_group(records + begin, records + end, rows, values);
+        heading(self.table, records + begin, end - begin);
+        add_group(&self, rows, shown, unit);
+        begin = end;
+    }
+    if (!status)
+        status = table_print(self.table, stream, form, error);
+    free(values);
+    free(rows);
+    free(records);
+    table_close(self.table);
+    return status;
+}
+
 /* Adds the cells of one policy's runs, `first` to `end`, to the row that is open. */
 typedef void add_cells(struct table *table, const struct run_record *first,
                        const struct run_record *end, double *values);
@@ -329,7 +336,7 @@ static enum status summing_table(const struct run_record *records, size_t count,
         table_label(table, "latency");
     for (size_t begin = 0; !status && begin < count;) {
         size_t end = run_record_group_end(records, count, begin);
-        heading(table, records + begin, end - begin, true);
+        heading(table, records + begin, end - begin);
         for (size_t i = begin; i < end; i++) {
             if (seen_before(&records[begin], &records[i]))
                 continue;
@@ -415,13 +422,16 @@ static void gather_spreads(struct placed_rows *rows, const struct run_record *be
     placed_rows_place(rows);
 }
 
-/* Three rows: median, least, most. */
+/* Rows: median; low and high, its interval, where there are draws enough; least, most. */
 static void spread_rows(const struct figure_table *self, const struct placed_row *spread,
                         const struct run_record *end, double *values)
 {
     struct table *table = self->table;
-    static const char *const names[] = {"median", "least", "most"};
-    for (int row = 0; row < 3; row++) {
+    static const char *const names[] = {"median", "low", "high", "least", "most"};
+    bool interval = gather(spread->first, end, METRIC_peak_physical_bytes, values).has_interval;
+    for (int row = 0; row < 5; row++) {
+        if ((row == 1 || row == 2) && !interval)
+            continue;
         if (row == 0 && self->form != TABLE_LATEX)
             placed_row_cell(table, spread);
         else if (self->form != TABLE_LATEX)
@@ -436,19 +446,23 @@ static void spread_rows(const struct figure_table *self, const struct placed_row
             if (!is_shown(self, i))
                 continue;
             struct statistic of = gather(spread->first, end, figures[i].metric, values);
-            double value = row == 0 ? of.median : row == 1 ? of.least : of.most;
+            const double cells[] = {of.median, of.low, of.high, of.least, of.most};
             double divisor = figures[i].divisor > 0 ? figures[i].divisor : (double)MIB;
-            if (of.count)
-                table_cell(table, "%.*f", figures[i].decimals, value / divisor);
+            if (of.count && (of.has_interval || (row != 1 && row != 2)))
+                table_cell(table, "%.*f", figures[i].decimals, cells[row] / divisor);
             else
                 table_cell(table, "-");
         }
     }
 }
 
-enum status spread_table_print(const struct run_record *records, size_t count, FILE *stream,
+enum status spread_table_print(const struct run_record *all, size_t all_count, FILE *stream,
                                enum table_form form, struct error *error)
 {
+    size_t count = 0;
+    struct run_record *records = statistic_condense(all, all_count, &count);
+    if (!records)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
     struct placed_rows rows;
     struct figure_table self;
     open_figure_table(&self, form, true, "MiB");
@@ -458,7 +472,7 @@ enum status spread_table_print(const struct run_record *records, size_t count, F
     for (size_t begin = 0; !status && begin < count;) {
         size_t end = run_record_group_end(records, count, begin);
         gather_spreads(&rows, records + begin, records + end);
-        heading(self.table, records + begin, end - begin, true);
+        heading(self.table, records + begin, end - begin);
         for (size_t i = 0; i < rows.count; i++)
             spread_rows(&self, &rows.items[i], records + end, rows.values);
         begin = end;
@@ -466,6 +480,7 @@ enum status spread_table_print(const struct run_record *records, size_t count, F
     if (!status)
         status = table_print(self.table, stream, form, error);
     table_close(self.table);
+    free(records);
     placed_rows_close(&rows);
     return status;
 }

@@ -7,8 +7,8 @@
 #include "bench/report/run_record.h"
 #include "bench/report/table.h"
 
-/* Memory, fragmentation and driver cost of each run (medians over its repetitions). Runs of a
- * group stand next to each other in `records`. */
+/* Memory, fragmentation and driver cost of each policy: medians over its repetitions, and of these
+ * over its draws. Runs of a group stand next to each other in `records`. */
 enum status results_table_print(const struct run_record *records, size_t count, FILE *stream,
                                 enum table_form form, struct error *error) STATUS_CHECKED;
 
@@ -16,7 +16,7 @@ enum status results_table_print(const struct run_record *records, size_t count, 
 enum status latency_table_print(const struct run_record *records, size_t count, FILE *stream,
                                 enum table_form form, struct error *error) STATUS_CHECKED;
 
-/* The spread over seeds of drawn addresses: least, median and most. */
+/* The spread over draws: median with its interval from six draws on, least and most. */
 enum status spread_table_print(const struct run_record *records, size_t count, FILE *stream,
                                enum table_form form, struct error *error) STATUS_CHECKED;
 

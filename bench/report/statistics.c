@@ -78,6 +78,30 @@ struct run_record statistic_record(const struct run_record *first, const struct 
     return record;
 }
 
+struct run_record *statistic_condense(const struct run_record *records, size_t count, size_t *kept)
+{
+    struct run_record *out = calloc(count ? count : 1, sizeof *out);
+    double *values = calloc(count ? count : 1, sizeof *values);
+    *kept = 0;
+    for (size_t begin = 0; out && values && begin < count;) {
+        size_t end = run_record_group_end(records, count, begin);
+        for (size_t i = begin; i < end; i++) {
+            if (records[i].repetition != 0)
+                continue;
+            struct run_record *record = &out[(*kept)++];
+            *record = statistic_record(&records[i], records + end, values);
+            record->repetition = 0;
+        }
+        begin = end;
+    }
+    if (!values) {
+        free(out);
+        out = NULL;
+    }
+    free(values);
+    return out;
+}
+
 void statistic_places(const struct statistic *of, size_t count, size_t *places, bool *shared)
 {
     for (size_t i = 0; i < count; i++) {

@@ -40,6 +40,10 @@ struct statistic statistic_gather(const struct run_record *first, const struct r
 struct run_record statistic_record(const struct run_record *first, const struct run_record *end,
                                    double *values);
 
+/* Each run once, its repetitions as one, in the order given; `kept` is how many. The caller frees
+ * them; NULL: no host memory. */
+struct run_record *statistic_condense(const struct run_record *records, size_t count, size_t *kept);
+
 /* The place of each of `count` intervals, from 1: one more than how many lie wholly below it.
  * `shared[i]`: it overlaps another one, so that no order between the two is stated. Those without
  * an interval have place 0. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
+#include "bench/report/statistics.h"
 #include "bench/suite/matrix.h"
 #include "bench/suite/spec_text.h"
 
@@ -19,16 +20,22 @@ struct work {
     struct text_list devices; /* a spec for each workload and capacity */
 };
 
-/* What the records say of a workload: its name and live peak. NULL where no run of it has a
- * time that an allocator could slow down. */
+/* What the records say of a workload in the draw of `seed`, or else in any: its name and live
+ * peak. NULL where no run of it has a time that an allocator could slow down. */
 static const struct run_record *timed_record(const struct plan *plan,
-                                             const struct run_record *records, size_t workload)
+                                             const struct run_record *records, size_t workload,
+                                             uint64_t seed)
 {
-    for (size_t i = 0; i < plan->cell_count; i++)
-        if (plan->cells[i].workload == workload && plan->cells[i].device == 0 &&
-            records[i].passed && records[i].metrics.at[METRIC_slowdown].kind != METRIC_NULL)
+    const struct run_record *any = NULL;
+    for (size_t i = 0; i < plan->cell_count; i++) {
+        if (plan->cells[i].workload != workload || plan->cells[i].device != 0 ||
+            !records[i].passed || records[i].metrics.at[METRIC_slowdown].kind == METRIC_NULL)
+            continue;
+        if (plan->cells[i].seed == seed)
             return &records[i];
-    return NULL;
+        any = any ? any : &records[i];
+    }
+    return any;
 }
 
 static bool ranked(const struct plan *plan, size_t policy)
@@ -42,71 +49,114 @@ static uint64_t capacity_at(const struct run_record *record, double ratio)
     return size_round_up((uint64_t)ceil(live * ratio), 2 * MIB);
 }
 
+/* A point's cells, one for each draw, with the specs of its devices from `devices` on. */
 static void add_point(struct work *work, size_t workload, size_t policy, size_t ratio,
-                      const struct run_record *record)
+                      const struct run_record *record, size_t devices)
 {
     const struct suite *suite = work->plan->suite;
     const struct plan_workload *info = &work->plan->workloads[workload];
-    const char *device = work->devices.items[work->devices.count - suite->ratio_count + ratio];
-    work->cells[work->count] = (struct plan_cell){
-        .policy = policy,
-        .workload = workload,
-        .device_text = device,
-        .workload_text = info->text,
-        .alone = work->plan->alone[0],
-        .frees = info->frees[0],
-        .measure = REPLAY_METRICS_NONE,
-        .seed = suite->seed,
-    };
-    work->points[work->count] = (struct slowdown_point){
-        .workload = record->workload.name,
+    for (uint64_t draw = 0; draw < suite->draws; draw++)
+        work->cells[work->count * suite->draws + draw] = (struct plan_cell){
+            .policy = policy,
+            .workload = workload,
+            .device_text = work->devices.items[devices + draw * suite->ratio_count + ratio],
+            .workload_text = info->drawn.count ? info->drawn.items[draw] : info->text,
+            .alone = work->plan->alone[0],
+            .frees = info->frees[0],
+            .measure = REPLAY_METRICS_NONE,
+            .seed = suite->seed + draw,
+        };
+    work->points[work->count++] = (struct slowdown_point){
+        .workload = info->drawn.count ? info->text : record->workload.name,
         .policy_spec = work->plan->policies[policy].text,
         .capacity_ratio = suite->ratios[ratio],
         .capacity_bytes = capacity_at(record, suite->ratios[ratio]),
+        .draws = suite->draws,
     };
-    work->count++;
+}
+
+/* The devices of a workload: for each draw one at each share of that draw's live peak. */
+static enum status add_devices(struct work *work, const struct run_record *records, size_t workload,
+                               struct error *error)
+{
+    const struct plan *plan = work->plan;
+    const struct suite *suite = plan->suite;
+    enum status status = STATUS_OK;
+    for (uint64_t draw = 0; draw < suite->draws; draw++) {
+        const struct run_record *record = timed_record(plan, records, workload, suite->seed + draw);
+        for (size_t i = 0; i < suite->ratio_count && !status; i++) {
+            char capacity[32];
+            char *text = NULL;
+            size_print_exact(capacity_at(record, suite->ratios[i]), capacity, sizeof capacity);
+            status = spec_text_with(plan->drawn.items[draw], "capacity", capacity, &text, error);
+            if (!status)
+                status = text_list_add(&work->devices, text, error);
+            free(text);
+        }
+    }
+    return status;
 }
 
 static enum status add_workload(struct work *work, const struct run_record *records,
                                 size_t workload, struct error *error)
 {
     const struct plan *plan = work->plan;
-    const struct run_record *record = timed_record(plan, records, workload);
+    const struct run_record *record = timed_record(plan, records, workload, plan->suite->seed);
+    size_t devices = work->devices.count;
     if (!record)
         return STATUS_OK;
-    for (size_t i = 0; i < plan->suite->ratio_count; i++) {
-        char capacity[32];
-        char *text = NULL;
-        size_print_exact(capacity_at(record, plan->suite->ratios[i]), capacity, sizeof capacity);
-        enum status status =
-            spec_text_with(plan->drawn.items[0], "capacity", capacity, &text, error);
-        if (!status)
-            status = text_list_add(&work->devices, text, error);
-        free(text);
-        if (status)
-            return status;
-    }
-    for (size_t policy = 0; policy < plan->policy_count; policy++)
+    enum status status = add_devices(work, records, workload, error);
+    for (size_t policy = 0; policy < plan->policy_count && !status; policy++)
         for (size_t i = 0; ranked(plan, policy) && i < plan->suite->ratio_count; i++)
-            add_point(work, workload, policy, i, record);
-    return STATUS_OK;
+            add_point(work, workload, policy, i, record, devices);
+    return status;
+}
+
+/* The median over the draws of a point, which all have passed; of integers an integer. */
+static struct metric_value over_draws(const struct run_record *found, size_t draws,
+                                      enum metric metric, double *values)
+{
+    struct metric_value value = found->metrics.at[metric];
+    if (draws == 1 || value.kind == METRIC_NULL)
+        return value;
+    for (size_t i = 0; i < draws; i++)
+        values[i] = metric_number(&found[i].metrics, metric, 0);
+    double median = statistic_of(values, draws).median;
+    if (value.kind == METRIC_INTEGER)
+        value.integer = (uint64_t)median;
+    else
+        value.real = median;
+    return value;
+}
+
+static void finish_point(struct slowdown_point *point, const struct run_record *found,
+                         double *values)
+{
+    for (size_t i = 0; i < point->draws; i++)
+        point->passed_draws += found[i].passed;
+    point->passed = point->passed_draws == point->draws;
+    if (!point->passed)
+        return;
+    point->slowdown = over_draws(found, point->draws, METRIC_slowdown, values);
+    point->flushes = over_draws(found, point->draws, METRIC_flushes, values);
+    point->remapped_bytes = over_draws(found, point->draws, METRIC_remapped_bytes, values);
 }
 
 static enum status run_points(struct work *work, unsigned jobs, struct error *error)
 {
-    struct run_record *found = calloc(work->count ? work->count : 1, sizeof *found);
-    if (!found)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the slowdown curve");
-    enum status status = matrix_run(work->plan, work->cells, work->count, jobs, found, error);
-    for (size_t i = 0; i < work->count && !status; i++) {
-        work->points[i].passed = found[i].passed;
-        if (!found[i].passed)
-            continue;
-        work->points[i].slowdown = found[i].metrics.at[METRIC_slowdown];
-        work->points[i].flushes = found[i].metrics.at[METRIC_flushes];
-        work->points[i].remapped_bytes = found[i].metrics.at[METRIC_remapped_bytes];
-    }
+    size_t draws = work->plan->suite->draws;
+    size_t cells = work->count * draws;
+    struct run_record *found = calloc(cells ? cells : 1, sizeof *found);
+    double *values = calloc(draws, sizeof *values);
+    enum status status = STATUS_OK;
+    if (!found || !values)
+        status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the slowdown curve");
+    else
+        status = matrix_run(work->plan, work->cells, cells, jobs, found, error);
+    for (size_t i = 0; i < work->count && !status; i++)
+        finish_point(&work->points[i], &found[i * draws], values);
     free(found);
+    free(values);
     return status;
 }
 
@@ -119,7 +169,7 @@ enum status slowdown_run(const struct plan *plan, const struct run_record *recor
     *curve = (struct slowdown_curve){0};
     if (room == 0)
         return STATUS_OK;
-    work.cells = calloc(room, sizeof *work.cells);
+    work.cells = calloc(room, plan->suite->draws * sizeof *work.cells);
     work.points = calloc(room, sizeof *work.points);
     if (!work.cells || !work.points)
         status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the slowdown curve");
@@ -149,7 +199,9 @@ static void add_cell(struct table *table, const struct slowdown_point *point,
     const struct metric_value *value = figure == SLOWDOWN_TIME      ? &point->slowdown
                                        : figure == SLOWDOWN_FLUSHES ? &point->flushes
                                                                     : &point->remapped_bytes;
-    if (!point->passed)
+    if (!point->passed && point->draws > 1)
+        table_cell(table, "%zu of %zu", point->passed_draws, point->draws);
+    else if (!point->passed)
         table_cell(table, "DNF");
     else if (value->kind == METRIC_NULL)
         table_cell(table, "-");

@@ -1,5 +1,6 @@
 /* The curve "slowdown against capacity": each workload again, on a device that has a little
- * more than the workload's live peak, then more and more. */
+ * more than the workload's live peak, then more and more. With several draws a point is their
+ * median, each on a device by its own live peak; one that did not finish leaves none. */
 #ifndef BENCH_SUITE_SLOWDOWN_H
 #define BENCH_SUITE_SLOWDOWN_H
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "bench/report/context.h"
+#include "bench/report/draw_pairs.h"
 #include "bench/report/junit_xml.h"
 #include "bench/report/latex.h"
 #include "bench/report/openmetrics.h"
@@ -253,10 +254,17 @@ static enum status print_curve(const struct suite_work *self, FILE *stream, enum
         if (!self->curve.count || !slowdown_has(&self->curve, (enum slowdown_figure)figure))
             continue;
         if (table_is_latex(form)) {
-            print_paragraph(stream, titles[figure], " by capacity / peak live");
+            print_paragraph(stream, titles[figure],
+                            self->suite->draws > 1
+                                ? " by capacity / peak live, median over the draws, or in how many "
+                                  "a policy finished"
+                                : " by capacity / peak live");
         } else {
-            char title[128];
-            snprintf(title, sizeof title, "%s by capacity / peak live", titles[figure]);
+            char title[256];
+            snprintf(title, sizeof title, "%s by capacity / peak live%s", titles[figure],
+                     self->suite->draws > 1
+                         ? ", median over the draws, or in how many a policy finished"
+                         : "");
             fputc('\n', stream);
             sentence_wrap(stream, title, 0, 0, SENTENCE_WIDTH);
             fputc('\n', stream);
@@ -265,6 +273,39 @@ static enum status print_curve(const struct suite_work *self, FILE *stream, enum
                                       stream, form, error);
     }
     return status;
+}
+
+/* The intervals of the repetitions' table would be those of one draw, and lucky as that. */
+static bool shows_repetitions(const struct suite_work *self)
+{
+    return self->suite->draws == 1 && repetitions_any(self->records, self->plan.cell_count);
+}
+
+/* Median, range and places over the draws, then pairs of draws. For LaTeX titles are all that is
+ * said. */
+static enum status print_draws(const struct suite_work *self, FILE *stream, enum table_form form,
+                               struct error *error)
+{
+    size_t count = self->plan.cell_count;
+    if (table_is_latex(form))
+        print_paragraph(
+            stream, "Median over the draws, its interval at 95 % or more (low, high), range", "");
+    else
+        fputs("\nMedian and range over the draws. A place is stated by peak physical bytes, where\n"
+              "ranges do not overlap; `=` shares it. Low and high, from six draws on: between\n"
+              "them lies the median with 95 % confidence or more.\n\n",
+              stream);
+    enum status status = spread_table_print(self->records, count, stream, form, error);
+    if (status || !draw_pairs_any(self->records, count))
+        return status;
+    if (table_is_latex(form))
+        print_paragraph(stream, "Ratios of each draw to the same draw of the first policy", "");
+    else
+        fputs("\nPairs: each draw by the same draw of the first policy, where both finished. The\n"
+              "median ratio with its interval, and in how many draws it is below, at and\n"
+              "above 1.\n\n",
+              stream);
+    return draw_pairs_print(self->records, count, stream, form, error);
 }
 
 static void print_left_out(FILE *stream, const char *why)
@@ -288,21 +329,18 @@ static enum status print_tables(const struct suite_work *self, FILE *stream, enu
           "figure.\n",
           stream);
     if (self->suite->draws > 1)
-        fputs("These are of the first draw, so no places are stated here.\n", stream);
+        fputs("Medians over the draws, or in how many a policy finished; places stand below.\n",
+              stream);
     context_card_print(stream, &self->environment);
     for (size_t i = 0; i < self->plan.left_out.count; i++)
         print_left_out(stream, self->plan.left_out.items[i]);
     results_notes_print(stream, self->records, count);
-    if (!status && repetitions_any(self->records, count)) {
+    if (!status && shows_repetitions(self)) {
         fputc('\n', stream);
         status = repetitions_table_print(self->records, count, stream, form, error);
     }
-    if (!status && self->suite->draws > 1) {
-        fputs("\nMedian and range over the draws. A place is stated by peak physical bytes, where\n"
-              "ranges do not overlap; `=` shares it.\n\n",
-              stream);
-        status = spread_table_print(self->records, count, stream, form, error);
-    }
+    if (!status && self->suite->draws > 1)
+        status = print_draws(self, stream, form, error);
     if (!status)
         status = print_curve(self, stream, form, error);
     if (!status && self->suite->time) {
@@ -322,13 +360,13 @@ static enum status write_latex(const struct suite_work *self, FILE *stream, stru
           "% Each has a \\label to \\ref to; captions are its headings, for you to put in words. "
           "All columns:\n% --wide.\n",
           stream);
+    if (self->suite->draws > 1)
+        print_paragraph(stream, "Medians over the draws, or in how many a policy finished", "");
     enum status status = results_table_print(self->records, count, stream, form, error);
-    if (!status && repetitions_any(self->records, count))
+    if (!status && shows_repetitions(self))
         status = repetitions_table_print(self->records, count, stream, form, error);
-    if (!status && self->suite->draws > 1) {
-        print_paragraph(stream, "Median and range over the draws", "");
-        status = spread_table_print(self->records, count, stream, form, error);
-    }
+    if (!status && self->suite->draws > 1)
+        status = print_draws(self, stream, form, error);
     if (!status)
         status = print_curve(self, stream, form, error);
     if (!status && self->suite->time) {

@@ -1,0 +1,30 @@
+/* Draws compared in pairs: each draw of a policy with the same draw of another one. Both had the
+ * same requests and addresses, so what the draw alone does to both is not taken for a difference. */
+#ifndef BENCH_REPORT_DRAW_PAIRS_H
+#define BENCH_REPORT_DRAW_PAIRS_H
+
+#include <stdio.h>
+
+#include "bench/report/statistics.h"
+#include "bench/report/table.h"
+
+struct draw_pairs {
+    struct statistic ratio;   /* of the policy's figure to that of the other; count: the pairs */
+    size_t less, equal, more; /* pairs in which the policy has less than the other, ... */
+};
+
+/* Pairs one metric of the policy of `first` with that of `base`, over the runs from each of them to
+ * before `end`, all of one group and without repetitions. Draws that only one of them finished, or
+ * in which the base has 0, make no pair. `values` has room for as many as there are runs. */
+struct draw_pairs draw_pairs_of(const struct run_record *first, const struct run_record *base,
+                                const struct run_record *end, enum metric metric, double *values);
+
+/* True where a group has several draws of several policies. */
+bool draw_pairs_any(const struct run_record *records, size_t count);
+
+/* Every policy against the first one of its group: peak reserved bytes, and the slowdown where it
+ * is known. Runs of a group stand next to each other in `records`. */
+enum status draw_pairs_print(const struct run_record *records, size_t count, FILE *stream,
+                             enum table_form form, struct error *error) STATUS_CHECKED;
+
+#endif
