@@ -162,7 +162,8 @@ struct policy_ops {
     enum status (*create)(const struct policy_context *context, const void *values,
                           struct policy **out, struct error *error);
 
-    /* Required. Gives everything back, also with blocks live. Never fails. */
+    /* Required. Gives everything back, also with blocks live or pending; the device has no work
+     * left by then. Never fails. */
     void (*destroy)(struct policy *self);
 
     /* Required. OK, or NO_MEMORY where the request cannot be served, or CORRUPT. Fills

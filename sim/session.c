@@ -72,19 +72,19 @@ enum status session_open_witnessed(struct session *session, const struct spec *p
     return status;
 }
 
-void session_close(struct session *session)
+/* A program waits for its device before it ends: no policy unmaps what a kernel uses. */
+static void destroy_policy(struct session *session)
 {
+    if (session->policy && !session->device->failed)
+        session->device->ops->sync(session->device, TRACE_NO_STREAM);
     policy_destroy(session->policy);
-    device_close(session->device);
     session->policy = NULL;
-    session->device = NULL;
 }
 
 enum status session_end(struct session *session, struct error *error)
 {
     const char *name = session->policy->ops->name;
-    policy_destroy(session->policy);
-    session->policy = NULL;
+    destroy_policy(session);
     uint64_t left = session->device->counters.physical_bytes;
     if (!left || session->device->failed)
         return STATUS_OK;
@@ -93,6 +93,13 @@ enum status session_end(struct session *session, struct error *error)
                      " bytes of the device after its destroy(), which has to give back all "
                      "segments and mappings",
                      name, left);
+}
+
+void session_close(struct session *session)
+{
+    destroy_policy(session);
+    device_close(session->device);
+    session->device = NULL;
 }
 
 /* The lifetimes of another workload. */

@@ -161,6 +161,10 @@ done
 printf '# allocrig-trace 1\na,0,5608466\nr,0,1\nc\n' >"$tmp/trim.txt"
 run run -d sim -p all -p torch:expandable_segments=true -w "$tmp/trim.txt"
 check trim_after_a_let_go_elsewhere [ "$status" = 0 ]
+# A kernel of another stream still runs when the program ends: what it uses is waited for, and then comes back.
+printf '# allocrig-trace 1\na,0,50331648\na,1,1024\nu,0,2\nu,1,3\nk,2,300000\nk,3,400000\nf,0\nf,1\n' >"$tmp/ahead.txt"
+run run -d sim -p all -p torch:expandable_segments=true -p slab:virtual=yes -w "$tmp/ahead.txt"
+check work_left_at_the_end [ "$status" = 0 ]
 # -- what a run that was killed while it put its files in their places has left goes; what others write stays
 touch "$tmp/rows.csv.part-99999999" "$tmp/rows.csv.part-$$" "$tmp/rows.csv.part-1x" "$tmp/more.csv.part-99999999"
 run run -d sim -p growth -w order_flip --csv "$tmp/rows.csv"
