@@ -238,7 +238,8 @@ static bool print_doubt(FILE *stream, const struct advise_result *result, const 
         print_tries(stream, result, capacity);
         return true;
     }
-    if (!has_doubt(result, TRIAL_LATE) && !has_doubt(result, TRIAL_UNTIMED))
+    if (!has_doubt(result, TRIAL_LATE) && !has_doubt(result, TRIAL_UNTIMED) &&
+        !has_doubt(result, TRIAL_RELEASES))
         return false;
     snprintf(line, sizeof line, "Whether it fits in %s cannot be told, see ? below.", capacity);
     sentence_print(stream, line);
@@ -468,6 +469,10 @@ static void print_unsure(FILE *stream, const struct advise_result *result)
              room);
     if (has_doubt(result, TRIAL_LATE))
         sentence_print(stream, line);
+    if (has_doubt(result, TRIAL_RELEASES))
+        sentence_print(stream, "?: without the releases of the cache that were taken for the "
+                               "program's own it is the other way round; they may have been the "
+                               "allocator's, since the recorded setting does otherwise here.");
     if (has_doubt(result, TRIAL_UNTIMED))
         sentence_print(stream, "?: what the driver's own pool needs depends on when kernels "
                                "end and when the program waits, which is not recorded.");

@@ -21,6 +21,7 @@ struct advising {
     struct trial_setup setup;
     struct baseline baseline;
     struct prepared prepared;
+    struct prepared unreleased; /* without releases by the program; trace NULL: those are sure */
     struct tries tries;
     size_t done;      /* of all rounds */
     bool single_fits; /* one of the recorder's own settings does at the capacity in question */
@@ -111,6 +112,8 @@ static enum status prepare(struct advising *self, struct error *error)
     if (!status)
         status = prepare_trace(self->config->source, held.releases, held.release_count,
                                &self->prepared, error);
+    if (!status && out->fidelity == ADVISE_DIFFERS && held.release_count)
+        status = prepare_trace(self->config->source, NULL, 0, &self->unreleased, error);
     fidelity_result_close(&held);
     if (status)
         return status;
@@ -212,6 +215,15 @@ static enum status doubt_row_late(void *argument, size_t number, struct trace_so
                       error);
 }
 
+static enum status doubt_row_releases(void *argument, size_t number, struct trace_source *trace,
+                                      struct error *error)
+{
+    struct advising *self = argument;
+    struct advise_row *row = &self->out->rows[number];
+    return doubt_releases(&self->setup, trace, row->candidate.spec, self->out->capacity_bytes,
+                          &row->at, error);
+}
+
 /* Which answers the recording does not tell. */
 static enum status doubt_all(struct advising *self, struct error *error)
 {
@@ -220,6 +232,9 @@ static enum status doubt_all(struct advising *self, struct error *error)
     if (may_be_late(self))
         status = trial_each(self->prepared.trace, jobs, self->out->count, doubt_row_late, NULL,
                             self, error);
+    if (!status && self->unreleased.trace)
+        status = trial_each(self->unreleased.trace, jobs, self->out->count, doubt_row_releases,
+                            NULL, self, error);
     if (!status && self->tries.trace)
         status = trial_each(self->tries.trace, jobs, self->out->count, doubt_row_tries, NULL, self,
                             error);
@@ -423,6 +438,7 @@ enum status advise_run(const struct advise_config *config, struct advise_result 
     if (!status)
         status = try_all(&self, error);
     trace_close(self.prepared.trace);
+    trace_close(self.unreleased.trace);
     tries_close(&self.tries);
     if (status)
         advise_result_close(result);
@@ -443,9 +459,13 @@ enum status advise_predict(const struct advise_config *config, const char *polic
             trial_run(&self.setup, self.prepared.trace, policy, capacity_bytes, true, out, error);
     if (!status && may_be_late(&self) && capacity_bytes)
         status = doubt_late(&self.setup, self.prepared.trace, policy, capacity_bytes, out, error);
+    if (!status && self.unreleased.trace && capacity_bytes)
+        status =
+            doubt_releases(&self.setup, self.unreleased.trace, policy, capacity_bytes, out, error);
     if (!status && self.tries.trace)
         status = doubt_tries(&self.setup, self.tries.trace, policy, capacity_bytes, out, error);
     trace_close(self.prepared.trace);
+    trace_close(self.unreleased.trace);
     tries_close(&self.tries);
     return status;
 }

@@ -14,6 +14,19 @@ enum status doubt_tries(const struct trial_setup *setup, struct trace_source *tr
     return status;
 }
 
+enum status doubt_releases(const struct trial_setup *setup, struct trace_source *trace,
+                           const char *policy, uint64_t capacity_bytes, struct trial *trial,
+                           struct error *error)
+{
+    struct trial without = {0};
+    if (!trial->begun || trial->doubt)
+        return STATUS_OK;
+    enum status status = trial_run(setup, trace, policy, capacity_bytes, false, &without, error);
+    if (!status && without.begun && without.passed != trial->passed)
+        trial->doubt = TRIAL_RELEASES;
+    return status;
+}
+
 enum status doubt_late(const struct trial_setup *setup, struct trace_source *trace,
                        const char *policy, uint64_t capacity_bytes, struct trial *trial,
                        struct error *error)

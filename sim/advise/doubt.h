@@ -16,4 +16,10 @@ enum status doubt_late(const struct trial_setup *setup, struct trace_source *tra
                        const char *policy, uint64_t capacity_bytes, struct trial *trial,
                        struct error *error) STATUS_CHECKED;
 
+/* Any trial, once more with `trace`, in which the program releases no cache by itself: where the
+ * recorded setting does not do what was recorded, releases may have been the allocator's own. */
+enum status doubt_releases(const struct trial_setup *setup, struct trace_source *trace,
+                           const char *policy, uint64_t capacity_bytes, struct trial *trial,
+                           struct error *error) STATUS_CHECKED;
+
 #endif

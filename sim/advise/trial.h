@@ -22,9 +22,10 @@ struct trial_setup {
 /* Why a recording does not tell whether it passes. */
 enum trial_doubt {
     TRIAL_SURE,
-    TRIAL_UNTIMED, /* the driver's pool: it depends on when kernels end, which is not recorded */
-    TRIAL_LATE,    /* with blocks of other streams free at once it is the other way round */
-    TRIAL_TRIES,   /* it fails, but only by requests that a library may go without (tries.h) */
+    TRIAL_UNTIMED,  /* the driver's pool: it depends on when kernels end, which is not recorded */
+    TRIAL_LATE,     /* with blocks of other streams free at once it is the other way round */
+    TRIAL_RELEASES, /* without releases that may not be the program's it is the other way round */
+    TRIAL_TRIES,    /* it fails, but only by requests that a library may go without (tries.h) */
 };
 
 struct trial {
