@@ -197,47 +197,46 @@ static bool may_be_late(const struct advising *self)
     return self->config->frees == REPLAY_RECORDED && info->has_split_frees && !info->has_uses;
 }
 
-static enum status doubt_row_tries(void *argument, size_t number, struct trace_source *trace,
-                                   struct error *error)
+/* What is asked of every trial, and with which trace. */
+struct doubting {
+    struct advising *self;
+    struct trace_source *trace;
+    doubt_ask *ask;
+};
+
+#define DOUBTS 3
+
+static size_t doubts_of(struct advising *self, struct doubting list[DOUBTS])
 {
-    struct advising *self = argument;
-    struct advise_row *row = &self->out->rows[number];
-    return doubt_tries(&self->setup, trace, row->candidate.spec, self->out->capacity_bytes,
-                       &row->at, error);
+    size_t count = 0;
+    if (may_be_late(self))
+        list[count++] = (struct doubting){self, self->prepared.trace, doubt_late};
+    if (self->unreleased.trace)
+        list[count++] = (struct doubting){self, self->unreleased.trace, doubt_releases};
+    if (self->tries.trace)
+        list[count++] = (struct doubting){self, self->tries.trace, doubt_tries};
+    return count;
 }
 
-static enum status doubt_row_late(void *argument, size_t number, struct trace_source *trace,
-                                  struct error *error)
+static enum status doubt_row(void *argument, size_t number, struct trace_source *trace,
+                             struct error *error)
 {
-    struct advising *self = argument;
-    struct advise_row *row = &self->out->rows[number];
-    return doubt_late(&self->setup, trace, row->candidate.spec, self->out->capacity_bytes, &row->at,
-                      error);
-}
-
-static enum status doubt_row_releases(void *argument, size_t number, struct trace_source *trace,
-                                      struct error *error)
-{
-    struct advising *self = argument;
-    struct advise_row *row = &self->out->rows[number];
-    return doubt_releases(&self->setup, trace, row->candidate.spec, self->out->capacity_bytes,
-                          &row->at, error);
+    const struct doubting *doubting = argument;
+    struct advise_result *out = doubting->self->out;
+    struct advise_row *row = &out->rows[number];
+    return doubting->ask(&doubting->self->setup, trace, row->candidate.spec, out->capacity_bytes,
+                         &row->at, error);
 }
 
 /* Which answers the recording does not tell. */
 static enum status doubt_all(struct advising *self, struct error *error)
 {
+    struct doubting list[DOUBTS];
     enum status status = STATUS_OK;
-    unsigned jobs = self->config->jobs;
-    if (may_be_late(self))
-        status = trial_each(self->prepared.trace, jobs, self->out->count, doubt_row_late, NULL,
-                            self, error);
-    if (!status && self->unreleased.trace)
-        status = trial_each(self->unreleased.trace, jobs, self->out->count, doubt_row_releases,
-                            NULL, self, error);
-    if (!status && self->tries.trace)
-        status = trial_each(self->tries.trace, jobs, self->out->count, doubt_row_tries, NULL, self,
-                            error);
+    size_t count = doubts_of(self, list);
+    for (size_t i = 0; i < count && !status; i++)
+        status = trial_each(list[i].trace, self->config->jobs, self->out->count, doubt_row, NULL,
+                            &list[i], error);
     return status;
 }
 
@@ -457,13 +456,10 @@ enum status advise_predict(const struct advise_config *config, const char *polic
     if (!status)
         status =
             trial_run(&self.setup, self.prepared.trace, policy, capacity_bytes, true, out, error);
-    if (!status && may_be_late(&self) && capacity_bytes)
-        status = doubt_late(&self.setup, self.prepared.trace, policy, capacity_bytes, out, error);
-    if (!status && self.unreleased.trace && capacity_bytes)
-        status =
-            doubt_releases(&self.setup, self.unreleased.trace, policy, capacity_bytes, out, error);
-    if (!status && self.tries.trace)
-        status = doubt_tries(&self.setup, self.tries.trace, policy, capacity_bytes, out, error);
+    struct doubting list[DOUBTS];
+    size_t count = status ? 0 : doubts_of(&self, list);
+    for (size_t i = 0; i < count && !status; i++)
+        status = list[i].ask(&self.setup, list[i].trace, policy, capacity_bytes, out, error);
     trace_close(self.prepared.trace);
     trace_close(self.unreleased.trace);
     tries_close(&self.tries);

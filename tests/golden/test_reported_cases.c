@@ -154,11 +154,9 @@ static void parameters_lie_in_the_giant(void **state)
 static void doubling_holds_twice_as_much(void **state)
 {
     (void)state;
-    char *events = malloc(257 * 24);
-    size_t used = 0;
+    char *events = malloc(257 * 32);
     assert_non_null(events);
-    for (unsigned i = 0; i < 257; i++)
-        used += (size_t)sprintf(events + used, "%sa,%u,67108864", i ? " " : "", i);
+    tiny_trace_requests(events, 257, 64 * MIB);
     const struct seen *seen = see("growth", CARD, events);
     assert_int_equal(seen->at[255].reserved_bytes, 16 * GIB);
     assert_int_equal(seen->at[256].reserved_bytes, 32 * GIB);
@@ -185,11 +183,9 @@ static void an_unsplit_giant_serves_nothing(void **state)
 static void the_driver_rounds_up(void **state)
 {
     (void)state;
-    char *events = malloc(1000 * 24);
-    size_t used = 0;
+    char *events = malloc(1000 * 32);
     assert_non_null(events);
-    for (unsigned i = 0; i < 1000; i++)
-        used += (size_t)sprintf(events + used, "%sa,%u,1153434", i ? " " : "", i);
+    tiny_trace_requests(events, 1000, 1153434);
     const struct seen *seen = see("direct", CARD, events);
     assert_true(seen->result.passed);
     assert_int_equal(seen->at[999].live_bytes, 1153434000);
@@ -204,15 +200,10 @@ static void a_checkerboard_in_numbers(void **state)
     (void)state;
     static const char *const fits[] = {"first-fit", "best-fit"};
     char events[2048];
-    size_t used = 0;
-    for (unsigned i = 0; i < 64; i++)
-        used += (size_t)sprintf(events + used, "a,%u,8388608 ", i);
-    for (unsigned i = 0; i < 64; i += 2)
-        used += (size_t)sprintf(events + used, "f,%u ", i);
-    sprintf(events + used, "a,64,16777216");
+    tiny_trace_checkerboard(events);
     for (int i = 0; i < 2; i++) {
-        const struct seen *seen =
-            fails(fits[i], CARD ",capacity=512MiB", events, 96, REPLAY_CAUSE_FRAGMENTATION);
+        const struct seen *seen = fails(fits[i], CARD ",capacity=512MiB", events,
+                                        TINY_CHECKERBOARD_EVENTS, REPLAY_CAUSE_FRAGMENTATION);
         assert_int_equal(seen->at[95].free_bytes, 256 * MIB);
         assert_int_equal(seen->at[95].largest_hole_bytes, 8 * MIB);
         double external =

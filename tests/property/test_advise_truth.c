@@ -251,49 +251,45 @@ static void predictions_of_two_streams_are_too(void **state)
         check_programs(two_streams, sizeof two_streams / sizeof *two_streams, 2 * draws, seed);
 }
 
+/* Every prediction from such a recording is left open. Returns whether the recorded run passed. */
+static bool all_are_left_open(const char *program, const char *setting, uint64_t capacity_bytes,
+                              const uint64_t *asked_bytes, size_t count)
+{
+    static const char other[] =
+        "torch:garbage_collection_threshold=0.8,per_process_memory_fraction=1";
+    struct tally tally = {0};
+    const char *folder = getenv("TEST_TMP");
+    struct recording recording = {
+        .program = program, .setting = setting, .capacity_bytes = capacity_bytes};
+    snprintf(recording.path, sizeof recording.path, "%s/advise_open.pickle",
+             folder ? folder : "/tmp");
+    recording.outcome = run(program, setting, capacity_bytes, recording.path);
+    for (size_t i = 0; i < count; i++)
+        compare(&recording, other, asked_bytes[i], &tally);
+    assert_int_equal(tally.unsure, count);
+    remove(recording.path);
+    return recording.outcome.passed;
+}
+
 /* With completions as recorded, and with all at once, the other setting fails on the recorder's last
  * request, which the program passes. A block more of room serves it. */
 static void a_block_more_or_less_leaves_it_open(void **state)
 {
+    static const uint64_t asked_bytes[] = {UINT64_C(2554331136), UINT64_C(2623537152)};
     (void)state;
-    static const char other[] =
-        "torch:garbage_collection_threshold=0.8,per_process_memory_fraction=1";
-    static const uint64_t capacities[] = {UINT64_C(2554331136), UINT64_C(2623537152)};
-    struct tally tally = {0};
-    const char *folder = getenv("TEST_TMP");
-    struct recording recording = {.program = "fsdp_runahead:ahead=6",
-                                  .setting = "torch",
-                                  .capacity_bytes = UINT64_C(2522873856)};
-    snprintf(recording.path, sizeof recording.path, "%s/advise_waited.pickle",
-             folder ? folder : "/tmp");
-    recording.outcome =
-        run(recording.program, recording.setting, recording.capacity_bytes, recording.path);
-    assert_false(recording.outcome.passed);
-    for (size_t i = 0; i < sizeof capacities / sizeof *capacities; i++)
-        compare(&recording, other, capacities[i], &tally);
-    assert_int_equal(tally.unsure, 2);
-    remove(recording.path);
+    assert_false(
+        all_are_left_open("fsdp_runahead:ahead=6", "torch", UINT64_C(2522873856), asked_bytes, 2));
 }
 
 /* The recorder ran short, let its cache go, and its setting does otherwise when it is played again: the
  * releases are taken for the program's, and with them what it passes does not fit. */
 static void releases_of_nobody_leave_it_open(void **state)
 {
+    static const uint64_t asked_bytes[] = {UINT64_C(2699034624)};
     (void)state;
-    static const char other[] =
-        "torch:garbage_collection_threshold=0.8,per_process_memory_fraction=1";
-    struct tally tally = {0};
-    const char *folder = getenv("TEST_TMP");
-    struct recording recording = {.program = "fsdp_runahead:hold=stash",
-                                  .setting = "torch:expandable_segments=true,max_split_size_mb=128",
-                                  .capacity_bytes = UINT64_C(3082813440)};
-    snprintf(recording.path, sizeof recording.path, "%s/advise_released.pickle",
-             folder ? folder : "/tmp");
-    recording.outcome =
-        run(recording.program, recording.setting, recording.capacity_bytes, recording.path);
-    compare(&recording, other, UINT64_C(2699034624), &tally);
-    assert_int_equal(tally.unsure, 1);
-    remove(recording.path);
+    assert_true(all_are_left_open("fsdp_runahead:hold=stash",
+                                  "torch:expandable_segments=true,max_split_size_mb=128",
+                                  UINT64_C(3082813440), asked_bytes, 1));
 }
 
 int main(int argc, char **argv)

@@ -78,12 +78,7 @@ static void holes_are_put_into_indices(void **state)
     (void)state;
     struct explain_result result;
     char events[2048];
-    size_t used = 0;
-    for (unsigned i = 0; i < 64; i++)
-        used += (size_t)sprintf(events + used, "a,%u,8388608 ", i);
-    for (unsigned i = 0; i < 64; i += 2)
-        used += (size_t)sprintf(events + used, "f,%u ", i);
-    sprintf(events + used, "a,64,16777216");
+    tiny_trace_checkerboard(events);
     explain("best-fit", "sim:capacity=512MiB", events, &result);
     assert_int_equal(result.holes, 32);
     assert_true(result.indices.external == 1 - 2 * 8.0 / 512);
