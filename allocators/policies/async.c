@@ -293,6 +293,7 @@ static void async_destroy(struct policy *base)
         (void)self->backing->ops->pool_free(self->backing, block->address, (uint32_t)block->extra);
         range_tree_remove(&self->blocks, &self->by_address, RANGE_BY_ADDRESS, index);
     }
+    wait_for_streams(self); /* a trim keeps what a free still on its way holds */
     (void)self->backing->ops->pool_trim(self->backing, 0);
     deferred_close(&self->deferred);
     range_pool_close(&self->blocks);

@@ -163,6 +163,12 @@ for policy in "${policies[@]}"; do
     check "same_as_sim_${policy//[:=]/_}" test -z "$differing"
 done
 
+# Blocks that live to the end are freed with the policy, in the pool's order: gone when it says so.
+for workload in gradient_tape workloads/data/dlrm_embedding.default.csv.gz; do
+    on_card -d cuda -p async -w "$workload" --reps 1
+    check "the_pool_keeps_nothing_of_$(basename "$workload" .csv.gz)" test "$status$(cat "$err")" = 0
+done
+
 # ---- whatever fails -----------------------------------------------------------------------------
 
 # One call that fails: sets `wrong` if the run does not end as it should.

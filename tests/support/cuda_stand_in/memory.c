@@ -378,7 +378,7 @@ CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *proper
 
 static void pool_shrink(struct stand_in_pool *pool, uint64_t keep_bytes)
 {
-    uint64_t least_bytes = round_up(pool->used_bytes, POOL_UNIT);
+    uint64_t least_bytes = round_up(pool->used_bytes + pool->unseen_bytes, POOL_UNIT);
     uint64_t wanted_bytes = keep_bytes / POOL_UNIT * POOL_UNIT;
     if (wanted_bytes < least_bytes)
         wanted_bytes = least_bytes;
@@ -399,6 +399,7 @@ CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool handle)
         return CUDA_ERROR_INVALID_VALUE;
     struct stand_in_pool *pool = *at;
     *at = pool->next;
+    pool->unseen_bytes = 0;
     pool_shrink(pool, 0);
     free(pool);
     self->held[STAND_IN_HELD_pool]--;
@@ -467,6 +468,7 @@ CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr address, CUstream stream)
     if (!block || block->start != address || !self->pools)
         return CUDA_ERROR_INVALID_VALUE;
     self->pools->used_bytes -= block->bytes; /* there is one at a time */
+    self->pools->unseen_bytes += block->bytes;
     leave(&self->pool_blocks, block);
     self->held[STAND_IN_HELD_pool_block]--;
     return CUDA_SUCCESS;
@@ -474,8 +476,10 @@ CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 
 void stand_in_pools_settle(void)
 {
-    for (struct stand_in_pool *pool = stand_in()->pools; pool; pool = pool->next)
+    for (struct stand_in_pool *pool = stand_in()->pools; pool; pool = pool->next) {
+        pool->unseen_bytes = 0;
         pool_shrink(pool, pool->threshold_bytes);
+    }
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */

@@ -77,6 +77,7 @@ struct stand_in_physical {
 
 struct stand_in_pool {
     uint64_t used_bytes, reserved_bytes, threshold_bytes, most_bytes;
+    uint64_t unseen_bytes; /* freed, and no synchronisation since: trims and thresholds keep it */
     struct stand_in_pool *next;
 };
 
