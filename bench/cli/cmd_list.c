@@ -8,6 +8,7 @@
 #include "allocators/base/size.h"
 #include "allocators/registry.h"
 #include "bench/cli/cli.h"
+#include "bench/cli/option_table.h"
 #include "bench/report/sentence.h"
 #include "bench/report/table.h"
 #include "sim/device.h"
@@ -21,11 +22,20 @@
 #define TEXT_WIDTH 22u
 #define NAMES_MOST 128
 
-static const struct cli_option options[] = {{0}};
+enum { KEY_NAMES = CLI_KEYS };
+
+static const struct cli_option options[] = {
+    {CLI_HEADING, NULL, NULL, "Options:"},
+    {KEY_NAMES, "names", NULL, "the names of that kind alone, one a line, as scripts read them"},
+    {0},
+};
 
 static const struct cli_page page = {
-    .arguments = "[policies|workloads|devices|metrics|formats] [NAME]",
-    .text = "Shows what there is; with a NAME, all about that one.",
+    .arguments = "[policies|workloads|devices|metrics|formats] [NAME]\n"
+                 "policies|decorators|workloads|recordings|devices|metrics|formats --names",
+    .text = "Shows what there is; with a NAME, all about that one. Policies come with the "
+            "decorators that may be written before them, workloads with the recordings in "
+            "workloads/data; both are also kinds of their own.",
     .options = options,
 };
 
@@ -44,21 +54,16 @@ static enum status print_and_close(struct table *table, struct error *error)
     return status;
 }
 
-/* What there is of one kind. */
-struct listing {
-    struct table *table; /* NULL: one of them is asked for by name */
-    const char *names[NAMES_MOST];
-    size_t count;
-};
+/* The name of one of a kind, in the order in which they are listed; NULL past the last. */
+typedef const char *name_at(size_t index);
 
-static void list_one(struct listing *self, const char *name, const char *summary)
+static enum status unknown(const char *what, const char *name, name_at *at, struct error *error)
 {
-    if (self->count < NAMES_MOST)
-        self->names[self->count++] = name;
-    if (!self->table)
-        return;
-    table_cell(self->table, "%s", name);
-    table_cell(self->table, "%s", summary);
+    const char *names[NAMES_MOST];
+    size_t count = 0;
+    while (count < NAMES_MOST && (names[count] = at(count)))
+        count++;
+    return cli_unknown(what, name, names, count, error);
 }
 
 /* One sentence, in lines that fit. */
@@ -72,62 +77,6 @@ static void print_line(const char *format, ...)
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     sentence_wrap(stdout, text, 0, 2, SENTENCE_WIDTH);
-}
-
-/* ---- options --------------------------------------------------------------------------- */
-
-static const char *type_name(const struct option *option)
-{
-    static const char *const names[] = {
-        [OPTION_BYTES] = "bytes", [OPTION_COUNT] = "count", [OPTION_FRACTION] = "number",
-        [OPTION_BOOL] = "bool",   [OPTION_CHOICE] = "",     [OPTION_TEXT] = "text",
-    };
-    return option->type == OPTION_CHOICE ? option->choices : names[option->type];
-}
-
-/* One end of a range in the option's own unit. */
-static const char *bound_text(const struct option *option, double bound, char *text,
-                              size_t text_bytes)
-{
-    if (option->type == OPTION_BYTES)
-        return size_print_exact((uint64_t)bound, text, text_bytes);
-    snprintf(text, text_bytes, option->type == OPTION_COUNT ? "%.0f" : "%.15g", bound);
-    return text;
-}
-
-static void range_cell(struct table *table, const struct option *option)
-{
-    char least[32];
-    char most[32];
-    if (option->least == 0 && option->most == 0)
-        table_cell(table, "-");
-    else
-        table_cell(table, "%s..%s", bound_text(option, option->least, least, sizeof least),
-                   bound_text(option, option->most, most, sizeof most));
-}
-
-static enum status print_options(const struct option *list, struct error *error)
-{
-    static const struct table_column columns[] = {{"option", "", true, 13},
-                                                  {"type", "", true, 8},
-                                                  {"default", "", true, 8},
-                                                  {"range", "", true, 12},
-                                                  {"what it is", "", true, 0}};
-    if (!list || !list->name) {
-        puts("No options.");
-        return STATUS_OK;
-    }
-    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
-    if (!table)
-        return no_memory(error);
-    for (; list->name; list++) {
-        table_cell(table, "%s", list->name);
-        table_cell(table, "%s", type_name(list));
-        table_cell(table, "%s", list->default_text ? list->default_text : "-");
-        range_cell(table, list);
-        table_cell(table, "%s", list->help);
-    }
-    return print_and_close(table, error);
 }
 
 /* ---- policies -------------------------------------------------------------------------- */
@@ -158,7 +107,7 @@ static enum status show_policy(const struct policy_ops *ops, struct error *error
         if (ops->capabilities & capabilities[i].bit)
             printf("- %s\n", capabilities[i].text);
     putchar('\n');
-    return print_options(ops->options, error);
+    return option_table_print(ops->options, error);
 }
 
 static enum status show_decorator(const struct decorator_ops *ops, struct error *error)
@@ -166,7 +115,7 @@ static enum status show_decorator(const struct decorator_ops *ops, struct error 
     print_line("%s: %s", ops->name, ops->summary);
     print_line("A decorator: write %s(key=value)+POLICY.", ops->name);
     putchar('\n');
-    return print_options(ops->options, error);
+    return option_table_print(ops->options, error);
 }
 
 /* A policy from a shared object, named as -p names it. */
@@ -188,29 +137,76 @@ static bool names_object(const char *name)
     return strchr(name, '/') || (length > 3 && strcmp(name + length - 3, ".so") == 0);
 }
 
+static const char *policy_name(size_t index)
+{
+    const struct policy_ops *ops = registry_policy(index);
+    return ops ? ops->name : NULL;
+}
+
+static const char *decorator_name(size_t index)
+{
+    const struct decorator_ops *ops = registry_decorator(index);
+    return ops ? ops->name : NULL;
+}
+
+static void add_decorators(struct table *table)
+{
+    for (size_t i = 0; registry_decorator(i); i++) {
+        table_cell(table, "%s", registry_decorator(i)->name);
+        table_cell(table, "%s", registry_decorator(i)->summary);
+    }
+}
+
+static enum status list_decorators(const char *name, struct error *error)
+{
+    for (size_t i = 0; name && registry_decorator(i); i++)
+        if (strcmp(decorator_name(i), name) == 0)
+            return show_decorator(registry_decorator(i), error);
+    if (name)
+        return unknown("decorator", name, decorator_name, error);
+    struct table *table = table_create(name_columns, 2);
+    if (!table)
+        return no_memory(error);
+    add_decorators(table);
+    return print_and_close(table, error);
+}
+
+/* A policy, or what may be written before one. */
+static const char *policy_word(size_t index)
+{
+    size_t policies = 0;
+    while (policy_name(policies))
+        policies++;
+    return index < policies ? policy_name(index) : decorator_name(index - policies);
+}
+
+static enum status show_policy_word(const char *name, struct error *error)
+{
+    if (names_object(name))
+        return show_object(name, error);
+    for (size_t i = 0; registry_policy(i); i++)
+        if (strcmp(policy_name(i), name) == 0)
+            return show_policy(registry_policy(i), error);
+    for (size_t i = 0; registry_decorator(i); i++)
+        if (strcmp(decorator_name(i), name) == 0)
+            return show_decorator(registry_decorator(i), error);
+    return unknown("policy", name, policy_word, error);
+}
+
 static enum status list_policies(const char *name, struct error *error)
 {
-    if (name && names_object(name))
-        return show_object(name, error);
-    struct listing list = {.table = name ? NULL : table_create(name_columns, 2)};
-    if (!name && !list.table)
+    if (name)
+        return show_policy_word(name, error);
+    struct table *table = table_create(name_columns, 2);
+    if (!table)
         return no_memory(error);
     for (size_t i = 0; registry_policy(i); i++) {
-        const struct policy_ops *ops = registry_policy(i);
-        if (name && strcmp(ops->name, name) == 0)
-            return show_policy(ops, error);
-        list_one(&list, ops->name, ops->summary);
+        table_cell(table, "%s", registry_policy(i)->name);
+        table_cell(table, "%s", registry_policy(i)->summary);
     }
-    if (list.table)
-        table_heading(list.table, "decorators, written before a policy: checked+growth");
-    for (size_t i = 0; registry_decorator(i); i++) {
-        const struct decorator_ops *ops = registry_decorator(i);
-        if (name && strcmp(ops->name, name) == 0)
-            return show_decorator(ops, error);
-        list_one(&list, ops->name, ops->summary);
-    }
-    return list.table ? print_and_close(list.table, error)
-                      : cli_unknown("policy", name, list.names, list.count, error);
+    table_heading(table, "decorators, written before a policy: checked+growth");
+    add_decorators(table);
+    return print_and_close(table, error);
 }
 
 /* ---- workloads ------------------------------------------------------------------------- */
@@ -227,7 +223,7 @@ static enum status show_workload(const struct gen_ops *ops, struct error *error)
     if (ops->capabilities & GEN_ADVERSARIAL)
         puts("Made to hurt: it is not what programs do.");
     putchar('\n');
-    return print_options(ops->options, error);
+    return option_table_print(ops->options, error);
 }
 
 #define RECORDINGS "workloads/data"
@@ -258,47 +254,85 @@ static enum status recording_row(struct table *table, const char *file, struct e
     return STATUS_OK;
 }
 
-/* The recordings that lie where the program was started; none where there is no such folder. */
-static enum status list_recordings(struct error *error)
+static bool is_named(const char *file, const char *name)
 {
-    static const struct table_column columns[] = {{"recording", "", true, 50},
-                                                  {"settings of PyTorch", "", true, 0}};
-    struct dirent **files;
-    int count = scandir(RECORDINGS, &files, is_recording, alphasort);
-    if (count < 0)
-        return STATUS_OK;
-    struct table *table = table_create(columns, 2);
-    enum status status = table ? STATUS_OK : no_memory(error);
-    for (int i = 0; i < count; i++) {
-        if (!status)
+    size_t folder = sizeof RECORDINGS; /* with the slash */
+    return strcmp(name, file) == 0 ||
+           (strncmp(name, RECORDINGS "/", folder) == 0 && strcmp(name + folder, file) == 0);
+}
+
+/* Of the recordings that lie where the program was started, all or the one of that name: rows of
+ * the table or, where it is NULL, lines with their paths. None where there is no such folder. */
+static enum status each_recording(struct table *table, const char *name, size_t *count,
+                                  struct error *error)
+{
+    struct dirent **files = NULL;
+    int file_count = scandir(RECORDINGS, &files, is_recording, alphasort);
+    enum status status = STATUS_OK;
+    *count = 0;
+    for (int i = 0; i < file_count; i++) {
+        bool wanted = !name || is_named(files[i]->d_name, name);
+        if (wanted && table && !status)
             status = recording_row(table, files[i]->d_name, error);
+        else if (wanted && !status)
+            printf(RECORDINGS "/%s\n", files[i]->d_name);
+        *count += wanted;
         free(files[i]);
     }
     free(files);
-    if (!status && count > 0) {
-        putchar('\n');
+    return status;
+}
+
+/* `before` is printed first where there are any. */
+static enum status print_recordings(const char *name, const char *before, size_t *count,
+                                    struct error *error)
+{
+    static const struct table_column columns[] = {{"recording", "", true, 50},
+                                                  {"settings of PyTorch", "", true, 0}};
+    struct table *table = table_create(columns, 2);
+    enum status status = table ? each_recording(table, name, count, error) : no_memory(error);
+    if (!status && *count > 0) {
+        fputs(before, stdout);
         return print_and_close(table, error);
     }
     table_close(table);
     return status;
 }
 
+static enum status list_recordings(const char *name, struct error *error)
+{
+    size_t count;
+    enum status status = print_recordings(name, "", &count, error);
+    if (!status && name && count == 0)
+        status = error_set(error, STATUS_INVALID, "there is no recording \"%.60s\" in " RECORDINGS,
+                           name);
+    return status;
+}
+
+static const char *workload_name(size_t index)
+{
+    const struct gen_ops *ops = gen_at(index);
+    return ops ? ops->name : NULL;
+}
+
 static enum status list_workloads(const char *name, struct error *error)
 {
-    struct listing list = {.table = name ? NULL : table_create(name_columns, 2)};
-    if (!name && !list.table)
+    for (size_t i = 0; name && gen_at(i); i++)
+        if (strcmp(workload_name(i), name) == 0)
+            return show_workload(gen_at(i), error);
+    if (name)
+        return unknown("workload", name, workload_name, error);
+    struct table *table = table_create(name_columns, 2);
+    if (!table)
         return no_memory(error);
     for (size_t i = 0; gen_at(i); i++) {
-        const struct gen_ops *ops = gen_at(i);
-        if (name && strcmp(ops->name, name) == 0)
-            return show_workload(ops, error);
-        list_one(&list, ops->name, ops->summary);
+        table_cell(table, "%s", gen_at(i)->name);
+        table_cell(table, "%s", gen_at(i)->summary);
     }
-    if (!list.table)
-        return cli_unknown("workload", name, list.names, list.count, error);
-    enum status status = print_and_close(list.table, error);
+    size_t recordings;
+    enum status status = print_and_close(table, error);
     if (!status)
-        status = list_recordings(error);
+        status = print_recordings(NULL, "\n", &recordings, error);
     puts("\nA workload is also any trace file, by its path.");
     return status;
 }
@@ -322,29 +356,31 @@ static enum status print_profiles(struct error *error)
     return STATUS_OK;
 }
 
+static const char *device_name(size_t index)
+{
+    return device_kinds[index] ? device_kinds[index]->name : NULL;
+}
+
 static enum status list_devices(const char *name, struct error *error)
 {
-    const char *names[NAMES_MOST];
     char why[512];
-    size_t count = 0;
-    for (; device_kinds[count]; count++) {
-        const struct device_kind *kind = device_kinds[count];
-        names[count] = kind->name;
+    for (size_t i = 0; device_kinds[i]; i++) {
+        const struct device_kind *kind = device_kinds[i];
         if (name && strcmp(name, kind->name) != 0)
             continue;
         bool there = kind->available(why, sizeof why);
-        fputs(!name && count ? "\n" : "", stdout);
+        fputs(!name && i ? "\n" : "", stdout);
         print_line("%s: %s", kind->name, kind->summary);
         print_line("%s: %s", there ? "Available" : "Not available", why);
         enum status status = strcmp(kind->name, "sim") == 0 ? print_profiles(error) : STATUS_OK;
         if (status)
             return status;
         putchar('\n');
-        status = print_options(kind->options, error);
+        status = option_table_print(kind->options, error);
         if (status || name)
             return status;
     }
-    return name ? cli_unknown("device", name, names, count, error) : STATUS_OK;
+    return name ? unknown("device", name, device_name, error) : STATUS_OK;
 }
 
 static const char *better_name(enum metric_better better)
@@ -360,6 +396,11 @@ static void show_metric(const struct metric_info *info)
                                            : "Timed: measured on the host, with --time only.");
 }
 
+static const char *metric_name(size_t index)
+{
+    return index < METRIC_COUNT ? metric_info((enum metric)index)->name : NULL;
+}
+
 static enum status list_metrics(const char *name, struct error *error)
 {
     static const struct table_column columns[] = {{"metric", "", true, 22},
@@ -367,13 +408,11 @@ static enum status list_metrics(const char *name, struct error *error)
                                                   {"better", "", true, 0},
                                                   {"class", "", true, 0},
                                                   {"definition", "", true, 0}};
-    const char *names[METRIC_COUNT];
     struct table *table = name ? NULL : table_create(columns, 5);
     if (!name && !table)
         return no_memory(error);
     for (int i = 0; i < METRIC_COUNT; i++) {
         const struct metric_info *info = metric_info((enum metric)i);
-        names[i] = info->name;
         if (name && strcmp(info->name, name) == 0) {
             show_metric(info);
             return STATUS_OK;
@@ -386,8 +425,7 @@ static enum status list_metrics(const char *name, struct error *error)
         table_cell(table, "%s", info->class == METRIC_EXACT ? "exact" : "timed");
         table_cell(table, "%s", info->definition);
     }
-    return table ? print_and_close(table, error)
-                 : cli_unknown("metric", name, names, METRIC_COUNT, error);
+    return table ? print_and_close(table, error) : unknown("metric", name, metric_name, error);
 }
 
 static const struct {
@@ -440,49 +478,66 @@ static bool format_at(size_t index, const char **name, const char **text)
     return true;
 }
 
+static const char *format_name(size_t index)
+{
+    const char *name, *text;
+    return format_at(index, &name, &text) ? name : NULL;
+}
+
 static enum status list_formats(const char *name, struct error *error)
 {
-    const char *names[NAMES_MOST];
-    const char *text;
-    size_t count = 0;
+    const char *format, *text;
     struct table *table = table_create(name_columns, 2);
     bool found = false;
     if (!table)
         return no_memory(error);
-    for (; count < NAMES_MOST && format_at(count, &names[count], &text); count++) {
-        if (name && strcmp(names[count], name) != 0)
+    for (size_t i = 0; format_at(i, &format, &text); i++) {
+        if (name && strcmp(format, name) != 0)
             continue;
         found = true;
-        table_cell(table, "%s", names[count]);
+        table_cell(table, "%s", format);
         table_cell(table, "%s", text);
     }
     if (found)
         return print_and_close(table, error);
     table_close(table);
-    return cli_unknown("format", name, names, count, error);
+    return unknown("format", name, format_name, error);
 }
 
 /* ---- the command ----------------------------------------------------------------------- */
 
 typedef enum status list_kind(const char *name, struct error *error);
 
-static const struct {
+struct kind {
     const char *name;
     list_kind *list;
-} kinds[] = {
-    {"policies", list_policies}, {"workloads", list_workloads}, {"devices", list_devices},
-    {"metrics", list_metrics},   {"formats", list_formats},
+    name_at *at;  /* NULL: the recordings, which are looked for in their folder */
+    bool is_part; /* shown with the kind above it where all are */
+};
+
+static const struct kind kinds[] = {
+    {"policies", list_policies, policy_name, false},
+    {"decorators", list_decorators, decorator_name, true},
+    {"workloads", list_workloads, workload_name, false},
+    {"recordings", list_recordings, NULL, true},
+    {"devices", list_devices, device_name, false},
+    {"metrics", list_metrics, metric_name, false},
+    {"formats", list_formats, format_name, false},
 };
 #define KIND_COUNT (sizeof kinds / sizeof kinds[0])
 
 struct list_arguments {
     const char *kind, *name;
+    bool names;
 };
 
 static enum status take(void *argument, int key, const char *value, struct error *error)
 {
     struct list_arguments *self = argument;
-    (void)key; /* there are no options */
+    if (key == KEY_NAMES) {
+        self->names = true;
+        return STATUS_OK;
+    }
     const char **place = self->kind ? &self->name : &self->kind;
     if (*place)
         return error_set(error, STATUS_INVALID, "\"%s\" is one name too many", value);
@@ -494,26 +549,51 @@ static enum status list_all(struct error *error)
 {
     enum status status = STATUS_OK;
     for (size_t i = 0; i < KIND_COUNT && !status; i++) {
+        if (kinds[i].is_part)
+            continue;
         printf("%s%s\n\n", i ? "\n" : "", kinds[i].name);
         status = kinds[i].list(NULL, error);
     }
     return status;
 }
 
+static const char *kind_name(size_t index)
+{
+    return index < KIND_COUNT ? kinds[index].name : NULL;
+}
+
+/* For scripts: nothing but names, each a word that other commands take, and each once: a format
+ * that is read and written has two lines in the list. */
+static enum status print_names(const struct kind *kind, struct error *error)
+{
+    size_t count;
+    if (!kind->at)
+        return each_recording(NULL, NULL, &count, error);
+    for (size_t i = 0; kind->at(i); i++) {
+        size_t first = 0;
+        while (strcmp(kind->at(first), kind->at(i)) != 0)
+            first++;
+        if (first == i)
+            puts(kind->at(i));
+    }
+    return STATUS_OK;
+}
+
 enum status cmd_list(int argc, char **argv, struct error *error)
 {
     struct list_arguments self = {0};
-    const char *names[KIND_COUNT];
     bool help = false;
     enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
     if (status || help)
         return status;
+    if (self.names && (!self.kind || self.name))
+        return error_set(
+            error, STATUS_INVALID,
+            "list: --names goes with one kind alone: `allocrig list policies --names`");
     if (!self.kind)
         return list_all(error);
-    for (size_t i = 0; i < KIND_COUNT; i++) {
-        names[i] = kinds[i].name;
+    for (size_t i = 0; i < KIND_COUNT; i++)
         if (strcmp(kinds[i].name, self.kind) == 0)
-            return kinds[i].list(self.name, error);
-    }
-    return cli_unknown("list of", self.kind, names, KIND_COUNT, error);
+            return self.names ? print_names(&kinds[i], error) : kinds[i].list(self.name, error);
+    return unknown("list of", self.kind, kind_name, error);
 }

@@ -28,7 +28,7 @@ export CAPACITY=${CAPACITY:-40GiB} # the same on both: policies go by it
 
 cells() {
     local policy workload
-    { "$ALLOCRIG" list policies | awk 'NR > 1 && NF == 0 { exit } NR > 1 && /^[^ ]/ { print $1 }' | grep -vxE 'null|plan|stalloc'
+    { "$ALLOCRIG" list policies --names | grep -vxE 'null|plan|stalloc'
         echo torch:expandable_segments=true; } | grep -E "$policies_like" | while read -r policy; do
         for workload in embedding gradient_tape; do echo "$policy $workload ordered"; done
         for workload in gpt2_train dlrm_embedding tape_small side_streams; do

@@ -31,8 +31,7 @@ cd "$root" || exit 2
 if [ ${#workloads[@]} = 0 ]; then
     workloads=(workloads/data/*.csv.gz)
     # What robson asks for depends on where its blocks went: it is no trace.
-    mapfile -t -O ${#workloads[@]} workloads < <("$program" list workloads |
-        awk '$1 == "recording" { exit } /^[a-z]/ && $1 != "name" && $1 != "robson" { print $1 }')
+    mapfile -t -O ${#workloads[@]} workloads < <("$program" list workloads --names | grep -vx robson)
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

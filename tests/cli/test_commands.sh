@@ -52,12 +52,33 @@ for command in run capacity gen convert inspect list fidelity calibrate; do
 done
 run help
 check help_is_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
-for kind in policies workloads; do
-    for name in $("$ALLOCRIG" list $kind | awk '/^[a-z]/ && NF > 1 && !/workloads.data/ && !/^(name|recording|decorators)/ { print $1 }'); do
+# Names stand alone, each is one of the list, and each is known there and shown in 80 columns.
+for kind in policies decorators workloads recordings devices metrics formats; do
+    run list $kind
+    cp "$out" "$TEST_TMP/$kind.list"
+    run list $kind --names
+    cp "$out" "$TEST_TMP/$kind.names"
+    check "names_of_${kind}_are_there" [ "$status$(awk 'NF == 1' "$out" | sort -u | wc -l)" = "0$(wc -l <"$out")" -a -s "$out" ]
+    check "names_of_${kind}_in_the_order_of_the_list" cmp "$out" \
+        <(awk -v names="$out" 'BEGIN { while ((getline name <names) > 0) is[name] = 1 }
+              { sub(/:$/, "", $1) } /^[^ ]/ && ($1 in is) && !seen[$1]++ { print $1 }' "$TEST_TMP/$kind.list")
+    while read -r name; do
         run list $kind "$name"
         check "list_is_narrow_$name" [ "$status$(awk 'length > 80' "$out" | wc -l)" = 00 ]
-    done
+    done <"$TEST_TMP/$kind.names"
 done
+check names_of_policies_are_no_decorators not grep -qxFf "$TEST_TMP/decorators.names" "$TEST_TMP/policies.names"
+check policies_with_a_line_of_the_list [ "$(grep -cE '^[a-z]' "$TEST_TMP/policies.list")" = \
+    $(($(cat "$TEST_TMP"/{policies,decorators}.names | wc -l) + 2)) ]
+check names_have_every_recording cmp "$TEST_TMP/recordings.names" <(printf '%s\n' workloads/data/*.csv.gz | LC_ALL=C sort)
+mapfile -t each_policy < <(sed 's/^/-p/' "$TEST_TMP/policies.names")
+run run -d sim -w order_flip "${each_policy[@]}"
+check names_of_policies_are_taken_by_run [ "$status" = 0 ]
+(cd "$TEST_TMP" && "$ALLOCRIG" list recordings --names) >"$out"
+check no_folder_no_recordings [ ! -s "$out" ]
+refuses names_of_everything 2 '^allocrig: list: --names goes with one kind alone' list --names
+refuses names_of_one_name 2 'list: --names goes with one kind alone' list policies growth --names
+refuses unknown_recording 2 'no recording "no.csv.gz" in workloads/data' list recordings no.csv.gz
 refuses unknown_list 2 'no list of "polices"; did you mean "policies"' list polices
 refuses unknown_policy 2 'no policy "grwth"; did you mean "growth"' list policies grwth
 refuses unknown_workload 2 'no workload "randm"; did you mean "random"' list workloads randm
@@ -67,7 +88,7 @@ refuses one_name_too_many 2 'one name too many' list policies growth bfc
 
 # Every page named by a workload is there.
 missing=0
-for name in $("$ALLOCRIG" list workloads | awk '/^recording /{ exit } NR > 1 && /^[a-z]/ { print $1 }'); do
+for name in $("$ALLOCRIG" list workloads --names); do
     page=$("$ALLOCRIG" list workloads "$name" | sed -n 's/^Where its sizes come from: //p')
     [ -z "$page" ] || [ -f "$page" ] || { echo "  $name: no file $page" && missing=1; }
 done

@@ -148,7 +148,7 @@ same() {
         differing="$differing $policy:$workload:figures"
 }
 
-mapfile -t policies < <("$ALLOCRIG" list policies | awk '/^$/ { exit } NR > 1 && /^[a-z]/ { print $1 }')
+mapfile -t policies < <("$ALLOCRIG" list policies --names)
 policies+=(torch:expandable_segments=true slab:virtual=true)
 for policy in "${policies[@]}"; do
     differing=

@@ -1,0 +1,63 @@
+#include "bench/cli/option_table.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "allocators/base/size.h"
+#include "bench/report/table.h"
+
+static const char *type_name(const struct option *option)
+{
+    static const char *const names[] = {
+        [OPTION_BYTES] = "bytes", [OPTION_COUNT] = "count", [OPTION_FRACTION] = "number",
+        [OPTION_BOOL] = "bool",   [OPTION_CHOICE] = "",     [OPTION_TEXT] = "text",
+    };
+    return option->type == OPTION_CHOICE ? option->choices : names[option->type];
+}
+
+/* One end of a range in the option's own unit. */
+static const char *bound_text(const struct option *option, double bound, char *text,
+                              size_t text_bytes)
+{
+    if (option->type == OPTION_BYTES)
+        return size_print_exact((uint64_t)bound, text, text_bytes);
+    snprintf(text, text_bytes, option->type == OPTION_COUNT ? "%.0f" : "%.15g", bound);
+    return text;
+}
+
+static void range_cell(struct table *table, const struct option *option)
+{
+    char least[32];
+    char most[32];
+    if (option->least == 0 && option->most == 0)
+        table_cell(table, "-");
+    else
+        table_cell(table, "%s..%s", bound_text(option, option->least, least, sizeof least),
+                   bound_text(option, option->most, most, sizeof most));
+}
+
+enum status option_table_print(const struct option *list, struct error *error)
+{
+    static const struct table_column columns[] = {{"option", "", true, 13},
+                                                  {"type", "", true, 8},
+                                                  {"default", "", true, 8},
+                                                  {"range", "", true, 12},
+                                                  {"what it is", "", true, 0}};
+    if (!list || !list->name) {
+        puts("No options.");
+        return STATUS_OK;
+    }
+    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    if (!table)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table of options");
+    for (; list->name; list++) {
+        table_cell(table, "%s", list->name);
+        table_cell(table, "%s", type_name(list));
+        table_cell(table, "%s", list->default_text ? list->default_text : "-");
+        range_cell(table, list);
+        table_cell(table, "%s", list->help);
+    }
+    enum status status = table_print(table, stdout, TABLE_TEXT, error);
+    table_close(table);
+    return status;
+}
