@@ -19,5 +19,5 @@ void machine_describe(const struct device *device, const struct environment *env
     snprintf(out->source, sizeof out->source,
              "allocrig %.32s calibrate%s of device %s%s%.63s; means, bench/calibrate/README.md",
              environment->build->version, cold ? " --cold" : "", device->props.kind,
-             real ? "" : ", profile ", real ? "" : device->props.profile);
+             real ? ", " : ", profile ", real ? environment->time : device->props.profile);
 }

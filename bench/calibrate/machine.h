@@ -8,7 +8,8 @@
 #include "sim/device.h"
 #include "sim/sim_device/profile.h"
 
-/* Fills card, driver, hypervisor and source. What is not known stays empty: never fails. */
+/* Fills card, driver, hypervisor and source; of a real card, which is never measured twice alike,
+ * that says when. What is not known stays empty: never fails. */
 void machine_describe(const struct device *device, const struct environment *environment, bool cold,
                       struct sim_profile *out);
 
