@@ -1,18 +1,21 @@
 /* `calibrate`: measures what a card's driver calls cost, and writes it as a profile for the
- * simulated device. */
+ * simulated device; or makes one profile out of several that were measured before. */
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/calibrate/calibrate.h"
 #include "bench/calibrate/check.h"
 #include "bench/calibrate/machine.h"
+#include "bench/calibrate/median.h"
 #include "bench/cli/cli.h"
 #include "bench/report/context.h"
 #include "bench/report/output_file.h"
+#include "bench/suite/build_info.h"
 #include "bench/suite/progress.h"
 
-enum option_key { KEY_NAME = CLI_KEYS, KEY_COLD };
+enum option_key { KEY_NAME = CLI_KEYS, KEY_COLD, KEY_MEDIAN };
 
 static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
@@ -20,40 +23,76 @@ static const struct cli_option options[] = {
     {'d', "device", "DEVICE", "the device to measure; default: cuda"},
     {KEY_NAME, "name", "NAME", "the profile's name; default: the file's, without its ending"},
     {KEY_COLD, "cold", NULL, "each call finds the host's caches cold, as between much other work"},
+    {KEY_MEDIAN, "median", NULL, "measure nothing: each constant is the median of the PROFILEs"},
     {0},
 };
 
 static const struct cli_page page = {
-    .arguments = "-o FILE [-d DEVICE]",
+    .arguments = "-o FILE [-d DEVICE]\n--median PROFILE PROFILE.. -o FILE",
     .text =
         "Measures what this card's driver calls cost, idle and busy, and what waits, in under two\n"
         "minutes, and writes a profile that `-d sim:profile=FILE` reads. Nothing else should use\n"
-        "the card meanwhile. Of a simulated device it gives back the profile.",
+        "the card meanwhile. Of a simulated device it gives back the profile. With --median it\n"
+        "needs no card: it makes one profile out of several, measured on machines with one kind\n"
+        "of card, so that no single machine's host is taken for the card.",
     .options = options,
 };
 
 struct calibrate_arguments {
     const char *path, *device, *name;
-    bool cold;
+    bool cold, median;
+    const char **profiles; /* that are read; owned */
+    size_t profile_count;
 };
 
 static enum status take(void *argument, int key, const char *value, struct error *error)
 {
     struct calibrate_arguments *self = argument;
     const char **place = key == 'o' ? &self->path : key == 'd' ? &self->device : &self->name;
-    if (key == KEY_COLD) {
-        self->cold = true;
+    if (key == KEY_COLD || key == KEY_MEDIAN) {
+        *(key == KEY_COLD ? &self->cold : &self->median) = true;
         return STATUS_OK;
     }
-    if (key == CLI_ARGUMENT)
-        return error_set(error, STATUS_INVALID,
-                         "calibrate: \"%s\" belongs to no option; the file is given with -o",
-                         value);
+    if (key == CLI_ARGUMENT) {
+        size_t bytes = (self->profile_count + 1) * sizeof *self->profiles;
+        const char **grown = realloc(self->profiles, bytes);
+        if (!grown)
+            return error_set(error, STATUS_HOST_MEMORY, "no memory for the command line");
+        self->profiles = grown;
+        self->profiles[self->profile_count++] = value;
+        return STATUS_OK;
+    }
     if (*place)
         return error_set(error, STATUS_INVALID,
                          "\"%s\" and \"%s\": calibrate measures one device once; give one of them",
                          *place, value);
     *place = value;
+    return STATUS_OK;
+}
+
+/* What cannot be judged option by option. */
+static enum status check_arguments(const struct calibrate_arguments *self, struct error *error)
+{
+    if (!self->median && self->profile_count)
+        return error_set(error, STATUS_INVALID,
+                         "calibrate: \"%s\" belongs to no option; the file is given with -o, and "
+                         "profiles that are read with --median",
+                         self->profiles[0]);
+    if (self->median && (self->device || self->cold))
+        return error_set(
+            error, STATUS_INVALID,
+            "calibrate: --median measures nothing, and --%s says how to measure; leave "
+            "one of them out",
+            self->device ? "device" : "cold");
+    if (self->median && self->profile_count < 2)
+        return error_set(error, STATUS_INVALID,
+                         "calibrate: a median is of two or more profiles; write calibrate --median "
+                         "PROFILE PROFILE.. -o FILE");
+    if (!self->path)
+        return error_set(error, STATUS_INVALID,
+                         "calibrate: no file is named to write the profile to; write calibrate%s "
+                         "-o FILE",
+                         self->median ? " --median PROFILE PROFILE.." : "");
     return STATUS_OK;
 }
 
@@ -122,6 +161,12 @@ static enum status make(const struct calibrate_arguments *self, struct device *d
     return output_commit(&file, error);
 }
 
+/* What the simulated device calls the file: a path, which a profile's name is not. */
+static const char *place_of(const char *path)
+{
+    return strpbrk(path, "/.") ? "" : "./";
+}
+
 /* Says how well the new profile tells what the card does. */
 static enum status verify(const char *path, struct device *device,
                           const struct environment *environment, struct error *error)
@@ -129,12 +174,11 @@ static enum status verify(const char *path, struct device *device,
     char text[4096];
     struct check check;
     struct device *model;
-    snprintf(text, sizeof text, "%s%s", strpbrk(path, "/.") ? "" : "./", path);
-    printf("wrote %s: use it with -d sim:profile=%s\n", path, text);
+    printf("wrote %s: use it with -d sim:profile=%s%s\n", path, place_of(path), path);
     context_card_print(stdout, environment);
     putchar('\n');
     struct spec spec;
-    snprintf(text, sizeof text, "sim:profile='%s%s'", strpbrk(path, "/.") ? "" : "./", path);
+    snprintf(text, sizeof text, "sim:profile='%s%s'", place_of(path), path);
     enum status status = spec_parse(text, &spec, error);
     if (status)
         return status;
@@ -159,32 +203,76 @@ static enum status no_card(struct error *error)
                      (int)(strcspn(why, ";") < 240 ? strcspn(why, ";") : 240), why);
 }
 
-enum status cmd_calibrate(int argc, char **argv, struct error *error)
+/* Measures a device, and says how well that went. */
+static enum status measure_device(const struct calibrate_arguments *self, const char *name,
+                                  int argc, char **argv, struct error *error)
 {
-    struct calibrate_arguments self = {0};
     struct sim_profile profile = {0};
     struct environment environment;
     struct device *device;
-    bool help = false;
-    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
-    if (status || help)
-        return status;
-    if (!self.path)
-        return error_set(error, STATUS_INVALID,
-                         "calibrate: no file is named to write the profile to; write calibrate -o "
-                         "FILE");
-    status = name_profile(&self, profile.name, sizeof profile.name, error);
-    if (status)
-        return status;
-    const char *text = self.device ? self.device : "cuda";
+    const char *text = self->device ? self->device : "cuda";
+    memcpy(profile.name, name, sizeof profile.name);
     environment_capture(&environment, argc, argv, 0);
     environment_card_before(&environment, text);
-    status = device_open_text(text, &device, error);
+    enum status status = device_open_text(text, &device, error);
     if (status)
         return status == STATUS_MISSING ? no_card(error) : status;
-    status = make(&self, device, &environment, &profile, error);
-    if (!status && strcmp(self.path, "-") != 0)
-        status = verify(self.path, device, &environment, error);
+    status = make(self, device, &environment, &profile, error);
+    if (!status && strcmp(self->path, "-") != 0)
+        status = verify(self->path, device, &environment, error);
     device_close(device);
+    return status;
+}
+
+/* Writes the median of the calibrations. */
+static enum status write_median(const struct calibrate_arguments *self, const char *name,
+                                const struct calibration *calibrations, struct error *error)
+{
+    struct median median;
+    size_t count = self->profile_count;
+    struct output_file file = {0};
+    enum status status =
+        median_of(calibrations, count, name, build_info()->version, &median, error);
+    if (status)
+        return error_prefix(error, status, "calibrate");
+    status = output_open(&file, self->path, error);
+    if (!status)
+        status = median_write(&median, calibrations, count, file.stream, error);
+    if (status) {
+        output_abandon(&file);
+        return status;
+    }
+    status = output_commit(&file, error);
+    if (!status && strcmp(self->path, "-") != 0)
+        printf("wrote %s, the median of %zu calibrations: use it with -d sim:profile=%s%s\n",
+               self->path, count, place_of(self->path), self->path);
+    return status;
+}
+
+static enum status make_median(const struct calibrate_arguments *self, const char *name,
+                               struct error *error)
+{
+    struct calibration *calibrations;
+    enum status status = median_load(self->profiles, self->profile_count, &calibrations, error);
+    if (!status)
+        status = write_median(self, name, calibrations, error);
+    free(calibrations);
+    return status;
+}
+
+enum status cmd_calibrate(int argc, char **argv, struct error *error)
+{
+    struct calibrate_arguments self = {0};
+    char name[SIM_PROFILE_ROOM(name)] = "";
+    bool help = false;
+    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    if (!status && !help)
+        status = check_arguments(&self, error);
+    if (!status && !help)
+        status = name_profile(&self, name, sizeof name, error);
+    if (!status && !help)
+        status = self.median ? make_median(&self, name, error)
+                             : measure_device(&self, name, argc, argv, error);
+    free(self.profiles);
     return status;
 }

@@ -41,6 +41,45 @@ ratio() { sed -n 's/.*"driver_time_ns": \([0-9]*\).*/\1/p' "$1" | head -n 1; }
 awk -v a="$(ratio "$tmp/old.json")" -v b="$(ratio "$tmp/new.json")" 'BEGIN { exit !(a > 0 && b > 0.97 * a && b < 1.03 * a) }'
 verdict tells_what_the_card_does $?
 
+# -- the median of several, which are there
+for made in a:100:1:580.1 b:300:2:580.1 c:201:9:570.2; do
+    IFS=: read -r name cost rest driver <<<"$made"
+    printf '%s\n' '# allocrig-profile 1' "name: $name" 'card: A card' "driver: $driver" "source: of 2026-11-2$rest" \
+        'total_bytes: 85017493504' 'usable_bytes: 84460699648' 'page_bytes: 2097152' 'granule_bytes: 512' \
+        "cost: create 2097152 $cost" 'cost: access 2097152 70' 'rest_cost: create 10000 0' "rest_cost: create 10000$rest 5$rest" >"$tmp/$name.profile"
+done
+median=(calibrate --median "$tmp/a.profile" "$tmp/b.profile" "$tmp/c.profile")
+run "${median[@]}" -o "$tmp/m.profile"
+[ "$status" = 0 ] && [ ! -s "$err" ] && grep -qx "wrote $tmp/m.profile, the median of 3 calibrations: use it with -d sim:profile=$tmp/m.profile" "$out"
+verdict median_is_made $?
+check median_of_costs grep -qx 'cost: create 2097152 201' "$tmp/m.profile"
+check median_of_rests grep -qx 'rest_cost: create 100002 52' "$tmp/m.profile"
+check median_has_a_name grep -qx 'name: m' "$tmp/m.profile"
+check median_has_all_drivers grep -qx 'driver: 580.1, 570.2' "$tmp/m.profile"
+check median_has_its_sources grep -qE '^source: allocrig [0-9.]+ calibrate: median of 3 calibrations: a.profile \(2026-11-21\), b.profile \(2026-11-22\), c.profile \(2026-11-29\)$' "$tmp/m.profile"
+run "${median[@]}" -o - --name m
+check median_to_standard_output cmp "$tmp/m.profile" "$out"
+check median_is_read quietly "$ALLOCRIG" run -p vmm -w gradient_tape -d "sim:profile=$tmp/m.profile"
+run calibrate --median sim/profiles/h100.profile sim/profiles/h100.profile -o "$tmp/twice.profile"
+constants() { grep -vE '^(#|name:|source:)' "$1"; }
+check one_twice_is_itself cmp <(constants sim/profiles/h100.profile) <(constants "$tmp/twice.profile")
+
+refuses median_of_none 2 'two or more profiles; write calibrate --median PROFILE PROFILE.. -o FILE' calibrate --median -o "$tmp/none.profile"
+refuses median_of_one 2 'two or more profiles' calibrate --median "$card" -o "$tmp/none.profile"
+refuses median_into_nothing 2 'no file is named.*--median PROFILE PROFILE.. -o FILE' "${median[@]}"
+refuses median_of_a_device 2 '--median measures nothing, and --device says' "${median[@]}" -d sim -o "$tmp/none.profile"
+refuses median_cold 2 '--median measures nothing, and --cold says' "${median[@]}" --cold -o "$tmp/none.profile"
+refuses median_of_no_file 2 'no/such.profile cannot be read' "${median[@]}" no/such.profile -o "$tmp/none.profile"
+refuses median_of_no_profile 2 'README.md, line 1: a profile starts with' "${median[@]}" README.md -o "$tmp/none.profile"
+refuses median_of_two_cards 2 "$tmp/a.profile is of A card and $card of NVIDIA H100 80GB HBM3.* one kind of card" "${median[@]}" "$card" -o "$tmp/none.profile"
+sed 's/^page_bytes: .*/page_bytes: 65536/' "$tmp/b.profile" >"$tmp/pages.profile"
+refuses median_of_other_pages 2 "page_bytes is 2097152 in $tmp/a.profile and 65536 in $tmp/pages.profile" "${median[@]}" "$tmp/pages.profile" -o "$tmp/none.profile"
+(cat "$tmp/b.profile" && echo 'waits: none') >"$tmp/waits.profile"
+refuses median_of_other_waits 2 "a.profile and $tmp/waits.profile do not say that the same calls wait" "${median[@]}" "$tmp/waits.profile" -o "$tmp/none.profile"
+refuses median_over_an_input 2 'would write over' "${median[@]}" -o "$tmp/b.profile"
+refuses median_disk_full 2 '/dev/full: cannot be written' "${median[@]}" -o /dev/full
+check refused_medians_leave_nothing [ -z "$(find "$tmp" -name 'none*')" ]
+
 # -- the real device, over a stand-in for the driver
 stand_in=.build/$TEST_VARIANT/tests/cuda_stand_in
 if [ ! -e "$stand_in/libcuda.so.1" ]; then
@@ -53,6 +92,7 @@ STAND_IN_TIME=1 run calibrate -o "$tmp/card.profile"
 verdict on_the_stand_in $?
 check card_that_waits grep -qx 'waits: free' "$tmp/card.profile"
 check card_in_the_header grep -q '^card: ' "$tmp/card.profile"
+check card_is_dated grep -qE "^source: allocrig [0-9.]+ calibrate of device cuda, 20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:]+Z; means" "$tmp/card.profile"
 check context_in_the_header grep -qE '^context_bytes: [1-9][0-9]{7,}$' "$tmp/card.profile"
 check card_of_a_few_points [ "$(grep -c '^cost: alloc ' "$tmp/card.profile")" -gt 10 ]
 check card_is_read quietly "$ALLOCRIG" run -p torch -w gradient_tape -d "sim:profile=$tmp/card.profile"

@@ -1,0 +1,394 @@
+/* The rule by which several calibrations become one profile:
+ *
+ * 1. They are of one card by its name, agree in pages, granule, first address and in what waits, and
+ *    in capacity within 1 % (drivers keep a little more or less for themselves).
+ * 2. Each constant is the median of the calibrations that state it; of two middle ones the mean,
+ *    rounded to the nearest, a half upward. A constant of 0 is the same as none: not stated.
+ * 3. A row of `cost` or `busy_cost` is a constant by its kind and size.
+ * 4. Rows of `rest_cost` are matched by their place within the kind, since the rests are a ladder
+ *    whose steps come out a little different each time; both columns are medians. A calibration
+ *    that lost a step cannot be matched: those with the most rows are taken.
+ *
+ * Rows stay in rising order: by rule 3 each size is there once, and by rule 4 every calibration has
+ * a longer rest at the next place, so the medians rise too. Likewise usable bytes stay within all.
+ *
+ * Not the mean, which one slow machine would move at will. */
+#include "bench/calibrate/median.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct merge {
+    const struct calibration *from;
+    size_t count;
+    uint64_t *values; /* room for two of each calibration */
+    struct error *error;
+};
+
+static int compare(const void *a, const void *b)
+{
+    uint64_t left, right;
+    memcpy(&left, a, sizeof left);
+    memcpy(&right, b, sizeof right);
+    return (left > right) - (left < right);
+}
+
+/* Of one or more, which it sorts. */
+static uint64_t median(uint64_t *values, size_t count)
+{
+    qsort(values, count, sizeof *values, compare);
+    uint64_t low = values[(count - 1) / 2], high = values[count / 2];
+    return low + (high - low + 1) / 2;
+}
+
+/* ---- constants that are one number ---------------------------------------------------------- */
+
+static uint64_t number_at(const struct sim_profile *profile, size_t offset)
+{
+    uint64_t value;
+    memcpy(&value, (const char *)profile + offset, sizeof value);
+    return value;
+}
+
+static void merge_number(struct merge *self, size_t offset, struct sim_profile *out)
+{
+    size_t stated = 0;
+    for (size_t i = 0; i < self->count; i++) {
+        uint64_t value = number_at(&self->from[i].profile, offset);
+        if (value)
+            self->values[stated++] = value;
+    }
+    uint64_t value = stated ? median(self->values, stated) : 0;
+    memcpy((char *)out + offset, &value, sizeof value);
+}
+
+static void merge_numbers(struct merge *self, struct sim_profile *out)
+{
+    static const size_t offsets[] = {
+        offsetof(struct sim_profile, total_bytes),
+        offsetof(struct sim_profile, usable_bytes),
+        offsetof(struct sim_profile, context_bytes),
+        offsetof(struct sim_profile, cleaning_bytes_per_us),
+    };
+    for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++)
+        merge_number(self, offsets[i], out);
+    for (size_t kind = 0; kind < SIM_COST_COUNT; kind++) {
+        size_t further = kind * sizeof(uint64_t);
+        merge_number(self, offsetof(struct sim_profile, cleaning_wait_bytes) + further, out);
+        merge_number(self, offsetof(struct sim_profile, busy_percent) + further, out);
+    }
+}
+
+/* ---- tables --------------------------------------------------------------------------------- */
+
+static const struct sim_curve *curve_of(const struct sim_profile *profile, bool busy, int kind)
+{
+    return busy ? &profile->busy_costs[kind] : &profile->costs[kind];
+}
+
+/* The costs of the least size above `after` that any calibration has, into `values`. Returns how
+ * many have it; 0: there is none. */
+static size_t next_size(struct merge *self, bool busy, int kind, uint64_t after, uint64_t *bytes)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < self->count; i++) {
+        const struct sim_curve *curve = curve_of(&self->from[i].profile, busy, kind);
+        uint32_t at = 0;
+        while (at < curve->count && curve->bytes[at] <= after)
+            at++;
+        if (at == curve->count || (found && curve->bytes[at] > *bytes))
+            continue;
+        if (!found || curve->bytes[at] < *bytes)
+            found = 0;
+        *bytes = curve->bytes[at];
+        self->values[found++] = curve->ns[at];
+    }
+    return found;
+}
+
+static enum status merge_costs(struct merge *self, bool busy, int kind, struct sim_profile *out)
+{
+    struct sim_curve *curve = busy ? &out->busy_costs[kind] : &out->costs[kind];
+    uint64_t bytes = 0;
+    size_t found;
+    while ((found = next_size(self, busy, kind, bytes, &bytes)) > 0) {
+        const char *wrong = sim_curve_add(curve, bytes, median(self->values, found));
+        if (wrong)
+            return error_set(self->error, STATUS_INVALID,
+                             "the calibrations have too many different sizes together: %s; take "
+                             "some that were measured at the same sizes",
+                             wrong);
+    }
+    return STATUS_OK;
+}
+
+static void merge_rests(struct merge *self, int kind, struct median *out)
+{
+    uint32_t most = 0;
+    for (size_t i = 0; i < self->count; i++) {
+        uint32_t rows = self->from[i].profile.rest_costs[kind].count;
+        out->rests_stated[kind] += rows > 0;
+        most = rows > most ? rows : most;
+    }
+    for (uint32_t at = 0; at < most; at++) {
+        uint64_t *rests_ns = self->values, *added_ns = self->values + self->count;
+        size_t found = 0;
+        for (size_t i = 0; i < self->count; i++) {
+            const struct sim_curve *curve = &self->from[i].profile.rest_costs[kind];
+            if (curve->count < most)
+                continue;
+            rests_ns[found] = curve->bytes[at];
+            added_ns[found++] = curve->ns[at];
+        }
+        out->rests_taken[kind] = found;
+        uint64_t rest_ns = median(rests_ns, found);
+        /* Never refused: the rests rise, and are no more than one calibration has. */
+        (void)sim_curve_add(&out->profile.rest_costs[kind], rest_ns, median(added_ns, found));
+    }
+}
+
+/* ---- what must be the same ------------------------------------------------------------------ */
+
+static enum status cards_differ(const struct calibration *a, const struct calibration *b,
+                                struct error *error)
+{
+    static const char none[] = "no card that it names";
+    return error_set(error, STATUS_INVALID,
+                     "%s is of %s and %s of %s; a median is of calibrations of one kind of card",
+                     a->path, a->profile.card[0] ? a->profile.card : none, b->path,
+                     b->profile.card[0] ? b->profile.card : none);
+}
+
+static enum status check_number(const struct calibration *a, const struct calibration *b,
+                                const char *key, size_t offset, struct error *error)
+{
+    uint64_t left = number_at(&a->profile, offset), right = number_at(&b->profile, offset);
+    if (left == right)
+        return STATUS_OK;
+    return error_set(error, STATUS_INVALID,
+                     "%s is %" PRIu64 " in %s and %" PRIu64 " in %s; a median is of calibrations "
+                     "that agree in it",
+                     key, left, a->path, right, b->path);
+}
+
+static bool capacity_differs(uint64_t a, uint64_t b)
+{
+    uint64_t least = a < b ? a : b, most = a < b ? b : a;
+    return most - least > most / 100;
+}
+
+static enum status check_pair(const struct calibration *a, const struct calibration *b,
+                              struct error *error)
+{
+    if (strcmp(a->profile.card, b->profile.card) != 0)
+        return cards_differ(a, b, error);
+    enum status status =
+        check_number(a, b, "page_bytes", offsetof(struct sim_profile, page_bytes), error);
+    if (!status)
+        status =
+            check_number(a, b, "granule_bytes", offsetof(struct sim_profile, granule_bytes), error);
+    if (!status)
+        status =
+            check_number(a, b, "first_address", offsetof(struct sim_profile, first_address), error);
+    if (status)
+        return status;
+    if (capacity_differs(a->profile.total_bytes, b->profile.total_bytes))
+        return check_number(a, b, "total_bytes", offsetof(struct sim_profile, total_bytes), error);
+    if (a->profile.waits != b->profile.waits)
+        return error_set(
+            error, STATUS_INVALID,
+            "%s and %s do not say that the same calls wait (their lines \"waits:\"); a "
+            "median is of calibrations that agree in it",
+            a->path, b->path);
+    return STATUS_OK;
+}
+
+/* Each against each: one that lies between two others may be near to both of them. */
+static enum status check_all(const struct merge *self)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; !status && i < self->count; i++)
+        for (size_t k = 0; !status && k < i; k++)
+            status = check_pair(&self->from[k], &self->from[i], self->error);
+    return status;
+}
+
+/* ---- the header ----------------------------------------------------------------------------- */
+
+/* One more of a row of texts that has room for 256. Where it does not fit, dots say so. */
+static void row_add(char *row, bool first, const char *text)
+{
+    static const char more[] = ", ...";
+    const size_t room = SIM_PROFILE_ROOM(source);
+    size_t used = strlen(row);
+    if (first)
+        snprintf(row + used, room - used, "%s", text);
+    else if (used + 2 + strlen(text) + sizeof more <= room)
+        snprintf(row + used, room - used, ", %s", text);
+    else if (used + sizeof more <= room && strcmp(row + used - strlen(more), more) != 0)
+        memcpy(row + used, more, sizeof more);
+}
+
+/* Every different text that the calibrations have at the offset. */
+static void row_different(const struct merge *self, size_t offset, char *row)
+{
+    row[0] = '\0';
+    for (size_t i = 0; i < self->count; i++) {
+        const char *text = (const char *)&self->from[i].profile + offset;
+        bool seen = !*text;
+        for (size_t k = 0; !seen && k < i; k++)
+            seen = strcmp((const char *)&self->from[k].profile + offset, text) == 0;
+        if (!seen)
+            row_add(row, !*row, text);
+    }
+}
+
+/* The text's beginning is as in the pattern, in which 9 stands for a digit and T for a T or a
+ * space. */
+static bool looks_like(const char *text, const char *pattern)
+{
+    for (; *pattern; pattern++, text++) {
+        bool fits = *pattern == '9'   ? *text >= '0' && *text <= '9'
+                    : *pattern == 'T' ? *text == 'T' || *text == ' '
+                                      : *text == *pattern;
+        if (!fits)
+            return false;
+    }
+    return true;
+}
+
+/* The first date of a source, to the minute if it says that. */
+static void date_of(const char *source, char date[20])
+{
+    snprintf(date, 20, "no date");
+    for (; *source; source++) {
+        if (!looks_like(source, "9999-99-99"))
+            continue;
+        bool minute = looks_like(source, "9999-99-99T99:99");
+        snprintf(date, 20, "%.10s%s%.5s", source, minute ? " " : "", minute ? source + 11 : "");
+        return;
+    }
+}
+
+/* The file's name without its folders, in signs that a line can hold. */
+static void file_of(const char *path, char *name, size_t room)
+{
+    const char *slash = strrchr(path, '/');
+    snprintf(name, room, "%s", slash ? slash + 1 : path);
+    for (char *at = name; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 127)
+            *at = '?';
+}
+
+static void describe(const struct merge *self, const char *name, const char *version,
+                     struct sim_profile *out)
+{
+    snprintf(out->name, sizeof out->name, "%s", name);
+    memcpy(out->card, self->from[0].profile.card, sizeof out->card);
+    row_different(self, offsetof(struct sim_profile, driver), out->driver);
+    row_different(self, offsetof(struct sim_profile, hypervisor), out->hypervisor);
+    snprintf(out->source, sizeof out->source,
+             "allocrig %.32s calibrate: median of %zu calibrations: ", version, self->count);
+    for (size_t i = 0; i < self->count; i++) {
+        char file[128], date[20], text[160];
+        file_of(self->from[i].path, file, sizeof file);
+        date_of(self->from[i].profile.source, date);
+        snprintf(text, sizeof text, "%s (%s)", file, date);
+        row_add(out->source, i == 0, text);
+    }
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+enum status median_load(const char *const *paths, size_t count, struct calibration **out,
+                        struct error *error)
+{
+    *out = calloc(count ? count : 1, sizeof **out);
+    if (!*out)
+        return error_set(error, STATUS_HOST_MEMORY, "no memory for %zu profiles", count);
+    for (size_t i = 0; i < count; i++) {
+        (*out)[i].path = paths[i];
+        enum status status = sim_profile_load(paths[i], &(*out)[i].profile, error);
+        if (status)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+enum status median_of(const struct calibration *calibrations, size_t count, const char *name,
+                      const char *version, struct median *out, struct error *error)
+{
+    memset(out, 0, sizeof *out);
+    if (count < 2)
+        return error_set(error, STATUS_INVALID,
+                         "a median is of two or more calibrations, and %s named",
+                         count ? "one is" : "none is");
+    struct merge self = {.from = calibrations, .count = count, .error = error};
+    enum status status = check_all(&self);
+    if (status)
+        return status;
+    self.values = calloc(count, 2 * sizeof *self.values);
+    if (!self.values)
+        return error_set(error, STATUS_HOST_MEMORY, "no memory for a median of %zu", count);
+    const struct sim_profile *first = &calibrations[0].profile;
+    out->profile.page_bytes = first->page_bytes;
+    out->profile.granule_bytes = first->granule_bytes;
+    out->profile.first_address = first->first_address;
+    out->profile.waits = first->waits;
+    describe(&self, name, version, &out->profile);
+    merge_numbers(&self, &out->profile);
+    for (int kind = 0; !status && kind < SIM_COST_COUNT; kind++) {
+        merge_rests(&self, kind, out);
+        status = merge_costs(&self, false, kind, &out->profile);
+        if (!status)
+            status = merge_costs(&self, true, kind, &out->profile);
+    }
+    free(self.values);
+    return status;
+}
+
+/* Comments: where each calibration comes from, and whose rests could not be matched. */
+static void write_origins(const struct median *self, const struct calibration *calibrations,
+                          size_t count, FILE *stream)
+{
+    static const char *const names[] = {
+#define X(name, stand_in, text) #name,
+        SIM_COSTS(X)
+#undef X
+    };
+    fprintf(stream, "# The median of %zu calibrations (bench/calibrate/README.md):\n", count);
+    for (size_t i = 0; i < count; i++) {
+        char file[128];
+        file_of(calibrations[i].path, file, sizeof file);
+        const char *source = calibrations[i].profile.source;
+        fprintf(stream, "#   %s: %s\n", file, *source ? source : "says no source");
+    }
+    for (int kind = 0; kind < SIM_COST_COUNT; kind++)
+        if (self->rests_taken[kind] < self->rests_stated[kind])
+            fprintf(stream,
+                    "# rest_cost of %s is of %zu of the %zu that state it: the others have fewer "
+                    "rows\n",
+                    names[kind], self->rests_taken[kind], self->rests_stated[kind]);
+}
+
+enum status median_write(const struct median *self, const struct calibration *calibrations,
+                         size_t count, FILE *stream, struct error *error)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *memory = open_memstream(&text, &length);
+    if (memory)
+        sim_profile_write(&self->profile, memory);
+    if (!memory || fclose(memory) != 0) {
+        free(text);
+        return error_set(error, STATUS_HOST_MEMORY, "no memory to write the profile");
+    }
+    const char *rest = strchr(text, '\n') + 1; /* the first line says what the file is */
+    fwrite(text, 1, (size_t)(rest - text), stream);
+    write_origins(self, calibrations, count, stream);
+    fputs(rest, stream);
+    free(text);
+    return STATUS_OK;
+}

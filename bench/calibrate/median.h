@@ -1,0 +1,40 @@
+/* One profile out of several calibrations of one kind of card: what a card costs, less what one
+ * machine's host adds of its own. Needs no card. */
+#ifndef BENCH_CALIBRATE_MEDIAN_H
+#define BENCH_CALIBRATE_MEDIAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "allocators/base/status.h"
+#include "sim/sim_device/profile.h"
+
+struct calibration {
+    const char *path; /* for sentences, and its last part for the source; borrowed */
+    struct sim_profile profile;
+};
+
+struct median {
+    struct sim_profile profile;
+    /* Of each kind: how many calibrations state what a rest adds, and how many of them it was
+     * taken from. */
+    size_t rests_stated[SIM_COST_COUNT], rests_taken[SIM_COST_COUNT];
+};
+
+/* Reads the profiles; the caller frees them. IO, FORMAT or HOST_MEMORY. */
+enum status median_load(const char *const *paths, size_t count, struct calibration **out,
+                        struct error *error) STATUS_CHECKED;
+
+/* The median of two or more, constant by constant, by the rules in median.c. `name` is the new
+ * profile's, 1 to 63 letters, and `version` this program's, for the source. INVALID with a
+ * sentence where there are fewer or they are not of one kind of card. */
+enum status median_of(const struct calibration *calibrations, size_t count, const char *name,
+                      const char *version, struct median *out, struct error *error) STATUS_CHECKED;
+
+/* Writes it as a profile; comments below the first line say of each calibration where it comes
+ * from. HOST_MEMORY. */
+enum status median_write(const struct median *self, const struct calibration *calibrations,
+                         size_t count, FILE *stream, struct error *error) STATUS_CHECKED;
+
+#endif

@@ -1,0 +1,278 @@
+/* One profile out of several calibrations: medians of odd and even numbers, what only some state,
+ * rests by their place, the header, and what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "bench/calibrate/median.h"
+
+#define MOST 5
+#define FORM "page_bytes: 64", "granule_bytes: 16"
+
+/* Of one card, with these lines beside; a later line takes the place of an earlier one. */
+static struct calibration given(const char *path, const char *const *lines)
+{
+    const char *all[64] = {"# allocrig-profile 1", "name: a",           "card: A card",
+                           "total_bytes: 100000",  "usable_bytes: 100", FORM};
+    size_t count = 7;
+    struct calibration out = {.path = path};
+    struct error error = {""};
+    for (; *lines; lines++)
+        all[count++] = *lines;
+    enum status status = sim_profile_read(all, path, &out.profile, &error);
+    if (status)
+        print_error("%s\n", error.text);
+    assert_int_equal(status, STATUS_OK);
+    return out;
+}
+
+#define GIVEN(path, ...) given(path, (const char *const[]){__VA_ARGS__, NULL})
+
+static struct median made(const struct calibration *from, size_t count)
+{
+    struct median out;
+    struct error error = {""};
+    enum status status = median_of(from, count, "new", "1.2.3", &out, &error);
+    if (status)
+        print_error("%s\n", error.text);
+    assert_int_equal(status, STATUS_OK);
+    return out;
+}
+
+static void refused(const struct calibration *from, size_t count, const char *words)
+{
+    struct median out;
+    struct error error = {""};
+    assert_int_equal(median_of(from, count, "new", "1.2.3", &out, &error), STATUS_INVALID);
+    if (!strstr(error.text, words))
+        print_error("%s\n", error.text);
+    assert_non_null(strstr(error.text, words));
+}
+
+static void assert_curve(const struct sim_curve *curve, uint32_t count, const uint64_t (*rows)[2])
+{
+    assert_int_equal(curve->count, count);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(curve->bytes[i], rows[i][0]);
+        assert_int_equal(curve->ns[i], rows[i][1]);
+    }
+}
+
+static void the_middle_one_of_an_odd_number(void **state)
+{
+    (void)state;
+    const struct calibration from[] = {
+        GIVEN("a", "cost: create 64 900", "busy_cost: create 64 3", "context_bytes: 7"),
+        GIVEN("b", "cost: create 64 100", "busy_cost: create 64 1", "context_bytes: 9"),
+        GIVEN("c", "cost: create 64 200", "busy_cost: create 64 2", "context_bytes: 8",
+              "usable_bytes: 90"),
+    };
+    struct median out = made(from, 3);
+    assert_curve(&out.profile.costs[SIM_COST_create], 1, (const uint64_t[][2]){{64, 200}});
+    assert_curve(&out.profile.busy_costs[SIM_COST_create], 1, (const uint64_t[][2]){{64, 2}});
+    assert_int_equal(out.profile.context_bytes, 8);
+    assert_int_equal(out.profile.usable_bytes, 100);
+    assert_int_equal(out.profile.page_bytes, 64);
+    assert_int_equal(out.profile.granule_bytes, 16);
+}
+
+static void the_mean_of_the_middle_two_of_an_even_number(void **state)
+{
+    (void)state;
+    const struct calibration from[] = {
+        GIVEN("a", "cost: create 64 1000", "cost: map 64 10"),
+        GIVEN("b", "cost: create 64 1", "cost: map 64 13"),
+        GIVEN("c", "cost: create 64 30", "cost: map 64 12"),
+        GIVEN("d", "cost: create 64 20", "cost: map 64 11"),
+    };
+    struct median out = made(from, 4);
+    assert_curve(&out.profile.costs[SIM_COST_create], 1, (const uint64_t[][2]){{64, 25}});
+    /* 11.5: a half goes upward */
+    assert_curve(&out.profile.costs[SIM_COST_map], 1, (const uint64_t[][2]){{64, 12}});
+}
+
+static void what_only_some_state_is_the_median_of_those(void **state)
+{
+    (void)state;
+    const struct calibration from[] = {
+        GIVEN("a", "cost: create 64 10", "cost: create 256 50", "cleaning_bytes_per_us: 30"),
+        GIVEN("b", "cost: create 64 20", "cost: create 128 7", "busy_percent: create 300"),
+        GIVEN("c", "cost: create 64 0", "cost: create 256 60", "cost: event 1 5",
+              "cleaning_bytes_per_us: 0", "cleaning_wait_bytes: alloc 640"),
+    };
+    struct median out = made(from, 3);
+    /* Sizes rise, also where no single one has them all; in a table 0 is a figure. */
+    assert_curve(&out.profile.costs[SIM_COST_create], 3,
+                 (const uint64_t[][2]){{64, 10}, {128, 7}, {256, 55}});
+    assert_curve(&out.profile.costs[SIM_COST_event], 1, (const uint64_t[][2]){{1, 5}});
+    assert_int_equal(out.profile.costs[SIM_COST_map].count, 0);
+    assert_int_equal(out.profile.cleaning_bytes_per_us, 30);
+    assert_int_equal(out.profile.busy_percent[SIM_COST_create], 300);
+    assert_int_equal(out.profile.cleaning_wait_bytes[SIM_COST_alloc], 640);
+}
+
+static void rests_are_matched_by_their_place(void **state)
+{
+    (void)state;
+    const struct calibration from[] = {
+        GIVEN("a", "rest_cost: map 10 0", "rest_cost: map 100 5", "rest_cost: map 1000 50"),
+        GIVEN("b", "rest_cost: map 10 0", "rest_cost: map 120 9", "rest_cost: map 990 20"),
+        GIVEN("c", "rest_cost: map 10 0", "rest_cost: map 101 8", "rest_cost: map 1100 30"),
+        GIVEN("d", "cost: map 64 1"),
+    };
+    struct median out = made(from, 4);
+    assert_curve(&out.profile.rest_costs[SIM_COST_map], 3,
+                 (const uint64_t[][2]){{10, 0}, {101, 8}, {1000, 30}});
+    assert_int_equal(out.rests_stated[SIM_COST_map], 3);
+    assert_int_equal(out.rests_taken[SIM_COST_map], 3);
+}
+
+static void a_ladder_that_lost_a_step_is_left_out(void **state)
+{
+    (void)state;
+    const struct calibration from[] = {
+        GIVEN("a", "rest_cost: map 10 0", "rest_cost: map 100 5", "rest_cost: map 1000 50"),
+        GIVEN("b", "rest_cost: map 10 0", "rest_cost: map 990 20"),
+        GIVEN("c", "rest_cost: map 10 0", "rest_cost: map 103 8", "rest_cost: map 1100 30"),
+    };
+    struct median out = made(from, 3);
+    assert_curve(&out.profile.rest_costs[SIM_COST_map], 3,
+                 (const uint64_t[][2]){{10, 0}, {102, 7}, {1050, 40}});
+    assert_int_equal(out.rests_stated[SIM_COST_map], 3);
+    assert_int_equal(out.rests_taken[SIM_COST_map], 2);
+}
+
+static void one_twice_is_itself(void **state)
+{
+    (void)state;
+    struct calibration *from;
+    struct error error = {""};
+    const char *const paths[] = {"sim/profiles/h100-rested.profile",
+                                 "sim/profiles/h100-rested.profile"};
+    assert_int_equal(median_load(paths, 2, &from, &error), STATUS_OK);
+    struct median out = made(from, 2);
+    struct sim_profile expected = from[0].profile;
+    memcpy(expected.name, out.profile.name, sizeof expected.name);
+    memcpy(expected.source, out.profile.source, sizeof expected.source);
+    assert_memory_equal(&out.profile, &expected, sizeof expected);
+    free(from);
+}
+
+static void the_header_says_where_it_is_from(void **state)
+{
+    (void)state;
+    const struct calibration from[] = {
+        GIVEN("x/a.profile", "driver: 580.1", "source: calibrate of 2026-11-28 12:58, and more"),
+        GIVEN("b.profile", "driver: 570.2", "source: calibrate, 2026-11-29T01:02:03Z"),
+        GIVEN("c\n.profile", "driver: 580.1", "source: 2026-11-30", "hypervisor: KVM"),
+        GIVEN("d.profile", "usable_bytes: 100"),
+    };
+    struct median out = made(from, 4);
+    assert_string_equal(out.profile.name, "new");
+    assert_string_equal(out.profile.card, "A card");
+    assert_string_equal(out.profile.driver, "580.1, 570.2");
+    assert_string_equal(out.profile.hypervisor, "KVM");
+    assert_string_equal(out.profile.source,
+                        "allocrig 1.2.3 calibrate: median of 4 calibrations: a.profile "
+                        "(2026-11-28 12:58), b.profile (2026-11-29 01:02), c?.profile "
+                        "(2026-11-30), d.profile (no date)");
+}
+
+static void a_long_row_ends_in_dots(void **state)
+{
+    (void)state;
+    struct calibration from[MOST];
+    char lines[MOST][128];
+    for (int i = 0; i < MOST; i++) {
+        snprintf(lines[i], sizeof lines[i], "driver: %d%0100d", i, 0);
+        from[i] = GIVEN("a-long-name-of-a-calibration-that-takes-room.profile", lines[i]);
+    }
+    struct median out = made(from, MOST);
+    assert_int_equal(strlen(out.profile.driver), 101 + 2 + 101 + 5);
+    assert_string_equal(out.profile.driver + 204, ", ...");
+    assert_string_equal(out.profile.source + strlen(out.profile.source) - 5, ", ...");
+}
+
+static void what_is_written_reads_as_the_same(void **state)
+{
+    (void)state;
+    const struct calibration from[] = {
+        GIVEN("a", "rest_cost: map 10 0", "rest_cost: map 100 5", "cost: map 64 3"),
+        GIVEN("b", "rest_cost: map 10 0", "cost: map 128 2", "source: of b"),
+    };
+    struct median out = made(from, 2);
+    struct error error = {""};
+    char *text = NULL;
+    size_t length = 0;
+    FILE *stream = open_memstream(&text, &length);
+    assert_int_equal(median_write(&out, from, 2, stream, &error), STATUS_OK);
+    fclose(stream);
+    assert_non_null(strstr(text, "#   a: says no source\n#   b: of b\n"
+                                 "# rest_cost of map is of 1 of the 2 that state it"));
+    const char *lines[64];
+    size_t count = 0;
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+        lines[count++] = line;
+    lines[count] = NULL;
+    struct sim_profile again;
+    assert_int_equal(sim_profile_read(lines, "again", &again, &error), STATUS_OK);
+    assert_memory_equal(&again, &out.profile, sizeof again);
+    free(text);
+}
+
+static void what_is_not_of_one_kind_is_refused(void **state)
+{
+    (void)state;
+    struct calibration from[] = {GIVEN("a.p", "cost: map 64 1"), GIVEN("b.p", "cost: map 64 1"),
+                                 GIVEN("c.p", "cost: map 64 1")};
+    refused(from, 1, "two or more");
+    from[2] = GIVEN("c.p", "card: Another card");
+    refused(from, 3, "a.p is of A card and c.p of Another card");
+    from[2] = GIVEN("c.p", "page_bytes: 128");
+    refused(from, 3, "page_bytes is 64 in a.p and 128 in c.p");
+    from[2] = GIVEN("c.p", "granule_bytes: 32");
+    refused(from, 3, "granule_bytes is 16 in a.p and 32 in c.p");
+    from[2] = GIVEN("c.p", "first_address: 128");
+    refused(from, 3, "first_address is 0 in a.p and 128 in c.p");
+    from[2] = GIVEN("c.p", "waits: alloc free");
+    refused(from, 3, "a.p and c.p do not say that the same calls wait");
+    /* Near to the first one, but not to the other. */
+    from[1] = GIVEN("b.p", "total_bytes: 100900");
+    from[2] = GIVEN("c.p", "total_bytes: 99500");
+    refused(from, 3, "total_bytes is 100900 in b.p and 99500 in c.p");
+    from[2] = GIVEN("c.p", "total_bytes: 100200");
+    assert_int_equal(made(from, 3).profile.total_bytes, 100200);
+}
+
+static void more_sizes_than_a_profile_holds_are_refused(void **state)
+{
+    (void)state;
+    struct calibration from[] = {GIVEN("a", "cost: map 64 1"), GIVEN("b", "cost: map 65 1")};
+    for (uint64_t i = 0; i < SIM_COST_POINTS - 1; i++)
+        assert_null(sim_curve_add(&from[0].profile.costs[SIM_COST_map], 100 + i, 1));
+    refused(from, 2, "too many different sizes");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_middle_one_of_an_odd_number),
+        cmocka_unit_test(the_mean_of_the_middle_two_of_an_even_number),
+        cmocka_unit_test(what_only_some_state_is_the_median_of_those),
+        cmocka_unit_test(rests_are_matched_by_their_place),
+        cmocka_unit_test(a_ladder_that_lost_a_step_is_left_out),
+        cmocka_unit_test(one_twice_is_itself),
+        cmocka_unit_test(the_header_says_where_it_is_from),
+        cmocka_unit_test(a_long_row_ends_in_dots),
+        cmocka_unit_test(what_is_written_reads_as_the_same),
+        cmocka_unit_test(what_is_not_of_one_kind_is_refused),
+        cmocka_unit_test(more_sizes_than_a_profile_holds_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
