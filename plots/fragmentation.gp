@@ -7,11 +7,12 @@ WORKLOADS = values(1, 1)
 L = words(WORKLOADS)
 SHOWN = values(2, 1)
 M = key_policies(SHOWN, 0)
+load 'plots/spread.gp'
 array NAMES[4] = ['internal: 1 - live / granted', 'external: 1 - largest servable / free', 'unusable free index at the median request', 'overhead: peak physical / peak live']
 # Beside each other around the workload's place, so that equal values are all seen.
 place(w, k) = w + (M > 1 ? 0.8 * ((k - 1.0) / (M - 1) - 0.5) : 0)
-inside = system(sprintf("awk -F, 'NR > 1 && $3 + 0 > m { m = $3 } END { print m + 0 }' '%s'", IN)) + 0.0
-above = system(sprintf("awk -F, 'NR > 1 && $6 + 0 > m { m = $6 } END { print m + 0 }' '%s'", IN)) + 0.0
+inside = most_of(3, 1)
+above = most_of(6, 4)
 
 TITLE = 'fragmentation (lower is better)'
 W = 4
@@ -37,6 +38,7 @@ set xrange [0.5:L + 0.5]
 if (ASLANT) { set xtics nomirror scale 0 rotate by 25 right font ',9' ('' 0) } else { set xtics nomirror scale 0 ('' 0) }
 do for [w = 1:L] { set xtics add (word(WORKLOADS, w) w) }
 do for [w = 1:L - 1] { set arrow w from w + 0.5, graph 0 to w + 0.5, graph 1 nohead back lc rgb '#CCCCCC' }
+WHISKERS = SPREAD_OF eq '' ? '' : 'for [k = 1:M] for [w = 1:L] rows2(word(WORKLOADS, w), KEY_NAME[k]) using (place(w, k)):(column(p + 2)):(column(low_of(p))):(column(high_of(p))) with yerrorbars pt 0 lw 1 lc rgb KEY_COLOUR[k] notitle, '
 do for [p = 1:4] {
     eval panel(p)
     set title NAMES[p]
@@ -46,7 +48,7 @@ do for [p = 1:4] {
         if (above > 4) { set logscale y; set ytics (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10000, 100000); set yrange [0.9:above * 1.2] } else { set yrange [0.95:*] }
     } else { if (p == 1) { set yrange [-0.04 * larger(inside, 0.001):1.04 * larger(inside, 0.001)] } else { set yrange [-0.04:1.04] } }
     # For each policy and workload one point: the values of the column in the order of the file.
-    plot for [k = 1:M] for [w = 1:L] rows2(word(WORKLOADS, w), KEY_NAME[k]) using (place(w, k)):(column(p + 2)) \
+    plot @WHISKERS for [k = 1:M] for [w = 1:L] rows2(word(WORKLOADS, w), KEY_NAME[k]) using (place(w, k)):(column(p + 2)) \
             with points pt KEY_POINT[k] ps 0.85 lc rgb KEY_COLOUR[k] notitle
     unset label 1000
 }

@@ -17,6 +17,10 @@ do for [k = 1:K] {
     if (KEY_POINT[k] > 0) {
         set label N + 10 + k '' at screen across(sample + 17), screen row point pt KEY_POINT[k] ps 0.9 lc rgb KEY_COLOUR[k]
     }
+    if (k == KEY_BAR) {
+        set arrow k from screen across(sample + 17), screen row - 6.0 / HEIGHT to screen across(sample + 17), screen row + 6.0 / HEIGHT \
+            heads size screen 2.5 / WIDTH,90 lc rgb KEY_COLOUR[k] lw 1
+    }
     set label k KEY_NAME[k] at screen across(sample + 42), screen row left textcolor rgb '#222222'
 }
 plot NaN notitle

@@ -7,6 +7,7 @@ PANELS = values(1, 3)
 W = words(PANELS)
 SHOWN = values(2, 3)
 M = key_policies(SHOWN, 0)
+load 'plots/spread.gp'
 
 TITLE = 'host time of one call'
 MOST_COLUMNS = 2
@@ -16,7 +17,7 @@ BELOW = 50
 GAP = 70
 load 'plots/grid.gp'
 
-percentiles(policy, workload) = sprintf("< awk -F, '$1 == \"%s\" && $2 == \"%s\" { for (i = 3; i <= 9; i++) if ($i != \"\") print i - 2 \",\" $i }' '%s'", workload, policy, IN)
+percentiles(policy, workload) = sprintf("< awk -F, '$1 == \"%s\" && $2 == \"%s\" { for (i = 3; i <= 9; i++) if ($i != \"\") print i - 2 \",\" $i \",\" $(%d + 2 * i) \",\" $(%d + 2 * i) }' '%s'", workload, policy, low_of(-2), high_of(-2), IN)
 place(c, k) = c + (M > 1 ? 0.8 * ((k - 1.0) / (M - 1) - 0.5) : 0)
 
 set logscale y
@@ -27,6 +28,7 @@ set ytics ('1 ns' 1, '10 ns' 10, '100 ns' 100, '1 µs' 1e3, '10 µs' 1e4, '100 �
 set xrange [0.5:7.5]
 set xtics scale 0 ('50 %%' 1, '90 %%' 2, '99 %%' 3, '99.9 %%' 4, 'max' 5, '50 %%' 6, '99 %%' 7)
 do for [c = 1:6] { set arrow c from c + 0.5, graph 0 to c + 0.5, graph 1 nohead back lc rgb (c == 5 ? '#888888' : '#DDDDDD') }
+WHISKERS = SPREAD_OF eq '' ? '' : 'for [k = 1:M] percentiles(KEY_NAME[k], workload) using (place($1, k)):(at_least_1($2)):(at_least_1($3)):(at_least_1($4)) with yerrorbars pt 0 lw 1 lc rgb KEY_COLOUR[k] notitle, '
 do for [w = 1:W] {
     eval panel(w)
     workload = word(PANELS, w)
@@ -34,7 +36,7 @@ do for [w = 1:W] {
     set label 1 (NARROW ? 'alloc: share of the calls' : 'alloc: share of the calls that take at most this') at first 3, graph 0 center offset 0,-2.3 textcolor rgb '#222222'
     set label 2 'free' at first 6.5, graph 0 center offset 0,-2.3 textcolor rgb '#222222'
     if (leftmost(w)) { set ylabel 'time of one call' offset (NARROW ? 1.5 : 0),0 } else { unset ylabel }
-    plot for [k = 1:M] percentiles(KEY_NAME[k], workload) using (place($1, k)):(at_least_1($2)) with points pt KEY_POINT[k] ps 0.75 lc rgb KEY_COLOUR[k] notitle
+    plot @WHISKERS for [k = 1:M] percentiles(KEY_NAME[k], workload) using (place($1, k)):(at_least_1($2)) with points pt KEY_POINT[k] ps 0.75 lc rgb KEY_COLOUR[k] notitle
     unset label 1000
 }
 load 'plots/key.gp'

@@ -9,6 +9,7 @@ W = words(PANELS)
 SHOWN = values(2, 4)
 M = key_policies(SHOWN, 0)
 rest = key_add('no other is better in both', '#444444', 0, 1, 1.6)
+load 'plots/spread.gp'
 
 TITLE = 'memory against time in the driver (lower left is better)'
 MOST_COLUMNS = 3
@@ -22,7 +23,8 @@ load 'plots/grid.gp'
 
 # The decades that the data need; overheads beyond EDGE lie on the right edge, else they would press the
 # rest together.
-least = system(sprintf("awk -F, 'NR > 1 && $4 + 0 > 0 && (!m || $4 + 0 < m) { m = $4 + 0 } END { print m ? m : 0.01 }' '%s'", IN)) + 0.0
+LEAST_AT = SPREAD_OF eq '' ? 4 : low_of(2)
+least = system(sprintf("awk -F, -v c=%d 'NR > 1 && $c + 0 > 0 && (!m || $c + 0 < m) { m = $c + 0 } END { printf \"%%.9f\", !m ? 0.01 : m < 1e-9 ? 1e-9 : m }' '%s'", LEAST_AT, IN)) + 0.0
 FIRST = larger(-6, floor(log10(least)))
 LOW = 10.0 ** FIRST
 EDGE = 3.0
@@ -34,6 +36,7 @@ set xtics (1, 1.5, 2, 2.5, '≥ 3' EDGE)
 set logscale y
 set yrange [LOW / 1.6:1.6]
 array TICK[7] = ['0.0001 %%', '0.001 %%', '0.01 %%', '0.1 %%', '1 %%', '10 %%', '100 %%']
+WHISKERS = SPREAD_OF eq '' ? '' : 'for [k = 1:M] rows2(workload, KEY_NAME[k]) using (over($3)):(share($4)):(over(column(low_of(1)))):(over(column(high_of(1)))):(share(column(low_of(2)))):(share(column(high_of(2)))) with xyerrorbars pt 0 lw 1 lc rgb KEY_COLOUR[k] notitle, '
 do for [w = 1:W] {
     eval panel(w)
     workload = word(PANELS, w)
@@ -43,7 +46,7 @@ do for [w = 1:W] {
     if (leftmost(w)) { set label 2 'time in the driver' at screen across(NARROW ? 8 : 22), graph 0.5 center rotate textcolor rgb '#222222' }
     set ytics ('' LOW)
     do for [d = FIRST:0] { set ytics add ((leftmost(w) ? TICK[d + 7] : '') 10.0 ** d) }
-    plot front(workload) using (over($1)):(share($2)) with steps lw 1.6 lc rgb '#444444' notitle, \
+    plot @WHISKERS front(workload) using (over($1)):(share($2)) with steps lw 1.6 lc rgb '#444444' notitle, \
          for [k = 1:M] rows2(workload, KEY_NAME[k]) using (over($3)):(share($4)) with points pt KEY_POINT[k] ps (NARROW ? 0.7 : 0.9) lc rgb KEY_COLOUR[k] notitle
     unset label 1000
 }

@@ -11,16 +11,17 @@ W = words(PANELS)
 SHOWN = values(2, 1)
 M = key_policies(SHOWN, 1.4)
 rest = key_add('did not finish', '#444444', 2, 1, 0)
+load 'plots/spread.gp'
 CAPACITIES = system(sprintf("awk -F, 'NR > 1 && !seen[$3 + 0]++ { print $3 + 0 }' '%s' | sort -n | paste -sd ' '", IN))
 C = words(CAPACITIES)
 
 # The rows of a policy at a workload: number of the capacity, time lost as slowdown. `how` is the
 # awk condition for them.
-rows(policy, workload, how) = sprintf("< awk -F, -v list='%s' 'BEGIN { n = split(list, c, \" \"); for (i = 1; i <= n; i++) at[c[i]] = i } $1 == \"%s\" && $2 == \"%s\" && (%s) { print at[$3 + 0] \",\" $4 }' '%s'", \
-    CAPACITIES, workload, policy, how, IN)
+rows(policy, workload, how) = sprintf("< awk -F, -v list='%s' 'BEGIN { n = split(list, c, \" \"); for (i = 1; i <= n; i++) at[c[i]] = i } $1 == \"%s\" && $2 == \"%s\" && (%s) { print at[$3 + 0] \",\" $4 \",\" $%d \",\" $%d }' '%s'", \
+    CAPACITIES, workload, policy, how, low_of(1), high_of(1), IN)
 PASSED = '$5 != "false" && $5 != "0" && $4 != ""'
 FAILED = '$5 == "false" || $5 == "0"'
-most = system(sprintf("awk -F, 'NR > 1 && $4 + 0 > m { m = $4 } END { print m + 0 }' '%s'", IN)) + 0.0
+most = most_of(4, 1)
 
 TITLE = 'time lost to the allocator, by capacity of the card'
 MOST_COLUMNS = 4
@@ -55,6 +56,7 @@ set xtics scale 0.5 ('' 1)
 do for [c = 1:C] { if (C <= LABELS || c % parts(C, LABELS) == 1) { set xtics add (sprintf('%.4g', word(CAPACITIES, c) + 0.0) c) } else { set xtics add ('' c) } }
 set arrow 1 from graph 0, first LOW * 10 ** decades to graph 1, first LOW * 10 ** decades nohead lc rgb '#999999' lw 1
 do for [c = 1:C - 1] { set arrow c + 1 from c + 0.5, graph 0 to c + 0.5, graph 1 nohead back lc rgb '#EEEEEE' }
+WHISKERS = SPREAD_OF eq '' ? '' : 'for [k = 1:M] rows(KEY_NAME[k], workload, PASSED) using (place($1, k)):(lost($2)):(lost($3)):(lost($4)) with yerrorbars pt 0 lw 1 lc rgb KEY_COLOUR[k] notitle, '
 do for [w = 1:W] {
     eval panel(w)
     workload = word(PANELS, w)
@@ -69,7 +71,7 @@ do for [w = 1:W] {
     }
     set ytics ('' LOW)
     do for [d = 0:decades] { set ytics add ((leftmost(w) ? TICK[d + 1] : '') LOW * 10 ** d) }
-    plot for [k = 1:M] rows(KEY_NAME[k], workload, PASSED) using (place($1, k)):(lost($2)) \
+    plot @WHISKERS for [k = 1:M] rows(KEY_NAME[k], workload, PASSED) using (place($1, k)):(lost($2)) \
             with linespoints lw 1 dt KEY_DASH[k] pt KEY_POINT[k] ps 0.65 * SIZE lc rgb KEY_COLOUR[k] notitle, \
          for [k = 1:M] rows(KEY_NAME[k], workload, FAILED) using 1:(row_of(k)) with points pt 2 ps 0.55 * SIZE lw 1.3 lc rgb KEY_COLOUR[k] notitle, \
          for [k = 1:M] '+' every ::::0 using (0.3):(row_of(k)) with points pt KEY_POINT[k] ps 0.65 * SIZE lc rgb KEY_COLOUR[k] notitle

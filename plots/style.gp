@@ -51,6 +51,7 @@ array KEY_POINT[N + 8]
 array KEY_DASH[N + 8]
 array KEY_WIDTH[N + 8]
 K = 0
+KEY_BAR = 0 # the entry that is drawn as a mark with a whisker
 key_add(name, rgb, mark, dashes, width) = (K = K + 1, KEY_NAME[K] = name, KEY_COLOUR[K] = rgb, KEY_POINT[K] = mark, KEY_DASH[K] = dashes, KEY_WIDTH[K] = width, K)
 # All policies in `list`, with lines of `width`; gives how many.
 key_policies(list, width) = (sum [i = 1:N] (has(list, word(POLICIES, i)) ? key_add(word(POLICIES, i), colour(i), point(i), dash(i), width) > 0 : 0))

@@ -1,6 +1,7 @@
-/* 1. A pair is of two runs with one seed. 2. Its ratio is the policy's figure by the base's. 3. Of
- * the ratios the median and its interval, as of repetitions (bench/report/statistics.h): neither
- * assumes how the ratios are spread. 4. Less, equal and more are counted by the figures themselves. */
+/* 1. A pair is of two runs with one seed. 2. Its difference is the policy's figure less the base's,
+ * its ratio one by the other. 3. Of both the median and its interval, as of repetitions
+ * (bench/report/statistics.h): neither assumes how they are spread. 4. Less, equal and more are
+ * counted by the figures themselves. */
 #include "bench/report/draw_pairs.h"
 
 #include <stdlib.h>
@@ -13,12 +14,11 @@ static bool has(const struct run_record *record, enum metric metric)
     return record->passed && record->metrics.at[metric].kind != METRIC_NULL;
 }
 
-/* The draw of the policy of `base` with this seed; NULL: none. */
-static const struct run_record *partner(const struct run_record *base, const struct run_record *end,
-                                        uint64_t seed)
+const struct run_record *draw_of(const struct run_record *first, const struct run_record *end,
+                                 uint64_t seed)
 {
-    for (const struct run_record *at = base; at < end; at++)
-        if (at->seed == seed && strcmp(at->policy_spec, base->policy_spec) == 0)
+    for (const struct run_record *at = first; at < end; at++)
+        if (at->seed == seed && strcmp(at->policy_spec, first->policy_spec) == 0)
             return at;
     return NULL;
 }
@@ -27,23 +27,26 @@ struct draw_pairs draw_pairs_of(const struct run_record *first, const struct run
                                 const struct run_record *end, enum metric metric, double *values)
 {
     struct draw_pairs pairs = {0};
-    size_t count = 0;
-    for (const struct run_record *at = first; at < end; at++) {
-        if (strcmp(at->policy_spec, first->policy_spec) != 0 || !has(at, metric))
-            continue;
-        const struct run_record *other = partner(base, end, at->seed);
-        if (!other || !has(other, metric))
-            continue;
-        double mine = metric_number(&at->metrics, metric, 0);
-        double theirs = metric_number(&other->metrics, metric, 0);
-        if (!(theirs > 0))
-            continue;
-        values[count++] = mine / theirs;
-        pairs.less += mine < theirs;
-        pairs.more += mine > theirs;
+    for (int ratios = 0; ratios < 2; ratios++) {
+        size_t count = 0;
+        for (const struct run_record *at = first; at < end; at++) {
+            if (strcmp(at->policy_spec, first->policy_spec) != 0 || !has(at, metric))
+                continue;
+            const struct run_record *other = draw_of(base, end, at->seed);
+            if (!other || !has(other, metric))
+                continue;
+            double mine = metric_number(&at->metrics, metric, 0);
+            double theirs = metric_number(&other->metrics, metric, 0);
+            pairs.less += !ratios && mine < theirs;
+            pairs.more += !ratios && mine > theirs;
+            if (!ratios)
+                values[count++] = mine - theirs;
+            else if (theirs > 0)
+                values[count++] = mine / theirs;
+        }
+        *(ratios ? &pairs.ratio : &pairs.difference) = statistic_of(values, count);
     }
-    pairs.equal = count - pairs.less - pairs.more;
-    pairs.ratio = statistic_of(values, count);
+    pairs.equal = pairs.difference.count - pairs.less - pairs.more;
     return pairs;
 }
 
@@ -66,6 +69,21 @@ bool draw_pairs_any(const struct run_record *records, size_t count)
     return false;
 }
 
+void draw_pairs_each(const struct run_record *records, size_t count, draw_pairs_visit *visit,
+                     void *argument)
+{
+    for (size_t begin = 0, end; begin < count; begin = end) {
+        end = run_record_group_end(records, count, begin);
+        const struct run_record *base = records + begin;
+        if (!group_has_pairs(base, records + end))
+            continue;
+        for (const struct run_record *first = base + 1; first < records + end; first++)
+            if (strcmp(first->policy_spec, base->policy_spec) != 0 &&
+                strcmp(first->policy_spec, first[-1].policy_spec) != 0)
+                visit(argument, first, base, records + end);
+    }
+}
+
 static void ratio_cell(struct table *table, bool there, double ratio)
 {
     if (there)
@@ -74,15 +92,39 @@ static void ratio_cell(struct table *table, bool there, double ratio)
         table_cell(table, "-");
 }
 
-static void add_rows(struct table *table, const struct run_record *first,
-                     const struct run_record *base, const struct run_record *end, double *values)
+static void add_heading(struct table *table, const struct run_record *base,
+                        const struct run_record *end)
 {
+    size_t draws = run_record_draws(base, (size_t)(end - base));
+    char name[sizeof base->workload.name + 32];
+    if (draws > 1)
+        snprintf(name, sizeof name, "%s, %zu draws", base->workload_spec, draws);
+    else
+        snprintf(name, sizeof name, "%s", base->workload.name);
+    table_heading(table, "%s: against %s, frees %s, host %s, %s", name, base->policy_spec,
+                  replay_frees_name(base->frees), replay_host_name(base->host), base->device_spec);
+}
+
+struct pairs_table {
+    struct table *table;
+    const struct run_record *base; /* of the group that has its heading */
+    double *values;
+};
+
+static void add_rows(void *argument, const struct run_record *first, const struct run_record *base,
+                     const struct run_record *end)
+{
+    struct pairs_table *self = argument;
+    struct table *table = self->table;
+    if (self->base != base)
+        add_heading(table, base, end);
+    self->base = base;
     static const struct {
         const char *name;
         enum metric metric;
     } figures[] = {{"reserved", METRIC_peak_reserved_bytes}, {"slowdown", METRIC_slowdown}};
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
-        struct draw_pairs pairs = draw_pairs_of(first, base, end, figures[i].metric, values);
+        struct draw_pairs pairs = draw_pairs_of(first, base, end, figures[i].metric, self->values);
         if (i && !pairs.ratio.count)
             continue;
         table_cell(table, "%s", i ? "" : first->policy_spec);
@@ -94,24 +136,6 @@ static void add_rows(struct table *table, const struct run_record *first,
         table_cell(table, "%zu", pairs.equal);
         table_cell(table, "%zu", pairs.more);
     }
-}
-
-static void add_group(struct table *table, const struct run_record *begin,
-                      const struct run_record *end, double *values)
-{
-    size_t draws = run_record_draws(begin, (size_t)(end - begin));
-    char name[sizeof begin->workload.name + 32];
-    if (draws > 1)
-        snprintf(name, sizeof name, "%s, %zu draws", begin->workload_spec, draws);
-    else
-        snprintf(name, sizeof name, "%s", begin->workload.name);
-    table_heading(table, "%s: against %s, frees %s, host %s, %s", name, begin->policy_spec,
-                  replay_frees_name(begin->frees), replay_host_name(begin->host),
-                  begin->device_spec);
-    for (const struct run_record *first = begin; first < end; first++)
-        if (strcmp(first->policy_spec, begin->policy_spec) != 0 &&
-            strcmp(first->policy_spec, first[-1].policy_spec) != 0)
-            add_rows(table, first, begin, end, values);
 }
 
 enum status draw_pairs_print(const struct run_record *all, size_t all_count, FILE *stream,
@@ -132,11 +156,9 @@ enum status draw_pairs_print(const struct run_record *all, size_t all_count, FIL
         status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
     else
         table_label(table, "pairs");
-    for (size_t begin = 0, end; !status && begin < count; begin = end) {
-        end = run_record_group_end(records, count, begin);
-        if (group_has_pairs(records + begin, records + end))
-            add_group(table, records + begin, records + end, values);
-    }
+    struct pairs_table rows = {.table = table, .values = values};
+    if (!status)
+        draw_pairs_each(records, count, add_rows, &rows);
     if (!status)
         status = table_print(table, stream, form, error);
     table_close(table);

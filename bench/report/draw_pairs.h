@@ -9,15 +9,29 @@
 #include "bench/report/table.h"
 
 struct draw_pairs {
-    struct statistic ratio;   /* of the policy's figure to that of the other; count: the pairs */
-    size_t less, equal, more; /* pairs in which the policy has less than the other, ... */
+    struct statistic difference; /* the policy's figure less that of the other; count: the pairs */
+    struct statistic ratio;      /* one by the other, of pairs in which the other is not 0 */
+    size_t less, equal, more;    /* pairs in which the policy has less than the other, ... */
 };
 
+/* The draw with this seed of the policy of `first`, among the runs from there to before `end`;
+ * NULL: none. */
+const struct run_record *draw_of(const struct run_record *first, const struct run_record *end,
+                                 uint64_t seed);
+
 /* Pairs one metric of the policy of `first` with that of `base`, over the runs from each of them to
- * before `end`, all of one group and without repetitions. Draws that only one of them finished, or
- * in which the base has 0, make no pair. `values` has room for as many as there are runs. */
+ * before `end`, all of one group and without repetitions. Draws that only one of them finished make
+ * no pair. `values` has room for as many as there are runs. */
 struct draw_pairs draw_pairs_of(const struct run_record *first, const struct run_record *base,
                                 const struct run_record *end, enum metric metric, double *values);
+
+/* Calls `visit` for every policy and the first one of its group, where a group has several draws of
+ * both. The records are without repetitions; a group's stand next to each other, and in it a
+ * policy's. */
+typedef void draw_pairs_visit(void *argument, const struct run_record *first,
+                              const struct run_record *base, const struct run_record *end);
+void draw_pairs_each(const struct run_record *records, size_t count, draw_pairs_visit *visit,
+                     void *argument);
 
 /* True where a group has several draws of several policies. */
 bool draw_pairs_any(const struct run_record *records, size_t count);

@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/report/json_writer.h"
@@ -43,9 +44,51 @@ static void value(FILE *stream, const struct metric_value *metric)
         fputs(real_print(metric->real, text), stream);
 }
 
+/* A figure of one run; null where it has none. */
+struct figure {
+    const char *name; /* of its column */
+    struct metric_value (*of)(const struct run_record *record, enum metric metric);
+    enum metric metric;
+};
+
+/* Columns that only medians have: of how many runs, draws or repetitions, and for each figure the
+ * interval of the median, held at `level`; with an empty level, of too few, least and most. */
+static void spread_titles(FILE *stream, const struct figure *figures, size_t count)
+{
+    fputs(",runs,over,level", stream);
+    for (size_t i = 0; i < count; i++)
+        fprintf(stream, ",%s_low,%s_high", figures[i].name, figures[i].name);
+}
+
+static void spread_head(FILE *stream, const struct statistic *of, const char *over)
+{
+    char text[REAL_TEXT_BYTES];
+    if (of->count)
+        fprintf(stream, ",%zu,%s,%s", of->count, over,
+                of->has_interval ? real_print(of->level, text) : "");
+    else
+        fputs(",,,", stream);
+}
+
+static void spread_limits(FILE *stream, const struct statistic *of)
+{
+    char low[REAL_TEXT_BYTES];
+    char high[REAL_TEXT_BYTES];
+    if (of->count)
+        fprintf(stream, ",%s,%s", real_print(of->has_interval ? of->low : of->least, low),
+                real_print(of->has_interval ? of->high : of->most, high));
+    else
+        fputs(",,", stream);
+}
+
 void figure_slowdown(FILE *stream, const struct slowdown_point *points, size_t count)
 {
-    fputs("workload,policy,capacity_ratio,slowdown,passed,flushes,remapped_bytes\n", stream);
+    static const struct figure of = {.name = "slowdown"};
+    bool spread = count && points[0].draws > 1;
+    fputs("workload,policy,capacity_ratio,slowdown,passed,flushes,remapped_bytes", stream);
+    if (spread)
+        spread_titles(stream, &of, 1);
+    fputc('\n', stream);
     for (size_t i = 0; i < count; i++) {
         char ratio[REAL_TEXT_BYTES];
         csv_text(stream, points[i].workload);
@@ -56,15 +99,13 @@ void figure_slowdown(FILE *stream, const struct slowdown_point *points, size_t c
         fprintf(stream, ",%s", points[i].passed ? "true" : "false");
         value(stream, &points[i].flushes);
         value(stream, &points[i].remapped_bytes);
+        if (spread) {
+            spread_head(stream, &points[i].over_draws, "draws");
+            spread_limits(stream, &points[i].over_draws);
+        }
         fputc('\n', stream);
     }
 }
-
-/* A figure of one run; null where it has none. */
-struct figure {
-    struct metric_value (*of)(const struct run_record *record, enum metric metric);
-    enum metric metric;
-};
 
 static struct metric_value metric_of(const struct run_record *record, enum metric metric)
 {
@@ -76,54 +117,108 @@ static double number(const struct metric_value *value)
     return value->kind == METRIC_INTEGER ? (double)value->integer : value->real;
 }
 
-/* True for the runs that one row is made from: the draws of `first`, each once. */
-static bool in_row(const struct run_record *first, const struct run_record *record)
+static bool same_row(const struct run_record *first, const struct run_record *record)
 {
-    return record->repetition == 0 && strcmp(record->policy_spec, first->policy_spec) == 0;
+    return strcmp(record->policy_spec, first->policy_spec) == 0;
 }
 
-/* The median over the draws of a policy from `first` to before `end`, of two middle ones the
- * lower; null where a draw has no value or did not finish. Draws are few: no order is kept. */
-static struct metric_value median_of(const struct run_record *first, const struct run_record *end,
-                                     const struct figure *figure)
-{
-    const struct metric_value none = {.kind = METRIC_NULL};
-    for (const struct run_record *at = first; at < end; at++) {
-        struct metric_value candidate = figure->of(at, figure->metric);
-        size_t less = 0, equal = 0, count = 0;
-        if (!in_row(first, at))
-            continue;
-        for (const struct run_record *other = first; other < end; other++) {
-            struct metric_value value = figure->of(other, figure->metric);
-            if (!in_row(first, other))
-                continue;
-            if (!other->passed || value.kind == METRIC_NULL)
-                return none;
-            count++;
-            less += number(&value) < number(&candidate);
-            equal += number(&value) == number(&candidate);
-        }
-        if (less <= (count - 1) / 2 && (count - 1) / 2 < less + equal)
-            return candidate;
-    }
-    return none;
-}
+/* The runs that a row is made from, those of one policy from `first` to before `end`, and room to
+ * sort values of them in. */
+struct figure_row {
+    const struct run_record *first, *end;
+    double *values, *of_draw;
+};
 
-/* Whether a draw of `first` has any of these figures. */
-static bool measured(const struct run_record *first, const struct run_record *end,
-                     const struct figure *figures, size_t count)
+/* Are those runs draws? Else they are repetitions, or one. */
+static bool has_draws(const struct run_record *first, const struct run_record *end)
 {
     for (const struct run_record *at = first; at < end; at++)
-        for (size_t i = 0; i < count && in_row(first, at); i++)
+        if (same_row(first, at) && at->seed != first->seed)
+            return true;
+    return false;
+}
+
+/* A figure in all runs of a row, or only those of the draw of `draw`; count 0: one has none, or did
+ * not finish. */
+static struct statistic over_runs(const struct figure_row *row, const struct run_record *draw,
+                                  const struct figure *figure, double *values)
+{
+    size_t count = 0;
+    for (const struct run_record *at = row->first; at < row->end; at++) {
+        struct metric_value value = figure->of(at, figure->metric);
+        if (!same_row(row->first, at) || (draw && at->seed != draw->seed))
+            continue;
+        if (!at->passed || value.kind == METRIC_NULL)
+            return (struct statistic){.count = 0};
+        values[count++] = number(&value);
+    }
+    return statistic_of(values, count);
+}
+
+/* Over the draws, of the median of each one's repetitions; with one draw over its repetitions. */
+static struct statistic over_row(const struct figure_row *row, const struct figure *figure)
+{
+    size_t count = 0;
+    if (!has_draws(row->first, row->end))
+        return over_runs(row, NULL, figure, row->values);
+    for (const struct run_record *at = row->first; at < row->end; at++) {
+        if (!same_row(row->first, at) || at->repetition != 0)
+            continue;
+        struct statistic draw = over_runs(row, at, figure, row->of_draw);
+        if (!draw.count)
+            return draw;
+        row->values[count++] = draw.median;
+    }
+    return statistic_of(row->values, count);
+}
+
+/* The median as the runs have it: an integer stays one. */
+static void median_value(FILE *stream, const struct figure_row *row, const struct figure *figure,
+                         const struct statistic *statistic)
+{
+    struct metric_value median = figure->of(row->first, figure->metric);
+    if (!statistic->count)
+        median = (struct metric_value){.kind = METRIC_NULL};
+    else if (statistic->least < statistic->most && median.kind == METRIC_INTEGER)
+        median.integer = (uint64_t)statistic->median;
+    else if (statistic->least < statistic->most)
+        median.real = statistic->median;
+    value(stream, &median);
+}
+
+#define FIGURES_MOST 8
+
+static void write_row(FILE *stream, const struct figure_row *row, const struct figure *figures,
+                      size_t count, bool spread)
+{
+    struct statistic of[FIGURES_MOST];
+    size_t first = 0;
+    for (size_t i = 0; i < count; i++) {
+        of[i] = over_row(row, &figures[i]);
+        median_value(stream, row, &figures[i], &of[i]);
+    }
+    while (first + 1 < count && !of[first].count)
+        first++;
+    if (spread)
+        spread_head(stream, &of[first], has_draws(row->first, row->end) ? "draws" : "repetitions");
+    for (size_t i = 0; i < count && spread; i++)
+        spread_limits(stream, &of[i]);
+}
+
+/* Whether any run of the row has any of these figures. */
+static bool measured(const struct figure_row *row, const struct figure *figures, size_t count)
+{
+    for (const struct run_record *at = row->first; at < row->end; at++)
+        for (size_t i = 0; i < count && same_row(row->first, at); i++)
             if (figures[i].of(at, figures[i].metric).kind != METRIC_NULL)
                 return true;
     return false;
 }
 
-static bool all_passed(const struct run_record *first, const struct run_record *end)
+static bool all_passed(const struct figure_row *row)
 {
-    for (const struct run_record *at = first; at < end; at++)
-        if (in_row(first, at) && !at->passed)
+    for (const struct run_record *at = row->first; at < row->end; at++)
+        if (same_row(row->first, at) && !at->passed)
             return false;
     return true;
 }
@@ -131,65 +226,89 @@ static bool all_passed(const struct run_record *first, const struct run_record *
 static bool has_row(const struct run_record *begin, const struct run_record *record)
 {
     for (const struct run_record *at = begin; at < record; at++)
-        if (in_row(record, at))
+        if (same_row(record, at))
             return true;
     return false;
 }
 
-/* One row for each workload and policy: figures of the first repetition, over draws the median;
- * with these the workload is named as the user wrote it, without a seed. `ranked_only`: no rows
- * of policies that are not ranked or did not finish. */
-static void figure_rows(FILE *stream, const struct run_record *records, size_t count,
-                        const struct figure *figures, size_t figure_count, bool ranked_only)
+/* Has any row a median to show, of draws or of repetitions? */
+static bool any_spread(const struct run_record *records, size_t count)
 {
+    for (size_t begin = 0, end; begin < count; begin = end) {
+        end = run_record_group_end(records, count, begin);
+        for (size_t i = begin; i < end; i++)
+            if (records[i].repetition != 0 || records[i].seed != records[begin].seed)
+                return true;
+    }
+    return false;
+}
+
+/* One row for each workload and policy: the figures of its run, of several their medians and how far
+ * these are known; with draws the workload is named as the user wrote it, without a seed.
+ * `ranked_only`: no rows of policies that are not ranked or did not finish. */
+static enum status figure_rows(FILE *stream, const struct run_record *records, size_t count,
+                               const struct figure *figures, size_t figure_count, bool ranked_only,
+                               struct error *error)
+{
+    double *values = calloc(count ? 2 * count : 1, sizeof *values);
+    bool spread = any_spread(records, count);
+    if (!values)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the figures' data");
+    fputs("workload,policy", stream);
+    for (size_t i = 0; i < figure_count; i++)
+        fprintf(stream, ",%s", figures[i].name);
+    if (spread)
+        spread_titles(stream, figures, figure_count);
+    fputc('\n', stream);
     for (size_t begin = 0; begin < count;) {
         const struct run_record *group = records + begin;
         size_t size = run_record_group_end(records, count, begin) - begin;
         const char *name =
             run_record_draws(group, size) > 1 ? group->workload_spec : group->workload.name;
-        const struct run_record *end = group + size;
-        for (const struct run_record *first = group; first < end; first++) {
-            if (first->repetition != 0 || has_row(group, first) ||
-                !measured(first, end, figures, figure_count) ||
-                (ranked_only && (!first->ranked || !all_passed(first, end))))
+        for (const struct run_record *first = group; first < group + size; first++) {
+            struct figure_row row = {first, group + size, values, values + count};
+            if (has_row(group, first) || !measured(&row, figures, figure_count) ||
+                (ranked_only && (!first->ranked || !all_passed(&row))))
                 continue;
             csv_text(stream, name);
             fputc(',', stream);
             csv_text(stream, first->policy_spec);
-            for (size_t i = 0; i < figure_count; i++) {
-                struct metric_value median = median_of(first, end, &figures[i]);
-                value(stream, &median);
-            }
+            write_row(stream, &row, figures, figure_count, spread);
             fputc('\n', stream);
         }
         begin += size;
     }
+    free(values);
+    return STATUS_OK;
 }
 
-void figure_fragmentation(FILE *stream, const struct run_record *records, size_t count)
+enum status figure_fragmentation(FILE *stream, const struct run_record *records, size_t count,
+                                 struct error *error)
 {
     static const struct figure figures[] = {
-        {metric_of, METRIC_internal_fragmentation_mean},
-        {metric_of, METRIC_external_fragmentation_mean},
-        {metric_of, METRIC_unusable_free_index_mean},
-        {metric_of, METRIC_overhead},
+        {"internal_mean", metric_of, METRIC_internal_fragmentation_mean},
+        {"external_mean", metric_of, METRIC_external_fragmentation_mean},
+        {"unusable_mean", metric_of, METRIC_unusable_free_index_mean},
+        {"overhead", metric_of, METRIC_overhead},
     };
-    fputs("workload,policy,internal_mean,external_mean,unusable_mean,overhead\n", stream);
-    figure_rows(stream, records, count, figures, sizeof figures / sizeof figures[0], false);
+    return figure_rows(stream, records, count, figures, sizeof figures / sizeof figures[0], false,
+                       error);
 }
 
-void figure_latency(FILE *stream, const struct run_record *records, size_t count)
+enum status figure_latency(FILE *stream, const struct run_record *records, size_t count,
+                           struct error *error)
 {
     static const struct figure figures[] = {
-        {metric_of, METRIC_alloc_ns_p50}, {metric_of, METRIC_alloc_ns_p90},
-        {metric_of, METRIC_alloc_ns_p99}, {metric_of, METRIC_alloc_ns_p999},
-        {metric_of, METRIC_alloc_ns_max}, {metric_of, METRIC_free_ns_p50},
-        {metric_of, METRIC_free_ns_p99},
+        {"alloc_p50_ns", metric_of, METRIC_alloc_ns_p50},
+        {"alloc_p90_ns", metric_of, METRIC_alloc_ns_p90},
+        {"alloc_p99_ns", metric_of, METRIC_alloc_ns_p99},
+        {"alloc_p999_ns", metric_of, METRIC_alloc_ns_p999},
+        {"alloc_max_ns", metric_of, METRIC_alloc_ns_max},
+        {"free_p50_ns", metric_of, METRIC_free_ns_p50},
+        {"free_p99_ns", metric_of, METRIC_free_ns_p99},
     };
-    fputs("workload,policy,alloc_p50_ns,alloc_p90_ns,alloc_p99_ns,alloc_p999_ns,alloc_max_ns,"
-          "free_p50_ns,free_p99_ns\n",
-          stream);
-    figure_rows(stream, records, count, figures, sizeof figures / sizeof figures[0], false);
+    return figure_rows(stream, records, count, figures, sizeof figures / sizeof figures[0], false,
+                       error);
 }
 
 /* Slowdown is null where nothing but the allocator takes time, and so is the driver's share. */
@@ -203,14 +322,15 @@ static struct metric_value driver_share(const struct run_record *record, enum me
     return share;
 }
 
-void figure_pareto(FILE *stream, const struct run_record *records, size_t count)
+enum status figure_pareto(FILE *stream, const struct run_record *records, size_t count,
+                          struct error *error)
 {
     static const struct figure figures[] = {
-        {metric_of, METRIC_overhead},
-        {driver_share, METRIC_driver_time_ns},
+        {"overhead", metric_of, METRIC_overhead},
+        {"driver_share", driver_share, METRIC_driver_time_ns},
     };
-    fputs("workload,policy,overhead,driver_share\n", stream);
-    figure_rows(stream, records, count, figures, sizeof figures / sizeof figures[0], true);
+    return figure_rows(stream, records, count, figures, sizeof figures / sizeof figures[0], true,
+                       error);
 }
 
 const char *figure_file_name(const char *name, char *text, size_t text_bytes)

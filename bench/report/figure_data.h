@@ -13,20 +13,27 @@
 void figure_series_header(FILE *stream);
 void figure_series_rows(FILE *stream, const char *policy_spec, const struct thin_series *series);
 
-/* slowdown.csv: workload,policy,capacity_ratio,slowdown,passed. No value where it is null. */
+/* slowdown.csv: workload,policy,capacity_ratio,slowdown,passed,flushes,remapped_bytes. No value
+ * where it is null. With draws also those below. */
 void figure_slowdown(FILE *stream, const struct slowdown_point *points, size_t count);
 
-/* The next three have a row for each workload and policy, with medians where there are draws.
+/* The next three have a row for each workload and policy. Of draws, else repetitions, it holds
+ * medians, and further columns: runs,over (draws, repetitions),level, and for each figure _low and
+ * _high: the interval of its median, held at `level`, or least and most where that is empty, since
+ * the runs are too few for one. HOST_MEMORY.
  * fragmentation.csv: workload,policy,internal_mean,external_mean,unusable_mean,overhead. Runs
  * that did not finish, in any draw, have no values. */
-void figure_fragmentation(FILE *stream, const struct run_record *records, size_t count);
+enum status figure_fragmentation(FILE *stream, const struct run_record *records, size_t count,
+                                 struct error *error) STATUS_CHECKED;
 
 /* latency.csv: workload,policy and percentiles in nanoseconds. */
-void figure_latency(FILE *stream, const struct run_record *records, size_t count);
+enum status figure_latency(FILE *stream, const struct run_record *records, size_t count,
+                           struct error *error) STATUS_CHECKED;
 
 /* pareto.csv: workload,policy,overhead,driver_share: peak physical / peak live, and the driver's
  * part of the time of the run; no value where the workload has no time but the driver's. */
-void figure_pareto(FILE *stream, const struct run_record *records, size_t count);
+enum status figure_pareto(FILE *stream, const struct run_record *records, size_t count,
+                          struct error *error) STATUS_CHECKED;
 
 /* A workload's name as part of a file name: what is neither letter, digit, dot nor dash
  * becomes a dash; the folders of a path are dropped. Returns `text`. */

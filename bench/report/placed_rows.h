@@ -1,5 +1,5 @@
 /* The policies of a group as rows of a table that are placed by one figure: in the order of its medians,
- * with a place where intervals tell them apart (statistics.h). */
+ * with a place where intervals tell them apart, their own or those of pairs of draws (statistics.h). */
 #ifndef BENCH_REPORT_PLACED_ROWS_H
 #define BENCH_REPORT_PLACED_ROWS_H
 
@@ -11,13 +11,14 @@ struct placed_row {
     size_t runs, passed;
     struct statistic by; /* count 0: stands last */
     size_t place;        /* 0: none */
-    bool shared;         /* with others whose intervals touch its own */
+    bool shared;         /* with others that it is not told apart from */
 };
 
 struct placed_rows {
     struct placed_row *items; /* of the group at hand */
     size_t count;
     double *values; /* for statistics: room for all records */
+    double *drawn;  /* for places by pairs: the same */
     struct statistic *by;
     size_t *places;
     bool *shared;
@@ -32,6 +33,10 @@ void placed_rows_close(struct placed_rows *self);
 void placed_rows_add(struct placed_rows *self, struct placed_row row);
 /* Once all rows of the group are there. */
 void placed_rows_place(struct placed_rows *self);
+/* The same, by `metric` in the draws of the group, whose last record is before `end` and which has
+ * no repetitions: policies are told apart by their pairs. */
+void placed_rows_place_paired(struct placed_rows *self, const struct run_record *end,
+                              enum metric metric);
 
 /* The cell of its place: "2", "2=" where it is shared, "-". */
 void placed_row_cell(struct table *table, const struct placed_row *row);

@@ -1,9 +1,11 @@
 #include "bench/report/results_csv.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "allocators/base/utf8.h"
+#include "bench/report/draw_pairs.h"
 #include "bench/report/json_writer.h"
 
 void csv_text(FILE *stream, const char *text)
@@ -71,6 +73,66 @@ void results_csv_write(FILE *stream, const struct run_record *records, size_t co
     fputc('\n', stream);
     for (size_t i = 0; i < count; i++)
         write_run(stream, &records[i]);
+}
+
+struct pair_rows {
+    FILE *stream;
+    double *values;
+};
+
+/* The median, and what is known of it. */
+static void write_median(FILE *stream, const struct statistic *of)
+{
+    const double limits[] = {of->median, of->low, of->high, of->level};
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        char text[REAL_TEXT_BYTES];
+        bool there = of->count && (i == 0 || of->has_interval);
+        fprintf(stream, ",%s", there ? real_print(limits[i], text) : "");
+    }
+}
+
+static void write_pairs(void *argument, const struct run_record *first,
+                        const struct run_record *base, const struct run_record *end)
+{
+    const struct pair_rows *rows = argument;
+    const char *const texts[] = {first->policy_spec, base->policy_spec, first->workload_spec,
+                                 first->device_spec};
+    for (int metric = 0; metric < METRIC_COUNT; metric++) {
+        struct draw_pairs pairs =
+            draw_pairs_of(first, base, end, (enum metric)metric, rows->values);
+        if (!pairs.difference.count)
+            continue;
+        for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+            csv_text(rows->stream, texts[i]);
+            fputc(',', rows->stream);
+        }
+        fprintf(rows->stream, "%s,%s,%s,%zu,%zu,%zu,%zu", replay_frees_name(first->frees),
+                replay_host_name(first->host), metric_info((enum metric)metric)->name,
+                pairs.difference.count, pairs.less, pairs.equal, pairs.more);
+        write_median(rows->stream, &pairs.difference);
+        write_median(rows->stream, &pairs.ratio);
+        fputc('\n', rows->stream);
+    }
+}
+
+enum status pairs_csv_write(FILE *stream, const struct run_record *all, size_t all_count,
+                            struct error *error)
+{
+    size_t count = 0;
+    struct run_record *records = statistic_condense(all, all_count, &count);
+    struct pair_rows rows = {stream, calloc(count ? count : 1, sizeof *rows.values)};
+    enum status status = STATUS_OK;
+    fputs("policy,against,workload,device,frees,host,metric,pairs,less,equal,more,difference,"
+          "difference_low,difference_high,difference_level,ratio,ratio_low,ratio_high,"
+          "ratio_level\n",
+          stream);
+    if (!records || !rows.values)
+        status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the pairs");
+    else
+        draw_pairs_each(records, count, write_pairs, &rows);
+    free(rows.values);
+    free(records);
+    return status;
 }
 
 void placements_csv_header(FILE *stream)

@@ -15,6 +15,12 @@ void csv_text(FILE *stream, const char *text);
 /* One row for each run, with a column for every metric. */
 void results_csv_write(FILE *stream, const struct run_record *records, size_t count);
 
+/* Draws in pairs, a row for each policy, workload and metric: against the first policy of its group
+ * (draw_pairs.h) the medians of the differences and of the ratios with their intervals, held at
+ * `level` (empty: too few pairs for one). HOST_MEMORY. */
+enum status pairs_csv_write(FILE *stream, const struct run_record *records, size_t count,
+                            struct error *error) STATUS_CHECKED;
+
 /* A placements file: what was asked, given and freed, event by event. */
 void placements_csv_header(FILE *stream);
 void placements_csv_row(FILE *stream, const struct replay_row *row);

@@ -1,8 +1,10 @@
 #include "bench/report/results_json.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "bench/report/context.h"
+#include "bench/report/draw_pairs.h"
 #include "bench/report/json_writer.h"
 #include "bench/report/statistics.h"
 
@@ -112,6 +114,111 @@ static void write_repetitions(struct json_writer *json, const struct run_record 
     json_end_object(json);
 }
 
+/* How the draws of a policy and those of its group's first one lie to each other, a line a metric. */
+struct pairs_json {
+    struct json_writer *json;
+    double *values;
+};
+
+static void write_group(struct json_writer *json, const struct run_record *record)
+{
+    json_put_text(json, "workload", record->workload_spec);
+    json_put_text(json, "device", record->device_spec);
+    json_put_text(json, "frees", replay_frees_name(record->frees));
+    json_put_text(json, "host", replay_host_name(record->host));
+}
+
+static void write_pairs(void *argument, const struct run_record *first,
+                        const struct run_record *base, const struct run_record *end)
+{
+    const struct pairs_json *self = argument;
+    struct json_writer *json = self->json;
+    json_begin_object(json, NULL);
+    json_put_text(json, "policy", first->policy_spec);
+    json_put_text(json, "against", base->policy_spec);
+    write_group(json, first);
+    json_begin_object(json, "metrics");
+    json->lean_from = json->depth;
+    for (int i = 0; i < METRIC_COUNT; i++) {
+        struct draw_pairs pairs = draw_pairs_of(first, base, end, (enum metric)i, self->values);
+        if (!pairs.difference.count)
+            continue;
+        json_begin_object(json, metric_info((enum metric)i)->name);
+        json_put_integer(json, "pairs", pairs.difference.count);
+        json_put_integer(json, "less", pairs.less);
+        json_put_integer(json, "equal", pairs.equal);
+        json_put_integer(json, "more", pairs.more);
+        write_statistic(json, "difference", &pairs.difference);
+        if (pairs.ratio.count)
+            write_statistic(json, "ratio", &pairs.ratio);
+        else
+            json_put_null(json, "ratio");
+        json_end_object(json);
+    }
+    json->lean_from = 0;
+    json_end_object(json);
+    json_end_object(json);
+}
+
+/* A policy of a group, of which `first` is the first record, over its draws. */
+static void write_draws(struct json_writer *json, const struct run_record *first,
+                        const struct run_record *end, double *values)
+{
+    size_t draws = 0;
+    size_t passed = 0;
+    for (const struct run_record *at = first; at < end; at++)
+        if (strcmp(at->policy_spec, first->policy_spec) == 0) {
+            draws++;
+            passed += at->passed;
+        }
+    json_begin_object(json, NULL);
+    json_put_text(json, "policy", first->policy_spec);
+    write_group(json, first);
+    json_put_integer(json, "draws", draws);
+    json_put_integer(json, "passed", passed);
+    json_begin_object(json, "metrics");
+    json->lean_from = json->depth;
+    for (int i = 0; i < METRIC_COUNT; i++) {
+        struct statistic statistic = statistic_over_draws(first, end, (enum metric)i, values);
+        if (statistic.count)
+            write_statistic(json, metric_info((enum metric)i)->name, &statistic);
+    }
+    json->lean_from = 0;
+    json_end_object(json);
+    json_end_object(json);
+}
+
+/* Medians over draws with their intervals, then the draws in pairs; nothing where each run has one
+ * draw, or for want of host memory. */
+static void write_all_draws(struct json_writer *json, const struct result_set *set)
+{
+    size_t count = 0;
+    bool drawn = false;
+    for (size_t i = 1; i < set->record_count; i++)
+        drawn = drawn || set->records[i].seed != set->records[0].seed;
+    struct run_record *records =
+        drawn ? statistic_condense(set->records, set->record_count, &count) : NULL;
+    double *values = records ? calloc(count, sizeof *values) : NULL;
+    struct pairs_json pairs = {json, values};
+    if (values) {
+        json_begin_array(json, "draws");
+        for (size_t begin = 0, end; begin < count; begin = end) {
+            end = run_record_group_end(records, count, begin);
+            for (size_t i = begin; i < end; i++)
+                if (i == begin || strcmp(records[i].policy_spec, records[i - 1].policy_spec) != 0)
+                    write_draws(json, &records[i], records + end, values);
+        }
+        json_end_array(json);
+    }
+    if (values && draw_pairs_any(records, count)) {
+        json_begin_array(json, "draw_pairs");
+        draw_pairs_each(records, count, write_pairs, &pairs);
+        json_end_array(json);
+    }
+    free(values);
+    free(records);
+}
+
 static void write_statistics(struct json_writer *json, const struct result_set *set)
 {
     const struct run_record *end = set->records + set->record_count;
@@ -129,6 +236,17 @@ static void write_statistics(struct json_writer *json, const struct result_set *
     free(values);
 }
 
+static void write_slowdown_interval(struct json_writer *json, const struct statistic *of)
+{
+    static const char *const names[] = {"slowdown_low", "slowdown_high", "slowdown_level"};
+    const double limits[] = {of->low, of->high, of->level};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (of->has_interval)
+            json_put_real(json, names[i], limits[i]);
+        else
+            json_put_null(json, names[i]);
+}
+
 static void write_point(struct json_writer *json, const struct slowdown_point *point)
 {
     json_begin_object(json, NULL);
@@ -138,6 +256,8 @@ static void write_point(struct json_writer *json, const struct slowdown_point *p
     json_put_integer(json, "capacity_bytes", point->capacity_bytes);
     json_put_bool(json, "passed", point->passed);
     write_value(json, "slowdown", &point->slowdown);
+    if (point->draws > 1)
+        write_slowdown_interval(json, &point->over_draws);
     write_value(json, "flushes", &point->flushes);
     write_value(json, "remapped_bytes", &point->remapped_bytes);
     json_end_object(json);
@@ -156,6 +276,7 @@ void results_json_write(FILE *stream, const struct result_set *set)
         write_run(&json, &set->records[i]);
     json_end_array(&json);
     write_statistics(&json, set);
+    write_all_draws(&json, set);
     if (set->point_count) {
         json_begin_array(&json, "slowdown_at_capacity");
         for (size_t i = 0; i < set->point_count; i++)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "bench/report/run_record.h"
+#include "bench/report/statistics.h"
 #include "bench/suite/environment.h"
 
 #define RESULT_SCHEMA "allocrig.result/1"
@@ -19,6 +20,7 @@ struct slowdown_point {
     bool passed;                  /* in all draws */
     struct metric_value slowdown; /* over draws the median */
     struct metric_value flushes, remapped_bytes;
+    struct statistic over_draws; /* of the slowdown; count 0: of one draw, or not passed */
     size_t draws, passed_draws;
 };
 

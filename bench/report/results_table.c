@@ -205,21 +205,6 @@ static void run_row(const struct figure_table *self, const struct table_run *run
     }
 }
 
-/* One metric over the runs of a group with the policy of `first`, all draws and repetitions. Runs
- * that did not finish have none. */
-static struct statistic gather(const struct run_record *first, const struct run_record *end,
-                               enum metric metric, double *values)
-{
-    size_t count = 0;
-    for (const struct run_record *at = first; at < end; at++) {
-        if (strcmp(at->policy_spec, first->policy_spec) != 0 || !at->passed ||
-            at->metrics.at[metric].kind == METRIC_NULL)
-            continue;
-        values[count++] = metric_number(&at->metrics, metric, 0);
-    }
-    return statistic_of(values, count);
-}
-
 /* True where an earlier run of the group has this policy: its row is there already. */
 static bool seen_before(const struct run_record *begin, const struct run_record *record)
 {
@@ -244,7 +229,7 @@ static struct table_run over_draws(const struct run_record *first, const struct 
     }
     for (int i = 0; i < METRIC_COUNT && run.draws > 1 && run.passed == run.draws; i++) {
         struct metric_value *value = &run.record.metrics.at[i];
-        struct statistic statistic = gather(first, end, (enum metric)i, values);
+        struct statistic statistic = statistic_over_draws(first, end, (enum metric)i, values);
         if (!statistic.count || !(statistic.least < statistic.most))
             continue; /* as it stands, integers beyond 2^53 too */
         if (value->kind == METRIC_INTEGER)
@@ -365,7 +350,7 @@ static void latency_cells(struct table *table, const struct run_record *first,
         {METRIC_free_ns_p99, 0, 1},   {METRIC_ops_per_s, 2, 1e6},
     };
     for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
-        struct statistic statistic = gather(first, end, cells[i].metric, values);
+        struct statistic statistic = statistic_over_draws(first, end, cells[i].metric, values);
         if (statistic.count == 0)
             table_cell(table, "-");
         else
@@ -391,7 +376,7 @@ enum status latency_table_print(const struct run_record *records, size_t count, 
                          stream, form, error);
 }
 
-/* A policy of a group over its draws: low and high are the least and the most. */
+/* A policy of a group over its draws. */
 static struct placed_row spread_of(const struct run_record *first, const struct run_record *end,
                                    double *values)
 {
@@ -404,10 +389,7 @@ static struct placed_row spread_of(const struct run_record *first, const struct 
     }
     if (!first->ranked || row.passed < row.runs)
         return row;
-    row.by = gather(first, end, METRIC_peak_physical_bytes, values);
-    row.by.low = row.by.least;
-    row.by.high = row.by.most;
-    row.by.has_interval = row.by.count > 0;
+    row.by = statistic_over_draws(first, end, METRIC_peak_physical_bytes, values);
     return row;
 }
 
@@ -419,7 +401,7 @@ static void gather_spreads(struct placed_rows *rows, const struct run_record *be
     for (const struct run_record *first = begin; first < end; first++)
         if (!seen_before(begin, first))
             placed_rows_add(rows, spread_of(first, end, rows->values));
-    placed_rows_place(rows);
+    placed_rows_place_paired(rows, end, METRIC_peak_physical_bytes);
 }
 
 /* Rows: median; low and high, its interval, where there are draws enough; least, most. */
@@ -428,7 +410,8 @@ static void spread_rows(const struct figure_table *self, const struct placed_row
 {
     struct table *table = self->table;
     static const char *const names[] = {"median", "low", "high", "least", "most"};
-    bool interval = gather(spread->first, end, METRIC_peak_physical_bytes, values).has_interval;
+    bool interval =
+        statistic_over_draws(spread->first, end, METRIC_peak_physical_bytes, values).has_interval;
     for (int row = 0; row < 5; row++) {
         if ((row == 1 || row == 2) && !interval)
             continue;
@@ -445,7 +428,8 @@ static void spread_rows(const struct figure_table *self, const struct placed_row
         for (size_t i = 0; i < FIGURES; i++) {
             if (!is_shown(self, i))
                 continue;
-            struct statistic of = gather(spread->first, end, figures[i].metric, values);
+            struct statistic of =
+                statistic_over_draws(spread->first, end, figures[i].metric, values);
             const double cells[] = {of.median, of.low, of.high, of.least, of.most};
             double divisor = figures[i].divisor > 0 ? figures[i].divisor : (double)MIB;
             if (of.count && (of.has_interval || (row != 1 && row != 2)))

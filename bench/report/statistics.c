@@ -58,6 +58,17 @@ struct statistic statistic_gather(const struct run_record *first, const struct r
     return statistic_of(values, count);
 }
 
+struct statistic statistic_over_draws(const struct run_record *first, const struct run_record *end,
+                                      enum metric metric, double *values)
+{
+    size_t count = 0;
+    for (const struct run_record *at = first; at < end; at++)
+        if (strcmp(at->policy_spec, first->policy_spec) == 0 && at->passed &&
+            at->metrics.at[metric].kind != METRIC_NULL)
+            values[count++] = metric_number(&at->metrics, metric, 0);
+    return statistic_of(values, count);
+}
+
 struct run_record statistic_record(const struct run_record *first, const struct run_record *end,
                                    double *values)
 {
@@ -114,6 +125,38 @@ void statistic_places(const struct statistic *of, size_t count, size_t *places, 
                 places[i]++;
             else if (of[j].low <= of[i].high)
                 shared[i] = true;
+        }
+    }
+}
+
+int statistic_pair_order(const double *a, const double *b, size_t count, double *room)
+{
+    for (size_t i = 0; i < count; i++)
+        room[i] = a[i] - b[i];
+    struct statistic difference = statistic_of(room, count);
+    if (difference.has_interval)
+        return (difference.low > 0) - (difference.high < 0);
+    memcpy(room, a, count * sizeof *room);
+    struct statistic mine = statistic_of(room, count);
+    memcpy(room, b, count * sizeof *room);
+    struct statistic theirs = statistic_of(room, count);
+    return (mine.least > theirs.most) - (mine.most < theirs.least);
+}
+
+void statistic_places_paired(const double *rows, size_t count, size_t draws, double *room,
+                             size_t *places, bool *shared)
+{
+    for (size_t i = 0; i < count; i++) {
+        const double *row = &rows[i * draws];
+        places[i] = draws > 0 && !isnan(row[0]);
+        shared[i] = false;
+        for (size_t j = 0; j < count && places[i]; j++) {
+            const double *other = &rows[j * draws];
+            if (j == i || isnan(other[0]))
+                continue;
+            int order = statistic_pair_order(row, other, draws, room);
+            places[i] += order > 0;
+            shared[i] = shared[i] || order == 0;
         }
     }
 }

@@ -7,6 +7,9 @@
  *    or more; the level that is stated is the true one. Under six values there is none.
  * 3. Percentiles of different runs are never averaged: each run has its own, and the median of
  *    these is one of them.
+ * 4. Draws come in pairs: what a draw does to all policies alike is in both of a pair, and not in
+ *    their difference. So the interval of the differences' median tells policies apart (0 lies
+ *    outside it) whose own intervals overlap. Where ranges do not overlap it always does.
  *
  * Source: H. A. David, H. N. Nagaraja, Order Statistics, 3rd edition, 7.1. */
 #ifndef BENCH_REPORT_STATISTICS_H
@@ -35,6 +38,11 @@ bool statistic_same_run(const struct run_record *a, const struct run_record *b);
 struct statistic statistic_gather(const struct run_record *first, const struct run_record *end,
                                   enum metric metric, double *values);
 
+/* Over the runs from `first` to before `end`, all of one group, that have its policy and passed:
+ * draws and repetitions. */
+struct statistic statistic_over_draws(const struct run_record *first, const struct run_record *end,
+                                      enum metric metric, double *values);
+
 /* All repetitions as one record: medians for figures; not passed where one of them has not, and
  * then as the first of those. */
 struct run_record statistic_record(const struct run_record *first, const struct run_record *end,
@@ -48,5 +56,15 @@ struct run_record *statistic_condense(const struct run_record *records, size_t c
  * `shared[i]`: it overlaps another one, so that no order between the two is stated. Those without
  * an interval have place 0. */
 void statistic_places(const struct statistic *of, size_t count, size_t *places, bool *shared);
+
+/* How `a` lies to `b`, `count` values each, which were drawn in pairs: -1 below, 1 above, 0 not told
+ * apart. By the interval of the median of their differences; too few for one: by their ranges, which
+ * must not overlap. `room` is for as many. */
+int statistic_pair_order(const double *a, const double *b, size_t count, double *room);
+
+/* The same places, of `count` rows of `draws` values each, row by row, by the order of pairs. A row
+ * that begins with NaN has place 0. `room` is for a row. */
+void statistic_places_paired(const double *rows, size_t count, size_t draws, double *room,
+                             size_t *places, bool *shared);
 
 #endif

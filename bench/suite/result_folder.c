@@ -7,13 +7,14 @@
 #include <unistd.h>
 
 #include "allocators/base/utf8.h"
+#include "bench/report/draw_pairs.h"
 #include "bench/report/figure_data.h"
 #include "bench/report/results_csv.h"
 
 /* What the folder's own files are called, beside the series. */
 static const char *const in_folder[] = {"results.json", "results.csv", "summary.md"};
 static const char *const in_data[] = {"fragmentation.csv", "slowdown.csv", "latency.csv",
-                                      "pareto.csv"};
+                                      "pareto.csv", "pairs.csv"};
 
 /* Is the file of that name in `folder`, by whatever path? */
 static bool lies_in(const char *file, const char *name, const char *folder)
@@ -115,7 +116,7 @@ static bool is_among(const char *name, char *const *paths, size_t count)
     return false;
 }
 
-/* Removes the series that are none of the `count` files of `paths`. */
+/* Removes the series, and pairs of draws, that are none of the `count` files of `paths`. */
 static void tidy(const struct result_folder *self, char *const *paths, size_t count)
 {
     char *folder = NULL;
@@ -124,8 +125,9 @@ static void tidy(const struct result_folder *self, char *const *paths, size_t co
     DIR *entries = opendir(folder);
     for (struct dirent *entry; entries && (entry = readdir(entries));) {
         size_t length = strlen(entry->d_name);
-        if (strncmp(entry->d_name, "series-", 7) == 0 && length > 4 &&
-            strcmp(entry->d_name + length - 4, ".csv") == 0 &&
+        bool series = strncmp(entry->d_name, "series-", 7) == 0 && length > 4 &&
+                      strcmp(entry->d_name + length - 4, ".csv") == 0;
+        if ((series || strcmp(entry->d_name, "pairs.csv") == 0) &&
             !is_among(entry->d_name, paths, count))
             unlinkat(dirfd(entries), entry->d_name, 0);
     }
@@ -218,6 +220,16 @@ static enum status write_all_series(struct result_folder *self, const struct res
     return status;
 }
 
+/* Only where there are any: most runs have one draw. */
+static enum status write_pairs(struct result_folder *self, const struct result_set *set,
+                               struct error *error)
+{
+    if (!draw_pairs_any(set->records, set->record_count))
+        return STATUS_OK;
+    FILE *stream = open_in(self, "data/pairs.csv", error);
+    return stream ? pairs_csv_write(stream, set->records, set->record_count, error) : STATUS_IO;
+}
+
 enum status result_folder_write(struct result_folder *self, const struct result_set *set,
                                 const struct thin_series *const *thin, struct error *error)
 {
@@ -229,11 +241,16 @@ enum status result_folder_write(struct result_folder *self, const struct result_
     FILE *pareto = latency ? open_in(self, "data/pareto.csv", error) : NULL;
     if (!pareto)
         return STATUS_IO;
-    figure_fragmentation(fragmentation, set->records, set->record_count);
     figure_slowdown(slowdown, set->points, set->point_count);
-    figure_latency(latency, set->records, set->record_count);
-    figure_pareto(pareto, set->records, set->record_count);
-    return write_all_series(self, set, thin, error);
+    enum status status =
+        figure_fragmentation(fragmentation, set->records, set->record_count, error);
+    if (!status)
+        status = figure_latency(latency, set->records, set->record_count, error);
+    if (!status)
+        status = figure_pareto(pareto, set->records, set->record_count, error);
+    if (!status)
+        status = write_pairs(self, set, error);
+    return status ? status : write_all_series(self, set, thin, error);
 }
 
 enum status result_folder_commit(const struct result_folder *self, struct output_set *outputs,

@@ -36,8 +36,8 @@ enum status result_folder_write(struct result_folder *self, const struct result_
                                 struct error *error) STATUS_CHECKED;
 
 /* Puts all of `outputs` in their places and names them on `stream` (NULL: does not). Where the folder
- * (which need not be open) held results, says on standard error which ones these replaced; series of
- * earlier suites, which would mix into the figures, are removed from its data/. */
+ * (which need not be open) held results, says on standard error which ones these replaced; series and
+ * pairs of earlier suites, which would mix into these results, are removed from its data/. */
 enum status result_folder_commit(const struct result_folder *self, struct output_set *outputs,
                                  FILE *stream, struct error *error) STATUS_CHECKED;
 

@@ -114,18 +114,19 @@ static enum status add_workload(struct work *work, const struct run_record *reco
 
 /* The median over the draws of a point, which all have passed; of integers an integer. */
 static struct metric_value over_draws(const struct run_record *found, size_t draws,
-                                      enum metric metric, double *values)
+                                      enum metric metric, double *values, struct statistic *of)
 {
     struct metric_value value = found->metrics.at[metric];
+    *of = (struct statistic){0};
     if (draws == 1 || value.kind == METRIC_NULL)
         return value;
     for (size_t i = 0; i < draws; i++)
         values[i] = metric_number(&found[i].metrics, metric, 0);
-    double median = statistic_of(values, draws).median;
+    *of = statistic_of(values, draws);
     if (value.kind == METRIC_INTEGER)
-        value.integer = (uint64_t)median;
+        value.integer = (uint64_t)of->median;
     else
-        value.real = median;
+        value.real = of->median;
     return value;
 }
 
@@ -137,9 +138,10 @@ static void finish_point(struct slowdown_point *point, const struct run_record *
     point->passed = point->passed_draws == point->draws;
     if (!point->passed)
         return;
-    point->slowdown = over_draws(found, point->draws, METRIC_slowdown, values);
-    point->flushes = over_draws(found, point->draws, METRIC_flushes, values);
-    point->remapped_bytes = over_draws(found, point->draws, METRIC_remapped_bytes, values);
+    struct statistic unused;
+    point->slowdown = over_draws(found, point->draws, METRIC_slowdown, values, &point->over_draws);
+    point->flushes = over_draws(found, point->draws, METRIC_flushes, values, &unused);
+    point->remapped_bytes = over_draws(found, point->draws, METRIC_remapped_bytes, values, &unused);
 }
 
 static enum status run_points(struct work *work, unsigned jobs, struct error *error)

@@ -291,9 +291,10 @@ static enum status print_draws(const struct suite_work *self, FILE *stream, enum
         print_paragraph(
             stream, "Median over the draws, its interval at 95 % or more (low, high), range", "");
     else
-        fputs("\nMedian and range over the draws. A place is stated by peak physical bytes, where\n"
-              "ranges do not overlap; `=` shares it. Low and high, from six draws on: between\n"
-              "them lies the median with 95 % confidence or more.\n\n",
+        fputs("\nMedian and range over the draws. Low and high, from six draws on: between them\n"
+              "lies the median with 95 % confidence or more. A place is stated by peak physical\n"
+              "bytes: policies are told apart by that interval of their difference draw by draw\n"
+              "(of fewer draws: where ranges do not overlap); `=` shares it.\n\n",
               stream);
     enum status status = spread_table_print(self->records, count, stream, form, error);
     if (status || !draw_pairs_any(self->records, count))

@@ -16,7 +16,8 @@ mib_of_rank() { of "$1" "$2" | sort -g | sed -n "$3p" | awk '{ printf "%.1f\n", 
 
 # Seven draws: the interval is from the least to the most, 1 - 2 / 2^7 = 98.4 %; nine: from the
 # second, 1 - 2 (1 + 9) / 2^9 = 96.1 %.
-run run -d sim -p growth -p torch -p best-fit -w random:events=2000,seed=7 --draws 9 --csv "$tmp/draws.csv" --latex "$tmp/draws.tex"
+run run -d sim -p growth -p torch -p best-fit -w random:events=2000,seed=7 --draws 9 --csv "$tmp/draws.csv" --latex "$tmp/draws.tex" \
+    --output "$tmp/nine"
 check all_draws_are_rows [ "$(wc -l <"$tmp/draws.csv")" = 28 ]
 check first_table_is_of_all_draws says '^Medians over the draws, or in how many a policy finished; places stand below\.$'
 check no_table_is_of_one_draw eval '! grep -q "first draw" "$out"'
@@ -44,6 +45,50 @@ for policy in torch best-fit; do
 done
 check pairs_as_worked_out_torch grep -qE '^torch +reserved +0.583 +0.575 +0.591 +9 +0 +0$' "$out"
 check pairs_as_worked_out_best_fit grep -qE '^best-fit +reserved +0.561 +0.554 +0.575 +9 +0 +0$' "$out"
+# the same pairs in JSON and in a file of their own, with differences beside ratios
+value() { # KEY: of the statistic in braces that comes on standard input
+    sed -n 's/.*"'"$1"'": \([^,}]*\).*/\1/p'
+}
+pair_line() { # POLICY METRIC
+    awk -v policy="\"policy\": \"$1\"" -v metric="\"$2\": " '/"draw_pairs"/ { on = 1 } on && index($0, policy) { here = 1 }
+        here && index($0, metric) { print; exit }' "$tmp/nine/results.json"
+}
+differences() { # POLICY FIGURE: median, low and high of nine differences to growth
+    paste <(of "$1" "$2") <(of growth "$2") | awk '{ printf "%.0f\n", $1 - $2 }' | sort -g | sed -n '2p;5p;8p' | awk '{ v[NR] = $1 } END { print v[2], v[1], v[3] }'
+}
+for policy in torch best-fit; do
+    line=$(pair_line $policy peak_reserved_bytes)
+    ratio=${line##*\"ratio\"}
+    check "json_has_pairs_of_$policy" [ "$(value pairs <<<"$line") $(value less <<<"$line") $(value more <<<"$line")" = '9 9 0' ]
+    check "json_has_ratios_of_$policy" [ "$(for key in median low high; do value $key <<<"$ratio"; done | awk '{ printf "%s%.3f", sep, $1; sep = " " }')" = \
+        "$(pairs $policy | cut -d ' ' -f 1-3)" ]
+    line=${line%%\"ratio\"*}
+    check "json_has_differences_of_$policy" [ "$(for key in median low high; do value $key <<<"$line"; done | paste -sd ' ')" = \
+        "$(differences $policy peak_reserved_bytes)" ]
+    check "file_has_pairs_of_$policy" [ "$(sed 's/"[^"]*"/-/g' "$tmp/nine/data/pairs.csv" |
+        awk -F, -v policy=$policy '$1 == policy && $2 == "growth" && $7 == "peak_reserved_bytes" { print $8, $9, $12, $13, $14 }')" = \
+        "9 9 $(differences $policy peak_reserved_bytes)" ]
+done
+check json_says_against_what [ "$(grep -c '"against": "growth"' "$tmp/nine/results.json")" = 2 ]
+check level_of_nine [ "$(pair_line torch peak_reserved_bytes | sed 's/.*"ratio"//' | value level | cut -c 1-6)" = 0.9609 ]
+check json_has_medians_over_draws [ "$(awk '/"draws": \[/ { on = 1 } on && /"policy": "torch"/ { here = 1 }
+    here && /"peak_physical_bytes": / { print; exit }' "$tmp/nine/results.json" | value median)" = "$(of torch peak_physical_bytes | sort -g | sed -n 5p)" ]
+
+# -- places: by pairs from six draws on. Ranges of best-fit and torch overlap, as do their intervals.
+check pairs_state_a_place grep -qE '^ *1 +best-fit +9 of 9 +median ' "$out"
+check ranges_overlap [ "$(of best-fit peak_physical_bytes | sort -g | tail -n 1)" -gt "$(of torch peak_physical_bytes | sort -g | head -n 1)" ]
+check pairs_differ [ "$(paste <(of best-fit peak_physical_bytes) <(of torch peak_physical_bytes) | awk '$1 < $2' | wc -l)" -ge 8 ]
+
+# -- the data of figures: the median and its interval
+fragmentation() { awk -F, -v policy="$1" -v c="$2" '{ gsub(/"[^"]*"/, "-") } NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+    $2 == policy { print $at[c] }' "$tmp/$3/data/fragmentation.csv"; }
+for column in overhead:5 overhead_low:2 overhead_high:8; do
+    check "figure_has_${column%:*}" [ "$(fragmentation torch "${column%:*}" nine)" = "$(of torch overhead | sort -g | sed -n "${column#*:}p")" ]
+done
+check figure_says_of_what [ "$(fragmentation torch runs nine),$(fragmentation torch over nine),$(fragmentation torch level nine | cut -c 1-4)" = 9,draws,0.96 ]
+"$ALLOCRIG" run -d sim -p growth -p torch -p best-fit -w random:events=2000,seed=7 --draws 9 --output "$tmp/again" >/dev/null
+check pairs_are_the_same_bytes cmp "$tmp/nine/data/pairs.csv" "$tmp/again/data/pairs.csv"
+check figures_are_the_same_bytes cmp "$tmp/nine/data/fragmentation.csv" "$tmp/again/data/fragmentation.csv"
 check draws_are_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
 run run -d sim -p torch -p growth -p growth:limit=70GiB -w random:events=2000,seed=7 --draws 3
 check few_draws_have_no_interval grep -qE '^growth +reserved +[0-9.]+ +- +- +0 +0 +3$' "$out"
@@ -60,8 +105,21 @@ check some_draws_finish [ "$passed" -gt 0 -a "$passed" -lt 9 ]
 check who_did_not_finish_says_so says "^- +torch +$passed of 9 passed, first DNF @ [0-9]+: "
 check pairs_are_of_finished_draws [ "$(awk '$1 == "torch" && $2 == "reserved" { print $6 + $7 + $8 }' "$out")" = \
     "$(paste -d, <(of best-fit passed) <(of torch passed) | grep -c true,true)" ]
-run run -d sim -p growth -p torch -w random:events=2000,seed=7 --draws 3 --reps 2
+run run -d sim -p growth -p torch -w random:events=2000,seed=7 --draws 3 --reps 2 --csv "$tmp/draws.csv" --output "$tmp/nine"
 check repetitions_are_no_draws grep -qE '^ *[0-9]=? +growth +3 of 3 +median ' "$out"
+check repetitions_of_a_draw_are_one_pair [ "$(pair_line torch peak_reserved_bytes | value pairs)" = 3 ]
+check few_draws_have_a_range [ "$(for c in runs over level overhead_low overhead_high; do fragmentation torch $c nine; done | paste -sd ,)" = \
+    "3,draws,,$(of torch overhead | sort -gu | sed -n '1p;$p' | paste -sd ,)" ]
+run run -d sim -p growth -p torch -w random:events=2000,seed=7 --reps 6 --time --csv "$tmp/draws.csv" --output "$tmp/nine"
+check repetitions_have_an_interval [ "$(awk -F, '{ gsub(/"[^"]*"/, "-") } NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+    $2 == "torch" { print $at["runs"] "," $at["over"] "," $at["alloc_p99_ns"] "," $at["alloc_p99_ns_low"] "," $at["alloc_p99_ns_high"] }' \
+    "$tmp/nine/data/latency.csv")" = "6,repetitions,$(of torch alloc_ns_p99 | sort -g | sed -n '1p;3p;6p' | awk '{ v[NR] = $1 } END { print v[2] "," v[1] "," v[3] }')" ]
+check repetitions_are_no_pairs eval '! grep -q draw_pairs "$tmp/nine/results.json"'
+check pairs_of_an_earlier_run_are_gone [ ! -e "$tmp/nine/data/pairs.csv" ]
+run run -d sim -p growth -p torch -w random:events=2000,seed=7 --output "$tmp/nine"
+check one_run_has_no_interval [ "$(head -n 1 "$tmp/nine/data/fragmentation.csv")" = workload,policy,internal_mean,external_mean,unusable_mean,overhead ]
+check one_run_has_no_draws eval '! grep -qE "\"(draws|draw_pairs)\"" "$tmp/nine/results.json"'
+run run -d sim -p growth -p torch -w random:events=2000,seed=7 --draws 3 --reps 2
 check repetitions_of_a_draw_have_no_table eval '! grep -q "^Medians over the repetitions" "$out"'
 
 # -- the curve: medians over the draws, each on a card by its own live peak
@@ -90,6 +148,11 @@ curve() { # POLICY SHARE: its slowdown on a card of that share of the live peak,
 check curve_has_medians [ "$(awk '/^Slowdown/ { on = 1 } on && $1 == "vmm" { print $2; exit }' "$out")" = \
     "$(curve vmm 1.05 | sort -g | sed -n 2p | awk '{ printf "%.3f\n", $1 }')" ]
 check curve_has_how_many_finish says "^torch +$(curve torch 1.05 | grep -c .) of 3 "
+check curve_of_few_draws_has_a_range [ "$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+    $2 == "vmm" && $3 == 1.05 { print $at["runs"], $at["level"], $at["slowdown_low"], $at["slowdown"], $at["slowdown_high"] }' "$tmp/folder/data/slowdown.csv")" = \
+    "3  $(curve vmm 1.05 | sort -g | paste -sd ' ')" ]
+check curve_has_no_interval_of_what_does_not_finish [ "$(awk -F, '$2 == "torch" && $5 == "false" { print $8 $9 $10 $11 $12 }' "$tmp/folder/data/slowdown.csv" | sort -u)" = '' ]
+check json_of_few_draws_has_no_interval grep -q '"slowdown_low": null' "$tmp/folder/results.json"
 check figure_has_medians [ "$(grep -c '^varlen_transformer,' "$tmp/folder/data/slowdown.csv")" = 6 ]
 check page_has_medians grep -q '^Medians over the draws, or in how many a policy finished' "$tmp/folder/summary.md"
 finish

@@ -96,6 +96,44 @@ output=$(plots/render.sh "$TEST_TMP/nowhere" "$out" 2>&1)
 status=$?
 check a_missing_folder_is_an_error [ $status = 2 ]
 
+# Medians: a whisker for each, from low to high, and what it is in the key; single runs have neither.
+bars() { # FILE: how many whiskers: lines straight up, then one across their ends
+    tr -s '\n\t ' ' ' <"$1" | grep -oE 'M([0-9.]+),[0-9.]+ L\1,[0-9.]+ M[0-9.]+,([0-9.]+) L[0-9.]+,\2 ' | wc -l
+}
+mkdir -p "$TEST_TMP/medians"
+cat >"$TEST_TMP/medians/fragmentation.csv" <<'CSV'
+workload,policy,internal_mean,external_mean,unusable_mean,overhead,runs,over,level,internal_mean_low,internal_mean_high,external_mean_low,external_mean_high,unusable_mean_low,unusable_mean_high,overhead_low,overhead_high
+gpt2_train,growth,0.01,0.4,0.2,1.3,10,draws,0.978515625,0.005,0.02,0.3,0.5,0.1,0.4,1.2,1.5
+gpt2_train,"torch:conf='a,b'",0.02,,,1.1,10,draws,0.978515625,0.01,0.03,,,,,1.05,1.2
+never_passes,growth,,,,,,,,,,,,,,,
+CSV
+cat >"$TEST_TMP/medians/pareto.csv" <<'CSV'
+workload,policy,overhead,driver_share,runs,over,level,overhead_low,overhead_high,driver_share_low,driver_share_high
+gpt2_train,growth,2,0.001,3,repetitions,,1.5,2.5,0.00005,0.002
+CSV
+cat >"$TEST_TMP/medians/slowdown.csv" <<'CSV'
+workload,policy,capacity_ratio,slowdown,passed,flushes,remapped_bytes,runs,over,level,slowdown_low,slowdown_high
+gpt2_train,growth,1,,false,,,,,,,
+gpt2_train,growth,1.1,1.5,true,0,0,10,draws,0.978515625,1.2,12
+CSV
+cat >"$TEST_TMP/medians/latency.csv" <<'CSV'
+workload,policy,alloc_p50_ns,alloc_p90_ns,alloc_p99_ns,alloc_p999_ns,alloc_max_ns,free_p50_ns,free_p99_ns,runs,over,level,alloc_p50_ns_low,alloc_p50_ns_high,alloc_p90_ns_low,alloc_p90_ns_high,alloc_p99_ns_low,alloc_p99_ns_high,alloc_p999_ns_low,alloc_p999_ns_high,alloc_max_ns_low,alloc_max_ns_high,free_p50_ns_low,free_p50_ns_high,free_p99_ns_low,free_p99_ns_high
+gpt2_train,growth,10,20,30,400,50000,8,20,6,repetitions,0.96875,9,11,19,22,20,40,300,500,1000,900000,7,9,10,30
+CSV
+output=$(plots/render.sh "$TEST_TMP/medians" "$TEST_TMP/whiskers" svg svg-column 2>&1)
+status=$?
+check medians_are_drawn [ "$status $output" = "0 figures: no series-*.csv, so no figure memory-*" ]
+for name in fragmentation slowdown; do
+    check "the_key_of_${name}_says_so" grep -q '>median of 10 draws, 95 % interval<' "$TEST_TMP/whiskers/$name.svg" "$TEST_TMP/whiskers/$name-column.svg"
+done
+check repetitions_are_said grep -q '>median of 6 repetitions, 95 % interval<' "$TEST_TMP/whiskers/latency.svg"
+check a_range_is_said grep -q '>median of 3 repetitions, least to most<' "$TEST_TMP/whiskers/pareto.svg"
+check single_runs_say_nothing eval '! grep -q "median of" "$out"/*.svg'
+# in the order of the panels: 2 + 1 + 1 + 2; across and up; where it finished; percentiles
+for bars in fragmentation:6 pareto:1 slowdown:1 latency:7; do
+    check "${bars%:*}_has_whiskers" [ "$(bars "$TEST_TMP/whiskers/${bars%:*}.svg")" = "${bars#*:}" ]
+    check "${bars%:*}_of_single_runs_has_none" [ "$(bars "$out/${bars%:*}.svg")" = 0 ]
+done
 # The committed ones, in a copy of what is drawn and what draws, with a small suite.
 tree=$TEST_TMP/tree
 mkdir -p "$tree/workloads/suites" "$tree/results"

@@ -56,6 +56,10 @@ static void seeds_make_the_pairs(void **state)
     assert_true(pairs.ratio.has_interval);
     assert_true(pairs.ratio.low > 0.4999 && pairs.ratio.low < 0.5001);
     assert_true(pairs.ratio.high > 0.9999 && pairs.ratio.high < 1.0001);
+    /* -200 -50 -40 -30 -20 -10 0: differences stand in another order than ratios */
+    assert_int_equal(pairs.difference.count, 7);
+    assert_true(pairs.difference.median == -30 && pairs.difference.has_interval);
+    assert_true(pairs.difference.low == -200 && pairs.difference.high == 0);
 }
 
 static void what_one_of_them_lacks_is_no_pair(void **state)
@@ -71,16 +75,54 @@ static void what_one_of_them_lacks_is_no_pair(void **state)
     runs[4].seed = 99;                                                 /* "a", seed 5 */
     struct draw_pairs pairs =
         draw_pairs_of(&runs[DRAWS], runs, runs + 2 * DRAWS, METRIC_peak_reserved_bytes, values);
-    /* seeds 2 and 6 are left: 100 and 70 by 100; of two the lower is the median */
+    /* seeds 2, 4 and 6 are left: 100, 80 and 70 by 100, 0 and 100. One by 0 is no ratio; of two
+     * the lower is the median */
+    assert_int_equal(pairs.difference.count, 3);
+    assert_true(pairs.difference.least == -30 && pairs.difference.median == 0 &&
+                pairs.difference.most == 80);
     assert_int_equal(pairs.ratio.count, 2);
     assert_int_equal(pairs.less, 1);
     assert_int_equal(pairs.equal, 1);
-    assert_int_equal(pairs.more, 0);
+    assert_int_equal(pairs.more, 1);
     assert_true(pairs.ratio.median > 0.6999 && pairs.ratio.median < 0.7001);
     assert_false(pairs.ratio.has_interval);
     pairs = draw_pairs_of(&runs[DRAWS], runs, runs + 2 * DRAWS, METRIC_slowdown, values);
-    assert_int_equal(pairs.ratio.count, 0);
+    assert_int_equal(pairs.ratio.count + pairs.difference.count, 0);
     assert_int_equal(pairs.less + pairs.equal + pairs.more, 0);
+}
+
+/* What draw_pairs_each() calls for. */
+struct visits {
+    size_t count;
+    const struct run_record *first[4], *base[4], *end[4];
+};
+
+static void note(void *argument, const struct run_record *at, const struct run_record *base,
+                 const struct run_record *end)
+{
+    struct visits *visits = argument;
+    assert_true(visits->count < 4);
+    visits->first[visits->count] = at;
+    visits->base[visits->count] = base;
+    visits->end[visits->count++] = end;
+}
+
+static void each_policy_meets_the_first(void **state)
+{
+    (void)state;
+    struct visits visits = {0};
+    struct run_record runs[] = {run_of("a", 1, 1), run_of("a", 2, 1), run_of("b", 1, 1),
+                                run_of("b", 2, 1), run_of("c", 1, 1), run_of("c", 2, 1),
+                                run_of("a", 1, 1), run_of("a", 2, 1)};
+    runs[6].workload_spec = runs[7].workload_spec = "another";
+    draw_pairs_each(runs, 8, note, &visits);
+    assert_int_equal(visits.count, 2);
+    assert_ptr_equal(visits.first[0], &runs[2]);
+    assert_ptr_equal(visits.first[1], &runs[4]);
+    for (size_t i = 0; i < 2; i++) {
+        assert_ptr_equal(visits.base[i], runs);
+        assert_ptr_equal(visits.end[i], &runs[6]);
+    }
 }
 
 static void pairs_want_draws_and_policies(void **state)
@@ -118,6 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(seeds_make_the_pairs),
         cmocka_unit_test(what_one_of_them_lacks_is_no_pair),
+        cmocka_unit_test(each_policy_meets_the_first),
         cmocka_unit_test(pairs_want_draws_and_policies),
         cmocka_unit_test(repetitions_are_condensed),
     };

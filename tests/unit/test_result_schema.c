@@ -255,6 +255,65 @@ static void a_result_is_valid(void **state)
     json_decref(schema);
 }
 
+/* A result of six draws of two policies. */
+static json_t *make_drawn_result(void)
+{
+    char path[] = "/tmp/allocrig-schema-XXXXXX";
+    struct error error = {{0}};
+    struct suite suite;
+    struct environment environment;
+    FILE *table = tmpfile();
+    int file = mkstemp(path);
+    assert_non_null(table);
+    assert_true(file >= 0);
+    suite_init(&suite);
+    assert_int_equal(suite_set(&suite, "name", "draws", &error), STATUS_OK);
+    suite.draws = 6;
+    assert_int_equal(suite_add_policy(&suite, "best-fit", &error), STATUS_OK);
+    assert_int_equal(suite_add_policy(&suite, "growth", &error), STATUS_OK);
+    assert_int_equal(text_list_add(&suite.workloads, "random:events=500,seed=7", &error),
+                     STATUS_OK);
+    assert_int_equal(text_list_add(&suite.devices, "sim", &error), STATUS_OK);
+    environment_capture(&environment, 0, NULL, suite.seed);
+    const struct suite_files files = {.path[SUITE_FILE_json] = path};
+    if (suite_run(&suite, &files, &environment, table, &error))
+        fail_msg("%s", error.text);
+    suite_close(&suite);
+    fclose(table);
+    json_t *result = load(path);
+    remove(path);
+    return result;
+}
+
+static void a_result_of_draws_is_valid(void **state)
+{
+    (void)state;
+    struct verdict verdict = {""};
+    json_t *schema = load(SCHEMA);
+    json_t *result = make_drawn_result();
+    (void)check(result, schema, "result", &verdict);
+    assert_string_equal(verdict.text, "");
+    json_t *draws = json_object_get(result, "draws");
+    assert_int_equal(json_array_size(draws), 2);
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(draws, 1), "passed")), 6);
+    json_t *pairs = json_object_get(result, "draw_pairs");
+    assert_int_equal(json_array_size(pairs), 1);
+    json_t *pair = json_object_get(json_object_get(json_array_get(pairs, 0), "metrics"),
+                                   "peak_physical_bytes");
+    assert_int_equal(json_integer_value(json_object_get(pair, "pairs")), 6);
+    json_t *ratio = json_object_get(pair, "ratio");
+    assert_true(json_is_number(json_object_get(ratio, "low")));
+    /* what the schema does not allow in them is refused */
+    json_object_set_new(ratio, "low", json_string("1"));
+    assert_false(check(result, schema, "result", &verdict));
+    json_object_set_new(ratio, "low", json_null());
+    assert_true(check(result, schema, "result", &verdict));
+    json_object_del(pair, "difference");
+    assert_false(check(result, schema, "result", &verdict));
+    json_decref(result);
+    json_decref(schema);
+}
+
 static json_t *first_run(json_t *result)
 {
     return json_array_get(json_object_get(result, "runs"), 0);
@@ -336,6 +395,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_result_is_valid),
+        cmocka_unit_test(a_result_of_draws_is_valid),
         cmocka_unit_test(broken_results_are_refused),
         cmocka_unit_test(the_schema_has_every_metric),
     };

@@ -83,6 +83,57 @@ static void places_are_stated_by_intervals(void **state)
     assert_memory_equal(shared, wanted_shared, sizeof wanted_shared);
 }
 
+/* Six draws that do the same to both: ranges overlap widely, and one has less in each pair. */
+static void pairs_tell_apart_what_ranges_do_not(void **state)
+{
+    (void)state;
+    double room[9];
+    const double a[] = {10, 20, 30, 40, 50, 60};
+    const double b[] = {11, 21, 31, 41, 51, 61};
+    assert_int_equal(statistic_pair_order(a, b, 6, room), -1);
+    assert_int_equal(statistic_pair_order(b, a, 6, room), 1);
+    assert_int_equal(statistic_pair_order(a, a, 6, room), 0);
+    /* five have no interval: their ranges decide, which overlap here and do not there */
+    assert_int_equal(statistic_pair_order(a, b, 5, room), 0);
+    const double c[] = {51, 52, 53, 54, 55};
+    assert_int_equal(statistic_pair_order(a, c, 5, room), -1);
+    assert_int_equal(statistic_pair_order(c, a, 5, room), 1);
+    assert_int_equal(statistic_pair_order(a, c, 0, room), 0);
+}
+
+/* Of six pairs all must point one way, of nine all but one, as in the binomial tables; a pair of
+ * equal ones points no way. */
+static void one_pair_of_nine_may_differ(void **state)
+{
+    (void)state;
+    double room[9];
+    const double nine[] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
+    double other[] = {2, 2, 2, 2, 2, 0, 2, 2, 2};
+    assert_int_equal(statistic_pair_order(nine, other, 9, room), -1);
+    assert_int_equal(statistic_pair_order(nine, other, 6, room), 0);
+    other[0] = 1;
+    assert_int_equal(statistic_pair_order(nine, other, 9, room), 0);
+}
+
+/* a below b below c in every pair; d is not told apart from b and c; e has none. */
+static void places_are_stated_by_pairs(void **state)
+{
+    (void)state;
+    const double rows[] = {1,   10, 2,  9,  3,  8,  /* a */
+                           2,   11, 3,  10, 4,  9,  /* b */
+                           20,  13, 20, 11, 20, 10, /* c */
+                           19,  11, 19, 11, 19, 10, /* d */
+                           NAN, 0,  0,  0,  0,  0}; /* e */
+    static const size_t wanted[] = {1, 2, 3, 2, 0};
+    static const bool wanted_shared[] = {false, true, true, true, false};
+    size_t places[5];
+    bool shared[5];
+    double room[6];
+    statistic_places_paired(rows, 5, 6, room, places, shared);
+    assert_memory_equal(places, wanted, sizeof wanted);
+    assert_memory_equal(shared, wanted_shared, sizeof wanted_shared);
+}
+
 /* By the median; what has none stands last, in the order in which it came. */
 static void rows_stand_by_their_medians(void **state)
 {
@@ -129,6 +180,39 @@ static struct run_record run(const char *policy, unsigned repetition, uint64_t s
     return record;
 }
 
+/* Draws stand in another order in the second policy; the third did not finish in each, and the
+ * fourth, of which every pair has more than the others', comes first. */
+static void rows_are_placed_by_their_draws(void **state)
+{
+    (void)state;
+    struct run_record runs[24];
+    for (uint64_t i = 0; i < 6; i++) {
+        runs[i] = run("d", 0, 1 + i, true, 1000 + 100 * i);
+        runs[6 + i] = run("a", 0, 1 + i, true, 100 * i);
+        runs[12 + i] = run("b", 0, 6 - i, true, 100 * (5 - i) + 1);
+        runs[18 + i] = run("c", 0, 1 + i, i != 3, 5);
+    }
+    struct placed_rows rows;
+    struct error error;
+    assert_int_equal(placed_rows_open(&rows, 24, &error), STATUS_OK);
+    for (size_t i = 0; i < 24; i += 6) {
+        struct placed_row row = {.first = &runs[i], .runs = 6, .passed = i == 18 ? 5 : 6};
+        if (row.passed == 6)
+            row.by =
+                statistic_over_draws(&runs[i], runs + 24, METRIC_peak_physical_bytes, rows.values);
+        placed_rows_add(&rows, row);
+    }
+    placed_rows_place_paired(&rows, runs + 24, METRIC_peak_physical_bytes);
+    static const char *const order[] = {"a", "b", "d", "c"};
+    static const size_t places[] = {1, 2, 3, 0};
+    for (size_t i = 0; i < 4; i++) {
+        assert_string_equal(rows.items[i].first->policy_spec, order[i]);
+        assert_int_equal(rows.items[i].place, places[i]);
+        assert_false(rows.items[i].shared);
+    }
+    placed_rows_close(&rows);
+}
+
 static void repetitions_become_one(void **state)
 {
     (void)state;
@@ -153,7 +237,11 @@ int main(void)
         cmocka_unit_test(few_values_have_no_interval),
         cmocka_unit_test(large_counts_are_no_trouble),
         cmocka_unit_test(places_are_stated_by_intervals),
+        cmocka_unit_test(pairs_tell_apart_what_ranges_do_not),
+        cmocka_unit_test(one_pair_of_nine_may_differ),
+        cmocka_unit_test(places_are_stated_by_pairs),
         cmocka_unit_test(rows_stand_by_their_medians),
+        cmocka_unit_test(rows_are_placed_by_their_draws),
         cmocka_unit_test(repetitions_become_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
