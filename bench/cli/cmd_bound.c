@@ -9,6 +9,7 @@
 #include "bench/cli/cli.h"
 #include "bench/report/json_writer.h"
 #include "bench/report/output_file.h"
+#include "bench/report/sentence.h"
 #include "bench/report/table.h"
 #include "sim/bounds/bounds.h"
 #include "sim/bounds/check.h"
@@ -341,15 +342,17 @@ static enum status check(const struct bound_arguments *self, const struct bound_
     if (status)
         return status;
     if (!verdict.faults) {
-        printf("%s: the plan is right: %zu blocks of %s, top %" PRIu64 " bytes, live peak %" PRIu64
-               "\n",
-               self->check, blocks->count, name, verdict.top_bytes, blocks->live_peak_bytes);
+        sentence_format(
+            stdout, 2,
+            "%s: the plan is right: %zu blocks of %s, top %" PRIu64 " bytes, live peak %" PRIu64,
+            self->check, blocks->count, name, verdict.top_bytes, blocks->live_peak_bytes);
         return STATUS_OK;
     }
     for (uint64_t i = 0; i < verdict.faults && i < BOUND_FAULTS_MOST; i++)
-        printf("%s: %s\n", self->check, verdict.texts[i]);
+        sentence_format(stdout, 2, "%s: %s", self->check, verdict.texts[i]);
     if (verdict.faults > BOUND_FAULTS_MOST)
-        printf("%s: and %" PRIu64 " more\n", self->check, verdict.faults - BOUND_FAULTS_MOST);
+        sentence_format(stdout, 2, "%s: and %" PRIu64 " more", self->check,
+                        verdict.faults - BOUND_FAULTS_MOST);
     return error_set(error, STATUS_NEGATIVE, "%s: the plan is wrong: %" PRIu64 " fault%s",
                      self->check, verdict.faults, verdict.faults == 1 ? "" : "s");
 }

@@ -174,7 +174,7 @@ static enum status verify(const char *path, struct device *device,
     char text[4096];
     struct check check;
     struct device *model;
-    printf("wrote %s: use it with -d sim:profile=%s%s\n", path, place_of(path), path);
+    printf("wrote %s\nuse it with -d sim:profile=%s%s\n", path, place_of(path), path);
     context_card_print(stdout, environment);
     putchar('\n');
     struct spec spec;
@@ -244,7 +244,7 @@ static enum status write_median(const struct calibrate_arguments *self, const ch
     }
     status = output_commit(&file, error);
     if (!status && strcmp(self->path, "-") != 0)
-        printf("wrote %s, the median of %zu calibrations: use it with -d sim:profile=%s%s\n",
+        printf("wrote %s, the median of %zu calibrations\nuse it with -d sim:profile=%s%s\n",
                self->path, count, place_of(self->path), self->path);
     return status;
 }

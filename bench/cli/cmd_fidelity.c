@@ -9,6 +9,7 @@
 #include "bench/cli/cli.h"
 #include "bench/report/output_file.h"
 #include "bench/report/results_csv.h"
+#include "bench/report/sentence.h"
 #include "sim/fidelity.h"
 #include "workloads/formats/formats.h"
 #include "workloads/trace/trace.h"
@@ -164,8 +165,9 @@ static void print_difference(const struct fidelity_difference *difference)
     printf("\n  First difference at event %" PRIu64, difference->event);
     if (difference->line)
         printf(" (line %" PRIu64 " of the file)", difference->line);
-    printf(":\n    the policy    %s\n    the recording %s\n", difference->policy,
-           difference->recording);
+    puts(":");
+    sentence_format(stdout, 6, "    the policy    %s", difference->policy);
+    sentence_format(stdout, 6, "    the recording %s", difference->recording);
 }
 
 static void print_result(const struct trace_info *info, const char *heading, const char *policy,

@@ -11,6 +11,7 @@
 #include "bench/cli/cli.h"
 #include "bench/cli/record_program.h"
 #include "bench/cli/trace_output.h"
+#include "bench/report/sentence.h"
 #include "workloads/record/recording.h"
 
 enum option_key { KEY_KERNELS = CLI_KEYS, KEY_FROM, KEY_FORMAT };
@@ -114,8 +115,8 @@ static void report(const char *path, const struct recording_counts *counts,
     tell(counts->dropped_waits, "waits for events never recorded, or too many events: left out");
     tell(counts->lost, "records found no room on the disk: they are missing");
     if (spools->unrecorded)
-        fprintf(stderr, "  %" PRIu32 " processes were not recorded: %s\n", spools->unrecorded,
-                spools->why);
+        sentence_say(stderr, "  %" PRIu32 " processes were not recorded: %s", spools->unrecorded,
+                     spools->why);
 }
 
 /* ---- spools into a trace -------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bench/cli/cli.h"
+#include "bench/report/sentence.h"
 #include "bench/suite/build_info.h"
 
 const struct cli_command cli_commands[] = {
@@ -95,6 +96,6 @@ int main(int argc, char **argv)
     if ((fflush(stdout) != 0 || ferror(stdout)) && !status)
         status = error_set(&error, STATUS_IO, "standard output cannot be written");
     if (status)
-        fprintf(stderr, "allocrig: %s\n", error.text[0] ? error.text : status_meaning(status));
+        sentence_say(stderr, "allocrig: %s", error.text[0] ? error.text : status_meaning(status));
     return (int)status > CLI_EXIT ? (int)status - CLI_EXIT : status_exit(status);
 }

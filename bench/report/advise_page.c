@@ -20,6 +20,17 @@ static const char *setting_of(const struct advise_row *row)
                : setting;
 }
 
+static bool is_long(const struct advise_row *row)
+{
+    return strlen(setting_of(row)) + 3 > SENTENCE_WIDTH; /* indented, and with a mark behind it */
+}
+
+/* In a sentence: one that is longer than a line is called as in the table, and is below to set. */
+static const char *name_of(const struct advise_row *row)
+{
+    return is_long(row) ? row->candidate.spec : setting_of(row);
+}
+
 static void add_holders(char *line, size_t line_bytes, const struct holders *holders)
 {
     for (size_t i = 0; i < holders->count; i++) {
@@ -262,7 +273,7 @@ static void print_nothing_fits(FILE *stream, const struct advise_result *result,
     if (result->own_count && result->rows[0].safe_bytes)
         snprintf(line, sizeof line, "No setting fits in %s: the least is %s, with %s.", capacity,
                  size_print(result->rows[0].safe_bytes, text, sizeof text),
-                 setting_of(&result->rows[0]));
+                 name_of(&result->rows[0]));
     else if (result->own_count)
         snprintf(line, sizeof line, "No setting fits in %s.", capacity);
     else
@@ -293,11 +304,11 @@ static void print_verdict(FILE *stream, const struct advise_result *result)
                  100 * (best->at.slowdown - 1));
     const char *fits = result->complete ? "Fits" : "What is recorded fits";
     if (best == given)
-        snprintf(line, sizeof line, "%s in %s as it is (%s)%s.", fits, capacity, setting_of(best),
+        snprintf(line, sizeof line, "%s in %s as it is (%s)%s.", fits, capacity, name_of(best),
                  slow);
     else
         snprintf(line, sizeof line, "%s in %s with %s%s; as recorded it %s.", fits, capacity,
-                 setting_of(best), slow,
+                 name_of(best), slow,
                  given && advise_fits(given) == ADVISE_UNSURE ? "may or may not, see ? below"
                                                               : "does not");
     sentence_print(stream, line);
@@ -312,7 +323,7 @@ static void print_verdict(FILE *stream, const struct advise_result *result)
         best->safe_bytes > least->safe_bytes) {
         snprintf(line, sizeof line, "Least memory%s: %s, with %s.",
                  result->complete ? "" : " for what is recorded",
-                 size_print(least->safe_bytes, text, sizeof text), setting_of(least));
+                 size_print(least->safe_bytes, text, sizeof text), name_of(least));
         sentence_print(stream, line);
     }
     if (result->capacity_bytes < best->safe_bytes)
@@ -518,16 +529,20 @@ static enum status print_table(FILE *stream, const struct advise_result *result,
 /* The texts to set, of the rows that the table begins with. */
 static void print_settings(FILE *stream, const struct advise_result *result)
 {
-    const struct advise_row *given = given_row(result);
+    const struct advise_row *given = given_row(result), *best = advise_best(result);
+    char label[32];
     if (!result->own_count)
         return;
     fputs("\nTo set:\n", stream);
-    for (size_t i = 0, shown = 0; i < result->own_count && shown < 5; i++) {
+    for (size_t i = 0, shown = 0; i < result->own_count; i++) {
         const struct advise_row *row = &result->rows[i];
         if (!row->safe_bytes || (given && is_same(row, given)))
             continue;
+        if (shown >= 5 && !(row == best && is_long(row)))
+            continue;
         shown++;
-        fprintf(stream, " %2zu  %s\n", i + 1, setting_of(row));
+        snprintf(label, sizeof label, " %2zu  ", i + 1);
+        sentence_copied(stream, label, setting_of(row));
         if (row->candidate.cost) {
             fputs("     ", stream);
             sentence_wrap(stream, row->candidate.cost, 5, 5, SENTENCE_WIDTH);

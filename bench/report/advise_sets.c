@@ -194,8 +194,8 @@ static enum status print_batches(FILE *stream, const struct advise_page *pages,
             batch_curve_largest(curve, 1, (double)first->capacity_bytes));
     for (size_t i = 0; i < count; i++)
         if (i < BATCHES_MOST || rows[i].row->candidate.given)
-            fprintf(stream, "  %6.0f  %s (%.3f)\n", rows[i].largest, rows[i].row->candidate.spec,
-                    rows[i].over);
+            sentence_format(stream, 10, "  %6.0f  %s (%.3f)", rows[i].largest,
+                            rows[i].row->candidate.spec, rows[i].over);
     free(rows);
     return STATUS_OK;
 }

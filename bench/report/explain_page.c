@@ -169,10 +169,10 @@ static enum status print_pins(FILE *stream, const struct explain_result *result,
 {
     static const struct table_column columns[] = {
         {"block", "", true, 0},
-        {"free beside", "it, MiB", false, 0},
+        {"beside it", "free MiB", false, 0},
         {"made", "event", false, 0},
         {"age", "events", false, 0},
-        {"asked since", "MiB", false, 0},
+        {"asked", "since, MiB", false, 0},
         {"step", "", false, 0},
         {"stream", "", false, 0},
         {"in the", "stretch", true, 0},
@@ -210,12 +210,11 @@ static void print_rerun(FILE *stream, const struct explain_rerun *run)
 {
     char text[32];
     const char *setting = run->candidate.text[0] ? run->candidate.text : run->trial.setting;
-    fprintf(stream, "  %s", run->candidate.spec);
-    fprintf(stream, ": peak %s, %" PRIu64 " flush%s\n",
-            size_print(run->trial.peak_physical_bytes, text, sizeof text), run->trial.flushes,
-            run->trial.flushes == 1 ? "" : "es");
+    sentence_format(stream, 6, "  %s: peak %s, %" PRIu64 " flush%s", run->candidate.spec,
+                    size_print(run->trial.peak_physical_bytes, text, sizeof text),
+                    run->trial.flushes, run->trial.flushes == 1 ? "" : "es");
     if (run->candidate.own && setting[0])
-        fprintf(stream, "      %s\n", setting);
+        sentence_copied(stream, "      ", setting);
 }
 
 static void print_kind(FILE *stream, const struct explain_result *result, bool own,

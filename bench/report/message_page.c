@@ -25,19 +25,32 @@ static const char *figure_name(const struct message *message, enum message_figur
     return message_figure_text(name);
 }
 
+/* The longest of the names that are shown, so that computed figures have room behind. */
+static int names_width(const struct message *message)
+{
+    int width = 0;
+    for (enum message_figure_name i = 0; i < MESSAGE_FIGURE_COUNT; i++) {
+        int length = (int)strlen(figure_name(message, i));
+        if (message->figures[i].known && length > width)
+            width = length;
+    }
+    return width;
+}
+
 static void print_figures(FILE *stream, const struct message *message)
 {
+    int width = names_width(message);
     for (enum message_figure_name i = 0; i < MESSAGE_FIGURE_COUNT; i++) {
         const struct message_figure *figure = &message->figures[i];
         char text[32];
         if (figure->known && i == MESSAGE_FIGURE_ASKED && figure->bytes >= UINT64_C(1) << 60)
-            fprintf(stream, "  %-42s 1 EiB or more\n", figure_name(message, i));
+            fprintf(stream, "  %-*s 1 EiB or more\n", width, figure_name(message, i));
         else if (figure->known && figure->coarse_bytes == 0)
-            fprintf(stream, "  %-42s %12s  %" PRIu64 " bytes%s\n", figure_name(message, i),
+            fprintf(stream, "  %-*s %12s  %" PRIu64 " bytes%s\n", width, figure_name(message, i),
                     size_of(message, i, text, sizeof text), figure->bytes,
                     figure->derived ? ", computed" : "");
         else if (figure->known)
-            fprintf(stream, "  %-42s %12s%s\n", figure_name(message, i),
+            fprintf(stream, "  %-*s %12s%s\n", width, figure_name(message, i),
                     size_of(message, i, text, sizeof text), figure->derived ? "  computed" : "");
     }
 }

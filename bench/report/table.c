@@ -15,7 +15,8 @@
 
 #define GAP        2 /* spaces between columns */
 #define LINE_WIDTH 80
-#define LEAST_WIDE 20 /* a last column of text is not broken into a strip narrower than this */
+#define LEAST_WIDE 20 /* other columns give way so that a last column of text has this */
+#define STRIP_WIDE 12 /* and it is not broken into a strip narrower than this */
 
 struct table *table_create(const struct table_column *columns, size_t column_count)
 {
@@ -182,13 +183,15 @@ static void print_cell(FILE *stream, const char *text, size_t width, bool left, 
 /* The text of a last column, broken between words so that lines fit, and set below itself. */
 static void print_wrapped(FILE *stream, const char *text, size_t indent)
 {
-    size_t room = indent + LEAST_WIDE <= LINE_WIDTH ? LINE_WIDTH - indent : SIZE_MAX;
+    size_t room = indent + STRIP_WIDE <= LINE_WIDTH ? LINE_WIDTH - indent : SIZE_MAX;
     while (strlen(text) > room) {
         size_t cut = room;
         while (cut > 0 && text[cut] != ' ')
             cut--;
         if (cut == 0)
-            break; /* one long word */
+            cut = strcspn(text, " "); /* one long word */
+        if (!text[cut])
+            break;
         fprintf(stream, "%.*s\n%*s", (int)cut, text, (int)indent, "");
         text += cut + 1;
     }

@@ -6,6 +6,7 @@
 
 #include "allocators/base/size.h"
 #include "bench/report/results_csv.h"
+#include "bench/report/sentence.h"
 #include "bench/report/table.h"
 
 #define OUTCOME_ROOM 4096
@@ -77,21 +78,23 @@ static void print_reasons(FILE *stream, const struct tenants_page *page)
         const struct tenant_result *result = result_of(page, 0, i);
         char size[32];
         if (result->warned[0])
-            fprintf(stream, "%s: warning: %s\n", page->setups[i].name, result->warned);
+            sentence_format(stream, 2, "%s: warning: %s", page->setups[i].name, result->warned);
         if (result->why[0])
-            fprintf(stream, "%s: %s\n", page->setups[i].name, result->why);
+            sentence_format(stream, 2, "%s: %s", page->setups[i].name, result->why);
         if (result->refused_by < page->count && result->failed_pinned)
-            fprintf(stream, "%s: %s of pinned memory refused; %s holds most of the host's\n",
-                    page->setups[i].name, size_print(result->refused_bytes, size, sizeof size),
-                    page->setups[result->refused_by].name);
+            sentence_format(
+                stream, 2, "%s: %s of pinned memory refused; %s holds most of the host's",
+                page->setups[i].name, size_print(result->refused_bytes, size, sizeof size),
+                page->setups[result->refused_by].name);
         else if (result->refused_by == i)
-            fprintf(stream, "%s: %s refused; its other pools hold most of card %" PRIu32 "\n",
-                    page->setups[i].name, size_print(result->refused_bytes, size, sizeof size),
-                    result->card);
+            sentence_format(stream, 2, "%s: %s refused; its other pools hold most of card %" PRIu32,
+                            page->setups[i].name,
+                            size_print(result->refused_bytes, size, sizeof size), result->card);
         else if (result->refused_by < page->count)
-            fprintf(stream, "%s: %s refused; %s holds most of card %" PRIu32 " beside it\n",
-                    page->setups[i].name, size_print(result->refused_bytes, size, sizeof size),
-                    page->setups[result->refused_by].name, result->card);
+            sentence_format(
+                stream, 2, "%s: %s refused; %s holds most of card %" PRIu32 " beside it",
+                page->setups[i].name, size_print(result->refused_bytes, size, sizeof size),
+                page->setups[result->refused_by].name, result->card);
     }
 }
 
@@ -165,7 +168,7 @@ static enum status print_outcomes(FILE *stream, const struct tenants_page *page,
     for (size_t most = page->draws; most; most--)
         for (size_t kind = 0; kind < kinds; kind++)
             if (counts[kind] == most)
-                fprintf(stream, "%6zu  %s\n", most, texts[kind]);
+                sentence_format(stream, 8, "%6zu  %s", most, texts[kind]);
     free(texts);
     free(counts);
     return STATUS_OK;

@@ -79,8 +79,7 @@ static void print_memory(FILE *stream, const struct trace_info *info, const stru
         fprintf(stream, "recorded     over %.6f s\n", (double)inspect->duration_ns / 1e9);
     if (info->has_split_frees)
         fprintf(stream, "frees        let-go and completion are apart%s\n",
-                info->has_uses ? ", with the uses between them"
-                               : "; the uses between them are not known");
+                info->has_uses ? ", with uses between them" : "; uses between them are not known");
 }
 
 static uint64_t most_bytes(const struct inspect_bin *bins)

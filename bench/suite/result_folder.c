@@ -10,6 +10,7 @@
 #include "bench/report/draw_pairs.h"
 #include "bench/report/figure_data.h"
 #include "bench/report/results_csv.h"
+#include "bench/report/sentence.h"
 
 /* What the folder's own files are called, beside the series. */
 static const char *const in_folder[] = {"results.json", "results.csv", "summary.md"};
@@ -271,8 +272,8 @@ enum status result_folder_commit(const struct result_folder *self, struct output
     if (stream) /* or what follows stands in the middle of a line, where both go to one file */
         fflush(stream);
     if (!status && earlier[0])
-        fprintf(stderr, "replaced what %s held: %s; --output FOLDER keeps both\n", self->path,
-                earlier);
+        sentence_say(stderr, "replaced what %s held: %s; --output FOLDER keeps both", self->path,
+                     earlier);
     if (!status && count && stream)
         fputc('\n', stream);
     for (size_t i = 0; i < count; i++) {

@@ -29,14 +29,14 @@ check plan_does_not [ "$(answer top_bytes)" = 500 ]
 check plan_is_minimallocs [ "$(head -n 1 "$tmp/plan.csv")" = id,lower,upper,size,offset ]
 check plan_rows [ "$(wc -l <"$tmp/plan.csv")" = 4 ]
 run bound --check "$tmp/plan.csv" "$tmp/three.txt" --capacity 500
-check plan_is_right grep -q 'the plan is right: 3 blocks of three, top 500 bytes' "$out"
+check plan_is_right says 'the plan is right: 3 blocks of three, top 500 bytes'
 
 # wrong NAME SED TEXT: the plan changed so is refused with that sentence
 wrong() {
     sed -e "$2" "$tmp/plan.csv" >"$tmp/wrong.csv"
     run bound --check "$tmp/wrong.csv" "$tmp/three.txt" --capacity 500
     check "wrong_$1" [ "$status" = 1 ]
-    check "wrong_$1_is_told" grep -qE "$3" "$out"
+    check "wrong_$1_is_told" says "$3"
     check "wrong_$1_in_a_line" [ "$(wc -l <"$err")" = 1 ]
 }
 check known_plan grep -qx 2,3,5,200,300 "$tmp/plan.csv"

@@ -23,7 +23,8 @@ check nothing_is_left [ -z "$(find "$tmp" -type f ! -name 'std*')" ]
 run calibrate -d "sim:profile=$card" -o "$tmp/one.profile"
 [ "$status" = 0 ] && [ ! -s "$err" ]
 verdict measures $?
-check says_where grep -q "^wrote $tmp/one.profile: use it with -d sim:profile=$tmp/one.profile" "$out"
+check says_where grep -qx "wrote $tmp/one.profile" "$out"
+check says_how_to_use_it grep -qx "use it with -d sim:profile=$tmp/one.profile" "$out"
 check says_how_well grep -qE '^alloc +[0-9]+ .* 1\.00 +100$' "$out"
 check has_a_name grep -qx 'name: one' "$tmp/one.profile"
 check has_a_source grep -qE '^source: allocrig [0-9.]+ calibrate of device sim, profile card' "$tmp/one.profile"
@@ -50,7 +51,7 @@ for made in a:100:1:580.1 b:300:2:580.1 c:201:9:570.2; do
 done
 median=(calibrate --median "$tmp/a.profile" "$tmp/b.profile" "$tmp/c.profile")
 run "${median[@]}" -o "$tmp/m.profile"
-[ "$status" = 0 ] && [ ! -s "$err" ] && grep -qx "wrote $tmp/m.profile, the median of 3 calibrations: use it with -d sim:profile=$tmp/m.profile" "$out"
+[ "$status" = 0 ] && [ ! -s "$err" ] && grep -qx "wrote $tmp/m.profile, the median of 3 calibrations" "$out"
 verdict median_is_made $?
 check median_of_costs grep -qx 'cost: create 2097152 201' "$tmp/m.profile"
 check median_of_rests grep -qx 'rest_cost: create 100002 52' "$tmp/m.profile"

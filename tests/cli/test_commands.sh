@@ -94,6 +94,26 @@ for name in $("$ALLOCRIG" list workloads --names); do
 done
 verdict pages_are_there $missing
 
+# An error is one line for who searches a log, and lines that fit for who reads it at a terminal;
+# a command in it stays whole.
+if script -qec true /dev/null </dev/null >/dev/null 2>&1; then
+    at_terminal() { # COLUMNS ARGUMENTS...
+        printf 'stty cols %s\n%s\n' "$1" "'$ALLOCRIG' $2" >"$TEST_TMP/typed"
+        script -qec "bash '$TEST_TMP/typed'" /dev/null </dev/null | tr -d '\r' >"$out"
+    }
+    run run -d sim -w order_flip
+    tr -s ' \n' ' ' <"$err" >"$TEST_TMP/words"
+    for columns in 60 80 100; do
+        at_terminal $columns 'run -d sim -w order_flip'
+        check "error_fits_$columns" [ "$(awk -v most=$columns 'length > most' "$out" | wc -l)" = 0 ]
+        check "error_is_broken_at_$columns" [ "$(wc -l <"$out")" = $((columns == 100 ? 1 : 2)) ]
+        check "error_keeps_its_words_$columns" cmp "$TEST_TMP/words" <(tr -s ' \n' ' ' <"$out")
+        check "error_keeps_its_command_$columns" grep -qF '(`allocrig list policies`)' "$out"
+    done
+else
+    echo "skip error_at_a_terminal: no command script"
+fi
+
 # What cannot be printed is no success.
 "$ALLOCRIG" list >/dev/full 2>"$err"
 [ $? = 2 ] && grep -q 'standard output cannot be written' "$err"

@@ -105,7 +105,7 @@ refuses device_that_is_none 2 '--device' convert $two "$tmp/x.txt" --device one
 sed '/^!,final_block/s/,used,\([0-9]*\)$/,used,4\1/' "$tmp/1.trace" >"$tmp/wrong.trace"
 run fidelity "$tmp/wrong.trace"
 check wrong_end [ "$status" = 1 ]
-check wrong_end_is_named grep -qE '^    the recording has [0-9]+ bytes at [0-9]+ in use, asked for as 4[0-9]+, at the end$' "$out"
+check wrong_end_is_named says 'the recording has [0-9]+ bytes at [0-9]+ in use, asked for as 4[0-9]+, at the end$'
 check wrong_end_has_its_event grep -qE '^  First difference at event [0-9]+:$' "$out"
 
 # -- code is never run

@@ -1,0 +1,55 @@
+#!/bin/bash
+# What is printed for people has 80 columns; only one word that cannot be broken, as a setting to be
+# copied, may be longer, and then stands alone, behind its number at most.
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+tmp=$TEST_TMP
+data=workloads/data
+snapshots=tests/golden/data/snapshots
+# narrow NAME ARGUMENTS...: such lines, and some
+narrow() {
+    local name=$1
+    shift
+    run "$@"
+    grep -E '.{81}' "$out" | grep -vE '^ *([0-9]+|-)? *[^ ]+$'
+    check "$name" [ "$(grep -E '.{81}' "$out" | grep -cvE '^ *([0-9]+|-)? *[^ ]+$')" = 0 -a -s "$out" ]
+}
+while read -r command; do
+    narrow "help_$command" "$command" --help
+done < <("$ALLOCRIG" help | awk '/^  [a-z]+ / && !/ allocrig / { print $1 }' | grep -vx help)
+narrow run run -d sim:capacity=4GiB -p all -w $data/tape_small.default.csv.gz
+narrow run_long_specs run -d sim -w order_flip -p torch:max_split_size_mb=64,garbage_collection_threshold=0.6,roundup_power2_divisions=8 -p growth
+narrow run_draws run -d sim -p all -w random:events=500 --draws 3
+narrow run_times run -d sim -p growth -p torch -w random:events=500 --reps 3 --time
+narrow capacity capacity -p torch -p growth -w $data/side_streams.default.csv.gz
+narrow curve capacity -p torch -p growth -w order_flip --curve
+for suite in workloads/suites/tenants/*.ini; do
+    name=tenants_$(basename "$suite" .ini)
+    case $name in *card_*) continue ;; esac # for a card
+    narrow "$name" tenants "$suite"
+    narrow "$name.free" tenants "$suite" --mode free --draws 3
+done
+narrow tenants_refused tenants workloads/suites/claims/fraction_beyond_the_card.ini
+for trace in $data/{side_streams,graphs}.default.csv.gz $snapshots/tape_small.pickle.gz; do
+    name=$(basename "$trace" | cut -d . -f 1)
+    narrow "inspect_$name" inspect "$trace"
+    narrow "fidelity_$name" fidelity "$trace"
+    narrow "bound_$name" bound "$trace"
+    narrow "advise_$name" advise "$trace" --jobs 2
+    narrow "explain_torch_$name" explain "$trace" -p torch -d sim:capacity=400MiB
+    narrow "explain_growth_$name" explain "$trace" -p growth -d sim:capacity=1GiB
+done
+narrow explain_steps explain $data/lora_recompute.default.csv.gz -p torch -d sim:capacity=4100MiB
+narrow fidelity_differs fidelity $data/tape_small.default.csv.gz -p torch:expandable_segments=true
+narrow fidelity_of_another fidelity $snapshots/tape_small.pickle.gz -p growth
+narrow import convert tests/golden/data/kineto/mlp.json.gz "$tmp/mlp.trace"
+run bound $data/graphs.default.csv.gz --plan "$tmp/plan.csv"
+narrow plan_is_right bound --check "$tmp/plan.csv" $data/graphs.default.csv.gz
+narrow plan_is_wrong bound --check "$tmp/plan.csv" $data/side_streams.default.csv.gz
+narrow history history results/history.jsonl --last 0 --all
+narrow compare compare results/baselines/results.json results/baselines/results.json
+narrow minimize minimize $data/tape_small.default.csv.gz --until 'differs(growth,torch)' -o "$tmp/small.txt"
+narrow message_of_pytorch explain --message 'CUDA out of memory. Tried to allocate 158.00 MiB (GPU 0; 23.69 GiB total capacity; 22.14 GiB already allocated; 115.69 MiB free; 23.03 GiB reserved in total by PyTorch)'
+narrow message_of_cupy explain --message 'cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 2,147,483,648 bytes (allocated so far: 1,022,468,608 bytes, limit set to: 3,022,468,608 bytes).'
+finish
