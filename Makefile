@@ -121,9 +121,9 @@ program: $(B)/allocrig $(RECORDER)
 $(B)/flags: FORCE
 	@mkdir -p $(B); text='$(CC) $(shell $(CC) -dumpfullversion -dumpversion 2>/dev/null) $(ALL_CFLAGS) $(LIBS)'; \
 	if [ "$$text" != "$$(cat $@ 2>/dev/null)" ]; then \
-	    echo '$(VARIANT) build with $(CC): $(strip $(FOUND))'; \
+	    echo '$(VARIANT) build with $(CC): $(strip $(FOUND))' | fold -sw 80; \
 	    [ '$(HAVE_JANSSON)$(HAVE_ZSTD)$(HAVE_ZLIB)$(HAVE_SQLITE3)' = 1111 ] || \
-	        echo 'jansson, zstd, zlib and sqlite3 are needed for files of those kinds: "make deps" installs them'; \
+	        echo 'jansson, zstd, zlib and sqlite3 are needed for files of those kinds: "make deps" installs them' | fold -sw 80; \
 	    printf '%s\n' "$$text" > $@; fi
 
 $(B)/build_info.c: FORCE
@@ -328,9 +328,9 @@ bench:
 	@suite='$(SUITE)'; if [ -z "$$suite" ]; then \
 	    why=$$(./allocrig list devices cuda | sed -n '2,/^$$/p' | tr -s ' \n' ' '); \
 	    case $$why in \
-	    Available*) suite=workloads/suites/card.ini; echo "bench: on the card: $${why#Available: }" ;; \
+	    Available*) suite=workloads/suites/card.ini; echo "bench: on the card: $${why#Available: }" | fold -sw 80 ;; \
 	    *) suite=workloads/suites/default.ini; \
-	        echo "bench: on the simulated device, since no card can be used: $${why#Not available: }" ;; \
+	        echo "bench: on the simulated device, since no card can be used: $${why#Not available: }" | fold -sw 80 ;; \
 	    esac; fi; \
 	journal=$(B)/bench-$$(cksum <./allocrig | cut -d ' ' -f 1)-$$(cksum <$$suite | cut -d ' ' -f 1).journal; \
 	[ ! -e "$$journal" ] || echo "bench: goes on where it was ended ($$journal)"; \

@@ -37,4 +37,5 @@ else
     echo 'skipped: figures, since gnuplot is not installed ("make deps")'
 fi
 sha256sum -- "$out/results.csv" "$out"/data/*.csv >"$out/sums" || exit
-echo "paper: results and figures in $out, of $(wc -l <"$manifest") files that are what $manifest says"
+echo "paper: results and figures in $out"
+echo "paper: of $(wc -l <"$manifest") files that are what $manifest says"

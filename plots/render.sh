@@ -30,7 +30,7 @@ policies=$(awk 'NF && !seen[$0]++' <<<"$policies" | paste -sd ' ')
 # What fills the file that a figure is drawn from.
 why() {
     case $1 in
-    slowdown) echo "a suite with a section [slowdown] fills it, of workloads with kernels or host times" ;;
+    slowdown) printf '%s\n  %s\n' "a suite with a section [slowdown] fills it, of workloads" "with kernels or host times" ;;
     pareto) echo "its share of time needs workloads with kernels, or --host recorded" ;;
     latency) echo "run --time, or a suite with time = yes, measures it" ;;
     *) echo "no run of it finished, or none was made" ;;
@@ -44,9 +44,12 @@ draw() {
     # shellcheck disable=SC2053 # a pattern
     [[ $name == ${FIGURES:-*} ]] || return
     [ -e "$csv" ] || { echo "figures: no $(basename "$csv"), so no figure $name"; return; }
-    [ "$(wc -l <"$csv")" -gt 1 ] || { echo "figures: $(basename "$csv") has no rows, so no figure $name: $(why "$name")"; return; }
+    [ "$(wc -l <"$csv")" -gt 1 ] || {
+        printf 'figures: %s has no rows, so no figure %s:\n  %s\n' "$(basename "$csv")" "$name" "$(why "$name")"
+        return
+    }
     if ! awk -F, -v c="$column" 'NR > 1 && $c != "" { found = 1 } END { exit !found }' "$csv"; then
-        echo "figures: $(basename "$csv") holds no value to draw, so no figure $name: $(why "$name")"
+        printf 'figures: %s holds no value to draw, so no figure %s:\n  %s\n' "$(basename "$csv")" "$name" "$(why "$name")"
         return
     fi
     for form in "${forms[@]}"; do

@@ -24,7 +24,7 @@ micro() {
     # shellcheck disable=SC2086 # MICRO_FLAGS is a list of flags
     "$build/bench/micro/micro" "${traces[@]}" --benchmark_min_time=0.03 --benchmark_repetitions=5 \
         --benchmark_out="$results/micro.json" --benchmark_out_format=json ${MICRO_FLAGS:-} || exit $?
-    echo "all repetitions: $results/micro.json (compare two such files with Google Benchmark's compare.py)"
+    printf 'all repetitions: %s\n  (Google Benchmark'\''s compare.py compares two such files)\n' "$results/micro.json"
 }
 
 # ---- instructions -------------------------------------------------------------------------------
@@ -157,11 +157,13 @@ instructions() {
     missed=0
     : >"$work/rows"
     choose_policies
-    echo "instructions per operation: one alloc or one free, the engine included; warm; $(${CC:-gcc} --version | head -n 1)" | tee "$table"
+    printf 'instructions per operation: one alloc or one free, the engine included; warm;\n%s\n' \
+        "$(${CC:-gcc} --version | head -n 1)" | tee "$table"
     replays
     write_counts
     [ "$what" = counts ] || holes
-    echo "PyTorch's own allocator takes about 1,650 an operation, with locks and a map of pointers that a replay does not need." | tee -a "$table"
+    printf '%s\n' "PyTorch's own allocator takes about 1,650 an operation, with locks and a map of" \
+        'pointers that a replay does not need.' | tee -a "$table"
     if [ $missed -gt 0 ]; then echo "$missed bars missed" | tee -a "$table"; else echo "all bars met" | tee -a "$table"; fi
     echo "written: $table, $results/instructions.json"
     [ $missed = 0 ]

@@ -131,7 +131,7 @@ history() {
     [ $status -le 1 ] || return $status
     if [ "${HAVE_GNUPLOT:-1}" = 1 ]; then
         FIGURES=history plots/render.sh "$data" results/latest/figures || return 2
-        echo 'the figure: results/latest/figures/history.svg, .png and .pdf; all changes: '"$work/history.json"
+        printf '%s\n' 'the figure: results/latest/figures/history.svg, .png and .pdf' "all changes: $work/history.json"
     else
         echo 'skipped: the figure, since gnuplot is not installed ("make deps")'
     fi

@@ -52,6 +52,7 @@ for mode in barriered free; do
     passed=$(grep -c ',passed,' "$work/first.csv")
     [ "$passed" = "$processes" ] || bad=1
     [ "$processes,$cards,$events" != 64,8,1000000 ] || [ $took_ms -lt 120000 ] || bad=1
-    echo "$mode: $processes processes on $cards cards, $least events each or more, $passed passed: $((took_ms / 1000)).$((took_ms / 100 % 10)) s on one core, $same"
+    echo "$mode: $processes processes on $cards cards, $least events each or more, $passed passed:"
+    echo "  $((took_ms / 1000)).$((took_ms / 100 % 10)) s on one core, $same"
 done
 exit $bad
