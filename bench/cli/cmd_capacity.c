@@ -2,6 +2,7 @@
  * capacity, so two numbers are given: the lowest capacity that passes, and the lowest above
  * which all do. Ranked by the second. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -246,22 +247,23 @@ static enum status print_table(const struct answer *answers, size_t count, struc
     return status;
 }
 
-/* The safe capacities of the draws of one policy: answers[0] to answers[draws - 1]. It has an
- * interval, from the least to the most, where the policy is ranked and passes in all of them. */
-static struct statistic safe_of(const struct answer *answers, size_t draws, double *values)
+/* The safe capacities of the draws of one policy: answers[0] to answers[draws - 1], in `drawn` draw
+ * by draw. That begins with NaN unless the policy is ranked and passes in all of them. */
+static struct statistic safe_of(const struct answer *answers, size_t draws, double *drawn,
+                                double *values)
 {
     size_t count = 0;
-    for (size_t i = 0; i < draws; i++)
+    for (size_t i = 0; i < draws; i++) {
+        drawn[i] = (double)answers[i].result.safe_bytes / (double)MIB;
         if (answer_place(&answers[i]) == 0)
-            values[count++] = (double)answers[i].result.safe_bytes / (double)MIB;
-    struct statistic safe = statistic_of(values, count);
-    safe.has_interval = count == draws;
-    safe.low = safe.least;
-    safe.high = safe.most;
-    return safe;
+            values[count++] = drawn[i];
+    }
+    if (count < draws)
+        drawn[0] = NAN;
+    return statistic_of(values, count);
 }
 
-/* Median and range of the safe capacity over the draws; a place only where ranges do not overlap.
+/* Median and range of the safe capacity over the draws; places by pairs of draws (statistics.h).
  * The answers stand as the plan's cells do: the draws of a policy beside each other. */
 static enum status print_draws(const struct answer *answers, size_t count, size_t draws,
                                struct error *error)
@@ -274,18 +276,19 @@ static enum status print_draws(const struct answer *answers, size_t count, size_
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
     struct statistic *safe = calloc(count, sizeof *safe);
     double *values = calloc(count, sizeof *values);
+    double *drawn = calloc(count, sizeof *drawn);
     size_t *places = calloc(count, sizeof *places);
     bool *shared = calloc(count, sizeof *shared);
     enum status status = STATUS_OK;
-    if (!table || !safe || !values || !places || !shared)
+    if (!table || !safe || !values || !drawn || !places || !shared)
         status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
     for (size_t begin = 0; !status && begin < count;) {
         size_t rows = 0;
         for (size_t i = begin; i < count && answers[i].workload == answers[begin].workload &&
                                answers[i].frees == answers[begin].frees;
-             i += draws)
-            safe[rows++] = safe_of(&answers[i], draws, values);
-        statistic_places(safe, rows, places, shared);
+             i += draws, rows++)
+            safe[rows] = safe_of(&answers[i], draws, &drawn[rows * draws], values);
+        statistic_places_paired(drawn, rows, draws, values, places, shared);
         table_heading(table, "%s: frees %s", answers[begin].workload->info.name,
                       replay_frees_name(answers[begin].frees));
         for (size_t i = 0; i < rows; i++) {
@@ -309,6 +312,7 @@ static enum status print_draws(const struct answer *answers, size_t count, size_
     table_close(table);
     free(safe);
     free(values);
+    free(drawn);
     free(places);
     free(shared);
     return status;
