@@ -253,6 +253,23 @@ uint64_t range_tree_most(const struct range_pool *pool, uint32_t root)
     return root ? pool->nodes[root].most_bytes : 0;
 }
 
+uint64_t range_tree_most_below(const struct range_pool *pool, uint32_t root, uint64_t address)
+{
+    uint64_t most = 0;
+    while (root) {
+        const struct range_node *n = &pool->nodes[root];
+        if (n->address >= address) {
+            root = n->left;
+            continue;
+        }
+        uint64_t left = range_tree_most(pool, n->left);
+        most = left > most ? left : most;
+        most = n->bytes > most ? n->bytes : most;
+        root = n->right;
+    }
+    return most;
+}
+
 bool range_tree_walk(const struct range_pool *pool, uint32_t root, range_visit *visit,
                      void *argument)
 {

@@ -73,6 +73,9 @@ uint32_t range_tree_best(const struct range_pool *pool, uint32_t root, uint64_t 
 /* Bytes of the largest range in the tree. O(1). */
 uint64_t range_tree_most(const struct range_pool *pool, uint32_t root);
 
+/* By address: bytes of the largest range that starts below `address`; 0: none. */
+uint64_t range_tree_most_below(const struct range_pool *pool, uint32_t root, uint64_t address);
+
 /* Visits in the tree's order; false from `visit` stops. */
 typedef bool range_visit(void *argument, const struct range_node *node);
 bool range_tree_walk(const struct range_pool *pool, uint32_t root, range_visit *visit,

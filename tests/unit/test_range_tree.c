@@ -34,6 +34,15 @@ static void check_first(const struct model *m, uint64_t address, uint64_t bytes)
     assert_int_equal(range_tree_first(&m->pool, m->root, address, bytes), want);
 }
 
+static void check_most_below(const struct model *m, uint64_t address)
+{
+    uint64_t want = 0;
+    for (size_t s = 0; s < SLOTS; s++)
+        if (at(m, s) && at(m, s)->address < address && at(m, s)->bytes > want)
+            want = at(m, s)->bytes;
+    assert_int_equal(range_tree_most_below(&m->pool, m->root, address), want);
+}
+
 static void check_best(const struct model *m, uint64_t bytes, uint64_t address)
 {
     uint32_t want = 0;
@@ -103,6 +112,8 @@ static void against_an_array(void **state)
                 check_first(&m, rng_below(&rng, SLOTS * 1000), rng_below(&rng, 42));
             else
                 check_best(&m, rng_below(&rng, 42), rng_below(&rng, SLOTS * 1000));
+            if (order == RANGE_BY_ADDRESS)
+                check_most_below(&m, rng_below(&rng, SLOTS * 1000));
             check_whole(&m, order);
         }
         assert_true(m.pool.made <= SLOTS + 1); /* nodes are used again */

@@ -11,8 +11,28 @@ static void record_fence(struct vmm *self, uint32_t stream)
         .ticket = backing_fence(self->backing, stream),
         .order = ++self->fence_order,
     };
+    self->unfenced -= record->freed_bytes != 0;
     record->freed_bytes = 0;
     self->look = true;
+    if (self->crowd)
+        vmm_crowd_waits(self->crowd, stream, true);
+}
+
+/* The stream's work is known to be done up to that fence. `news`: pages may wait for it. */
+static void learn_done(struct vmm *self, uint32_t stream, uint32_t fence, bool news)
+{
+    struct vmm_stream *record = &self->streams[stream];
+    record->done = fence;
+    if (!self->crowd)
+        return;
+    if (record->done == record->fences)
+        vmm_crowd_waits(self->crowd, stream, false);
+    for (unsigned kind = 0; news && kind < VMM_KINDS; kind++)
+        for (uint32_t number = record->first[kind]; number;) {
+            struct vmm_range *range = self->ranges[number - 1];
+            vmm_stale(self->crowd, range, number - 1);
+            number = range->more;
+        }
 }
 
 static uint32_t oldest_known(const struct vmm_stream *record)
@@ -31,6 +51,7 @@ void vmm_let_go_pages(struct vmm *self, const struct span *span)
     uint64_t last = (from + span->bytes - 1) / self->page_bytes;
     for (uint64_t page = from / self->page_bytes; page <= last; page++)
         range->pages[page].fence = record->fences + 1;
+    self->unfenced += record->freed_bytes == 0;
     record->freed_bytes += span->bytes;
     if (record->freed_bytes > self->base.totals.reserved_bytes / 16)
         record_fence(self, range->stream);
@@ -46,28 +67,27 @@ void vmm_watch_streams(struct vmm *self)
             record_fence(self, self->ranges[i]->stream);
 }
 
-/* Bytes of the handles that lie wholly in a hole, which follow each other, and where they
- * start. */
+/* Bytes of the handles that lie wholly in a hole of a page or more, which follow each other, and
+ * where they start. */
 uint64_t vmm_releasable(const struct vmm *self, const struct span *hole, uint64_t *start)
 {
-    if (hole->bytes < self->page_bytes)
-        return 0;
     const struct vmm_range *range = self->ranges[hole->owner];
+    uint64_t page_bytes = self->page_bytes;
     uint64_t from = hole->address - range->address;
     uint64_t end = from + hole->bytes;
-    uint64_t first = from / self->page_bytes;
-    uint64_t last = (end - 1) / self->page_bytes; /* both inclusive */
+    uint64_t first = from / page_bytes;
+    uint64_t after = (end - 1) / page_bytes; /* the last page of the hole, then what is behind */
     const struct vmm_page *page = &range->pages[first];
-    uint64_t first_byte = (first - page->index) * self->page_bytes;
-    if (first_byte < from)
-        first_byte += page->count * self->page_bytes;
-    page = &range->pages[last];
-    uint64_t end_byte = (last - page->index + page->count) * self->page_bytes;
-    if (end_byte > end)
-        end_byte -= page->count * self->page_bytes;
+    first -= page->index;
+    if (first * page_bytes < from)
+        first += page->count;
+    page = &range->pages[after];
+    after -= page->index;
+    if ((after + page->count) * page_bytes <= end)
+        after += page->count;
     if (start)
-        *start = range->address + first_byte;
-    return end_byte > first_byte ? end_byte - first_byte : 0;
+        *start = range->address + first * page_bytes;
+    return after > first ? (after - first) * page_bytes : 0;
 }
 
 /* Is the work done that used a handle, which starts at `first`? */
@@ -80,22 +100,19 @@ static bool is_idle(const struct vmm *self, const struct vmm_range *range, uint3
     return fence <= self->streams[range->stream].done;
 }
 
-struct idle { /* handles that follow each other in a hole, and whose work is done */
-    uint32_t hole;
-    uint64_t from, end;
-};
-
 /* The last idle handles of a hole, as many as are wanted. */
 static uint64_t find_idle(const struct vmm *self, uint32_t hole, uint64_t wanted_bytes,
-                          struct idle *idle)
+                          struct vmm_idle *idle)
 {
     const struct vmm_range *range = self->ranges[self->spans.at[hole].owner];
     uint64_t start;
+    if (self->spans.at[hole].bytes < self->page_bytes)
+        return 0;
     uint64_t at = vmm_releasable(self, &self->spans.at[hole], &start);
     if (!at)
         return 0;
     at += start;
-    *idle = (struct idle){.hole = hole};
+    *idle = (struct vmm_idle){.hole = hole};
     while (at > start && idle->end - idle->from < wanted_bytes) {
         uint32_t page = (uint32_t)((at - range->address) / self->page_bytes) - 1;
         page -= range->pages[page].index;
@@ -112,9 +129,9 @@ static uint64_t find_idle(const struct vmm *self, uint32_t hole, uint64_t wanted
     return idle->end - idle->from;
 }
 
-/* Of the largest hole of a range that has idle handles. */
-static uint64_t richest(const struct vmm *self, const struct vmm_range *range,
-                        uint64_t wanted_bytes, struct idle *idle)
+/* Of the hole at the end of a range, or of the largest hole that has idle handles. */
+uint64_t vmm_find_idle(const struct vmm *self, const struct vmm_range *range, uint64_t wanted_bytes,
+                       struct vmm_idle *idle)
 {
     uint64_t below = UINT64_MAX;
     uint64_t address = UINT64_MAX;
@@ -172,7 +189,7 @@ void vmm_drop_handles(struct vmm *self, struct vmm_range *range, uint64_t from, 
 }
 
 /* Spare records are there. */
-static void release(struct vmm *self, const struct idle *idle)
+static void release(struct vmm *self, const struct vmm_idle *idle)
 {
     uint32_t hole = idle->hole;
     vmm_remove(self, hole);
@@ -191,37 +208,49 @@ static void release(struct vmm *self, const struct idle *idle)
 /* What streams are known to have done. */
 static void poll_fences(struct vmm *self)
 {
-    for (uint32_t i = 0; i < self->stream_room; i++) {
+    for (uint32_t i = 0; (i = vmm_next_waiting(self, i)) < self->stream_room; i++) {
         struct vmm_stream *record = &self->streams[i];
         while (record->done < record->fences) {
             uint32_t next = oldest_known(record);
             if (!backing_done(self->backing, record->fence[next % VMM_FENCES].ticket))
                 break;
-            record->done = next;
+            learn_done(self, i, next, true);
         }
     }
+}
+
+/* The most idle handles of all ranges, of the first of these that has as many. */
+static uint64_t most_idle(const struct vmm *self, uint64_t wanted_bytes, struct vmm_idle *best)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < self->range_count; i++) {
+        struct vmm_idle idle;
+        uint64_t bytes = vmm_find_idle(self, self->ranges[i], wanted_bytes, &idle);
+        if (bytes > most) {
+            most = bytes;
+            *best = idle;
+        }
+    }
+    return most;
 }
 
 /* Gives up handles under the largest hole that has idle ones, at most about `wanted_bytes` of
  * them. False: there is none, or a fault. */
 bool vmm_release_idle(struct vmm *self, uint64_t wanted_bytes)
 {
-    struct idle best;
-    uint64_t most = 0;
+    struct vmm_idle best;
     if (!self->base.totals.releasable_bytes || !spans_reserve(&self->spans, self->host, VMM_SPARES))
         return false;
     if (!self->tight)
         vmm_watch_streams(self);
     poll_fences(self);
-    for (uint32_t i = 0; i < self->range_count; i++) {
-        struct idle idle;
-        uint64_t bytes = richest(self, self->ranges[i], wanted_bytes, &idle);
-        if (bytes > most) {
-            most = bytes;
-            best = idle;
-        }
-    }
-    if (!most)
+    uint32_t number = self->crowd ? vmm_crowd_most_idle(self, wanted_bytes) : 0;
+    uint64_t found = 0;
+    if (!self->crowd) /* there is none, or it had no host memory */
+        found = most_idle(self, wanted_bytes, &best);
+    else if (number)
+        found = vmm_find_idle(self, self->ranges[number - 1], wanted_bytes, &best);
+    if (!found)
         return false;
     release(self, &best);
     return !self->fault;
@@ -234,9 +263,10 @@ void vmm_drain(struct vmm *self)
         struct vmm_stream *record = &self->streams[i];
         if (!record->first[VMM_SMALL] && !record->first[VMM_LARGE])
             continue;
+        bool all_known = record->fences && record->done == record->fences && !record->freed_bytes;
         record_fence(self, i);
         backing_wait(self->backing, record->fence[record->fences % VMM_FENCES].ticket);
-        record->done = record->fences;
+        learn_done(self, i, record->fences, !all_known);
     }
 }
 
@@ -244,24 +274,25 @@ void vmm_drain(struct vmm *self)
  * was let go. False: all was done already. */
 bool vmm_wait_some(struct vmm *self)
 {
-    struct vmm_stream *first = NULL;
-    bool drained = true;
-    for (uint32_t i = 0; i < self->stream_room; i++) {
-        struct vmm_stream *record = &self->streams[i];
-        uint32_t next = oldest_known(record);
-        drained = drained && !record->freed_bytes;
-        if (record->done < record->fences &&
-            (!first || record->fence[next % VMM_FENCES].order <
-                           first->fence[oldest_known(first) % VMM_FENCES].order))
-            first = record;
+    uint32_t first = self->stream_room;
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; (i = vmm_next_waiting(self, i)) < self->stream_room; i++) {
+        const struct vmm_stream *record = &self->streams[i];
+        uint64_t order = record->fence[oldest_known(record) % VMM_FENCES].order;
+        if (order < least) {
+            least = order;
+            first = i;
+        }
     }
-    if (first) {
-        uint32_t next = oldest_known(first);
-        backing_wait(self->backing, first->fence[next % VMM_FENCES].ticket);
-        first->done = next;
+    if (first < self->stream_room) {
+        const struct vmm_stream *record = &self->streams[first];
+        uint32_t next = oldest_known(record);
+        backing_wait(self->backing, record->fence[next % VMM_FENCES].ticket);
+        learn_done(self, first, next, true);
         return true;
     }
-    if (!drained)
-        vmm_drain(self);
-    return !drained;
+    if (!self->unfenced)
+        return false;
+    vmm_drain(self);
+    return true;
 }

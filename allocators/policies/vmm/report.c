@@ -111,7 +111,8 @@ static enum status check_piece(const struct vmm *self, struct vmm_range *range, 
     sums->totals.reserved_bytes += span->bytes;
     if (!span->used) {
         sums->hole_bytes += span->bytes;
-        sums->totals.releasable_bytes += vmm_releasable(self, span, NULL);
+        if (span->bytes >= self->page_bytes)
+            sums->totals.releasable_bytes += vmm_releasable(self, span, NULL);
         if (self->base.watch)
             sums->usable_bytes += span->bytes - span->bytes % self->base.watch->unit_bytes;
         return range->tail == piece || indexed(self, &range->holes, piece)
@@ -180,6 +181,8 @@ enum status vmm_validate(const struct policy *base, struct error *error)
         if (status != STATUS_OK)
             return status;
     }
+    if (!vmm_crowd_is_right(self))
+        return error_set(error, STATUS_CORRUPT, "vmm: what is known of a range is not so");
     const struct policy_totals *b = &sums.totals;
     if (a->live_bytes != b->live_bytes || a->granted_bytes != b->granted_bytes ||
         a->reserved_bytes != b->reserved_bytes || a->pending_bytes != b->pending_bytes ||

@@ -14,6 +14,16 @@ static bool is_end_gap(const struct vmm *self, const struct vmm_range *range)
     return last->mark == VMM_GAP && !last->used;
 }
 
+/* What can be taken from a hole that comes or goes. */
+static inline uint64_t releasable(struct vmm *self, struct vmm_range *range,
+                                  const struct span *hole)
+{
+    uint64_t bytes = vmm_releasable(self, hole, NULL);
+    if (bytes && self->crowd)
+        vmm_stale(self->crowd, range, hole->owner);
+    return bytes;
+}
+
 /* Puts a free piece into the index that its mark says. */
 void vmm_insert(struct vmm *self, uint32_t piece)
 {
@@ -29,15 +39,18 @@ void vmm_insert(struct vmm *self, uint32_t piece)
     else
         span_index_insert(&range->holes, self->spans.at, piece);
     range->hole_bytes += span->bytes;
-    self->base.totals.releasable_bytes += vmm_releasable(self, span, NULL);
+    if (span->bytes >= self->page_bytes)
+        self->base.totals.releasable_bytes += releasable(self, range, span);
     policy_hole_added(&self->base, span->bytes);
 }
 
 static void took_hole(struct vmm *self, uint32_t piece)
 {
     struct span *span = &self->spans.at[piece];
-    self->ranges[span->owner]->hole_bytes -= span->bytes;
-    self->base.totals.releasable_bytes -= vmm_releasable(self, span, NULL);
+    struct vmm_range *range = self->ranges[span->owner];
+    range->hole_bytes -= span->bytes;
+    if (span->bytes >= self->page_bytes)
+        self->base.totals.releasable_bytes -= releasable(self, range, span);
     policy_hole_removed(&self->base, span->bytes);
     span->used = 1;
 }
@@ -127,6 +140,8 @@ static bool room_for_stream(struct vmm *self, uint32_t stream)
         return false;
     self->streams = grown;
     self->stream_room = room;
+    if (self->crowd || room > VMM_FEW)
+        vmm_crowd_grow(self);
     return true;
 }
 
@@ -151,6 +166,24 @@ static bool room_for_range(struct vmm *self)
         self->range_room = room;
     }
     return true;
+}
+
+/* How many of the first `count` ranges lie below the address. Most often a new one lies above
+ * all, or below all, as the driver has it. */
+static uint32_t place_by_address(const struct vmm *self, uint32_t count, uint64_t address)
+{
+    uint32_t low = 0;
+    uint32_t high = count;
+    if (count && self->ranges[self->by_address[count - 1]]->address < address)
+        return count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (self->ranges[self->by_address[middle]]->address > address)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
 }
 
 /* Makes a range of a stream and kind, the last of them. A spare record is there. REFUSED: no
@@ -188,11 +221,13 @@ enum status vmm_open_range(struct vmm *self, uint32_t stream, enum vmm_kind kind
     while (*link)
         link = &self->ranges[*link - 1]->more;
     *link = number + 1;
-    uint32_t place = number;
-    for (; place > 0 && self->ranges[self->by_address[place - 1]]->address > address; place--)
-        self->by_address[place] = self->by_address[place - 1];
+    uint32_t place = place_by_address(self, number, address);
+    memmove(&self->by_address[place + 1], &self->by_address[place],
+            (number - place) * sizeof *self->by_address);
     self->by_address[place] = number;
     vmm_insert(self, piece);
+    if (self->crowd || self->range_count > VMM_FEW)
+        vmm_crowd_grow(self);
     return STATUS_OK;
 }
 
@@ -329,6 +364,7 @@ static enum status vmm_trim(struct policy *base, uint64_t keep_bytes)
 static void vmm_destroy(struct policy *base)
 {
     struct vmm *self = vmm_of(base);
+    vmm_crowd_close(self);
     for (uint32_t i = 0; i < self->range_count; i++) {
         struct vmm_range *range = self->ranges[i];
         backing_wait(self->backing, backing_fence(self->backing, range->stream));

@@ -3,6 +3,7 @@
  *   vmm.c      what happens at a request and at a free
  *   pages.c    where a request without a mapped hole goes, and the mapping
  *   reclaim.c  which memory can be taken from under holes, and taking it
+ *   crowd.c    where there are many streams: which range has the most to take
  *   report.c   statistics, walk, validate
  *
  * How it works
@@ -44,6 +45,10 @@
  *    they took when they last took some is left to them by requests that may fail, and, while
  *    memory is short, restored from under holes at the next request after a fence. A request
  *    that may not fail takes it, and then that much is no longer kept.
+ * 9. With more than 64 ranges or streams, what rules 6 and 7 choose is found by a tree of what
+ *    each range has to give and a set of the streams that have fences (crowd.c), not by looking
+ *    at all of them; what is chosen is the same. Each fence that is not known to be done is
+ *    still asked for, and draining still goes over all streams: those are calls to the driver.
  *
  * Constants
  *
@@ -74,6 +79,7 @@
 #ifndef ALLOCATORS_POLICIES_VMM_VMM_H
 #define ALLOCATORS_POLICIES_VMM_VMM_H
 
+#include "allocators/base/range_tree.h"
 #include "allocators/base/size.h"
 #include "allocators/base/span.h"
 #include "allocators/base/span_index.h"
@@ -85,6 +91,7 @@
 #define VMM_FENCES      32u /* remembered of a stream */
 #define VMM_KEPT        64u /* handles unmapped and not yet mapped elsewhere */
 #define VMM_SPARES      8u  /* span records that one request may use */
+#define VMM_FEW         64u /* ranges, or streams, that are looked at one by one */
 
 enum vmm_kind {
     VMM_SMALL, /* at most half a page */
@@ -115,6 +122,7 @@ struct vmm_range {
     uint32_t tail;          /* the hole before the gap at the end, in no index; 0: none */
     struct vmm_page *pages; /* from the start of the range */
     uint32_t page_room;
+    uint32_t stale; /* in the crowd's list: number + 1 of the next, or VMM_LAST; 0: not in it */
 };
 
 /* A moment in a stream's work, and when it was recorded among those of all streams. */
@@ -135,6 +143,21 @@ struct vmm_kept {
     uint32_t count; /* of its pages */
 };
 
+#define VMM_LAST UINT32_MAX
+
+/* Kept where there are more than VMM_FEW ranges or streams: see crowd.c. */
+struct vmm_crowd {
+    struct range_pool pool; /* of steps */
+    uint32_t root;
+    uint32_t stale;  /* ranges whose steps are to be found anew */
+    uint32_t *steps; /* of each range: its last step; 0: none */
+    uint32_t range_room;
+    uint32_t stream_room;
+    uint64_t *waiting;       /* bit per stream: it has fences that are not known to be done */
+    uint64_t *waiting_words; /* bit per word of that: it is not 0 */
+    uint64_t looked;         /* how often a range was looked at */
+};
+
 struct vmm {
     struct policy base;
     struct backing *backing;
@@ -145,6 +168,7 @@ struct vmm {
     uint32_t range_count, range_room;
     uint32_t *by_address; /* ranges in the order of addresses */
     uint32_t order_room;  /* of by_address */
+    uint32_t unfenced;    /* streams where blocks were let go since the last fence */
     struct vmm_stream *streams;
     uint32_t stream_room;
     uint32_t last_stream;
@@ -152,9 +176,10 @@ struct vmm {
     struct vmm_kept kept[VMM_KEPT]; /* empty but within a request */
     uint32_t kept_count;
     uint64_t kept_bytes;                    /* not in reserved_bytes */
-    bool tight;                             /* less is left than is held: fences are recorded */
+    struct vmm_crowd *crowd;                /* NULL: few ranges and streams, or no host memory */
     uint64_t fence_order;                   /* of the last fence */
     uint64_t outside_bytes, outside_growth; /* of others; when it last grew, by how much */
+    bool tight;                             /* less is left than is held: fences are recorded */
     bool outside_seen, look;                /* look: after the next fence */
     enum status fault;                      /* of the backing, other than REFUSED */
     uint64_t splits, merges, failures, retries, remapped_bytes, pages_made, pages_dropped;
@@ -163,6 +188,15 @@ struct vmm {
 static inline struct vmm *vmm_of(struct policy *base)
 {
     return (struct vmm *)base;
+}
+
+/* What can be taken from a range has changed. */
+static inline void vmm_stale(struct vmm_crowd *crowd, struct vmm_range *range, uint32_t number)
+{
+    if (range->stale)
+        return;
+    range->stale = crowd->stale;
+    crowd->stale = number + 1;
 }
 
 /* vmm.c */
@@ -187,6 +221,22 @@ bool vmm_wait_some(struct vmm *self);
 void vmm_drain(struct vmm *self);
 void vmm_drop_handles(struct vmm *self, struct vmm_range *range, uint64_t from, uint64_t end);
 enum status vmm_destroy_kept(struct vmm *self, uint32_t count);
+
+/* Handles that follow each other in a hole, and whose work is done. */
+struct vmm_idle {
+    uint32_t hole;
+    uint64_t from, end;
+};
+uint64_t vmm_find_idle(const struct vmm *self, const struct vmm_range *range, uint64_t wanted_bytes,
+                       struct vmm_idle *idle);
+
+/* crowd.c */
+void vmm_crowd_grow(struct vmm *self);
+void vmm_crowd_close(struct vmm *self);
+void vmm_crowd_waits(struct vmm_crowd *crowd, uint32_t stream, bool waits);
+uint32_t vmm_next_waiting(const struct vmm *self, uint32_t stream);
+uint32_t vmm_crowd_most_idle(struct vmm *self, uint64_t wanted_bytes);
+bool vmm_crowd_is_right(const struct vmm *self);
 
 /* report.c */
 void vmm_stats(const struct policy *base, struct policy_stats *out);

@@ -1,0 +1,203 @@
+/* `vmm` with more streams than are looked at one by one: it decides as if it had looked at all, looks
+ * at few, and does without where the host has no memory for what it knows of them. Nothing is timed:
+ * looks are counted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/rng.h"
+#include "allocators/base/size.h"
+#include "allocators/policies/vmm/vmm.h"
+#include "tests/support/policy_rig.h"
+#include "tests/support/sim.h"
+
+#define PAGE (2 * MIB)
+
+enum { SLOTS = 40 };
+
+struct crowded {
+    struct device *device;
+    struct policy_rig rig;
+    struct rng rng;
+    uint32_t streams;
+    struct policy_block blocks[SLOTS];
+    uint32_t owners[SLOTS];
+    bool live[SLOTS];
+    uint64_t event, served, refused;
+};
+
+/* A card with a few pages for each stream. */
+static void open_crowded(struct crowded *self, uint32_t streams, uint64_t seed, uint64_t fail_at)
+{
+    char text[64];
+    *self = (struct crowded){.streams = streams};
+    snprintf(text, sizeof text, "sim:capacity=%uMiB", streams * 8 + 64);
+    self->device = sim_test_open(text);
+    rng_seed(&self->rng, seed);
+    (void)policy_rig_open(&self->rig, "vmm", self->device->backing, fail_at);
+}
+
+static void let_go(struct crowded *self, uint32_t slot)
+{
+    const struct policy_block *block = &self->blocks[slot];
+    self->device->ops->used(self->device, block->address, block->granted_bytes, self->owners[slot],
+                            ++self->event);
+    assert_int_equal(policy_free(self->rig.policy, block, self->owners[slot]), STATUS_OK);
+    self->live[slot] = false;
+}
+
+/* A block of one of all streams, now and then with work on it and on another stream; or the end
+ * of one. */
+static enum status turn(struct crowded *self)
+{
+    uint32_t slot = (uint32_t)rng_below(&self->rng, SLOTS);
+    uint32_t stream = (uint32_t)rng_below(&self->rng, self->streams);
+    uint32_t other = (uint32_t)rng_below(&self->rng, self->streams);
+    uint64_t bytes = rng_below(&self->rng, 4) ? PAGE + rng_below(&self->rng, 20 * PAGE) : 4 * KIB;
+    uint64_t work = rng_below(&self->rng, 8);
+    if (self->live[slot]) {
+        let_go(self, slot);
+        return STATUS_OK;
+    }
+    struct policy_request request = {.bytes = bytes, .stream = stream};
+    enum status status = policy_alloc(self->rig.policy, &request, &self->blocks[slot]);
+    self->event++;
+    self->refused += status != STATUS_OK;
+    if (status != STATUS_OK)
+        return status;
+    const struct policy_block *block = &self->blocks[slot];
+    self->served++;
+    self->live[slot] = true;
+    self->owners[slot] = stream;
+    (void)self->device->ops->handed_out(self->device, block->address, block->granted_bytes, stream,
+                                        false, self->event);
+    if (work < 3)
+        self->device->ops->kernel(self->device, stream, UINT64_C(1000) << 7 * work);
+    if (work == 0 && policy_use(self->rig.policy, block, other) == STATUS_OK) {
+        self->device->ops->kernel(self->device, other, 300000);
+        self->device->ops->used(self->device, block->address, block->granted_bytes, other,
+                                ++self->event);
+    }
+    return STATUS_OK;
+}
+
+static void check(const struct crowded *self)
+{
+    struct error error;
+    if (policy_validate(self->rig.policy, &error))
+        fail_msg("event %llu: %s", (unsigned long long)self->event, error.text);
+    assert_string_equal(self->device->ops->problem(self->device), "");
+    assert_string_equal(self->device->ops->race_text(self->device), "");
+}
+
+static void close_crowded(struct crowded *self)
+{
+    for (uint32_t i = 0; i < SLOTS; i++)
+        if (self->live[i])
+            let_go(self, i);
+    self->device->ops->sync(self->device, UINT32_MAX);
+    assert_int_equal(policy_rig_close(&self->rig), 0);
+    assert_int_equal(self->device->counters.physical_bytes, 0);
+    device_close(self->device);
+}
+
+static void the_same(const struct crowded *a, const struct crowded *b)
+{
+    const struct device_counters *one = &a->device->counters;
+    const struct device_counters *other = &b->device->counters;
+    assert_int_equal(a->device->ops->now(a->device), b->device->ops->now(b->device));
+    assert_int_equal(one->stall_ns, other->stall_ns);
+    assert_int_equal(one->physical_bytes, other->physical_bytes);
+    for (int call = 0; call < DEVICE_CALL_COUNT; call++)
+        assert_int_equal(one->calls[call], other->calls[call]);
+    for (int i = 0; i < SLOTS; i++) {
+        assert_int_equal(a->live[i], b->live[i]);
+        assert_int_equal(a->blocks[i].address, b->blocks[i].address);
+    }
+}
+
+/* The same turns, once with what is known of the streams and once without: the same places, calls
+ * to the driver, waits and time. */
+static void a_crowd_decides_as_if_all_were_looked_at(void **state)
+{
+    enum { TURNS = 6000 };
+    static const uint32_t streams[] = {66, 90, 300}; /* with few each has fences of its own */
+    (void)state;
+    for (unsigned run = 0; run < sizeof streams / sizeof *streams; run++) {
+        struct crowded with, without;
+        open_crowded(&with, streams[run], run + 1, 0);
+        open_crowded(&without, streams[run], run + 1, 0);
+        for (int i = 0; i < TURNS; i++) {
+            vmm_crowd_close(vmm_of(without.rig.policy));
+            assert_int_equal(turn(&with), turn(&without));
+            if (i % 50 == 0)
+                check(&with);
+            the_same(&with, &without);
+        }
+        assert_true(vmm_of(with.rig.policy)->crowd && with.served > TURNS / 4);
+        assert_true(with.device->counters.calls[DEVICE_CALL_unmap] > TURNS / 40);
+        close_crowded(&with);
+        close_crowded(&without);
+    }
+}
+
+/* How often a range is looked at for a request, while memory moves. */
+static double looks(uint32_t streams)
+{
+    struct crowded crowded;
+    open_crowded(&crowded, streams, 1, 0);
+    while (crowded.event < 20u * streams)
+        (void)turn(&crowded);
+    const struct vmm *vmm = vmm_of(crowded.rig.policy);
+    assert_true(vmm->range_count > streams); /* both kinds of most */
+    uint64_t looked = vmm->crowd->looked;
+    uint64_t served = crowded.served;
+    uint64_t moved = crowded.device->counters.calls[DEVICE_CALL_unmap];
+    for (int i = 0; i < 2000; i++)
+        (void)turn(&crowded);
+    looked = vmm->crowd->looked - looked;
+    served = crowded.served - served;
+    assert_true(crowded.device->counters.calls[DEVICE_CALL_unmap] - moved > served / 4);
+    close_crowded(&crowded);
+    return (double)looked / (double)served;
+}
+
+static void looks_do_not_grow_with_the_streams(void **state)
+{
+    double few = looks(100), many = looks(1600);
+    (void)state;
+    if (many > 12 || many > 3 * few)
+        fail_msg("%.1f looks for a request with 100 streams, %.1f with 1600", few, many);
+}
+
+/* Whatever the host refuses, the books stay sound and all of it is given back. */
+static void without_host_memory_it_goes_on(void **state)
+{
+    (void)state;
+    for (uint64_t fail_at = 1; fail_at < 400; fail_at += 3) {
+        struct crowded crowded;
+        open_crowded(&crowded, 90, 5, fail_at);
+        for (int i = 0; crowded.rig.policy && i < 700; i++) {
+            enum status status = turn(&crowded);
+            assert_true(status == STATUS_OK || status == STATUS_NO_MEMORY ||
+                        status == STATUS_HOST_MEMORY);
+        }
+        if (crowded.rig.policy)
+            check(&crowded);
+        close_crowded(&crowded);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_crowd_decides_as_if_all_were_looked_at),
+        cmocka_unit_test(looks_do_not_grow_with_the_streams),
+        cmocka_unit_test(without_host_memory_it_goes_on),
+    };
+    return cmocka_run_group_tests_name("vmm_crowd", tests, NULL, NULL);
+}
