@@ -358,7 +358,7 @@ static void latency_cells(struct table *table, const struct run_record *first,
     }
 }
 
-enum status latency_table_print(const struct run_record *records, size_t count, FILE *stream,
+enum status latency_table_print(const struct run_record *all, size_t all_count, FILE *stream,
                                 enum table_form form, struct error *error)
 {
     static const struct table_column columns[] = {
@@ -372,8 +372,14 @@ enum status latency_table_print(const struct run_record *records, size_t count, 
         {"p99", "ns", false, 0},
         {"throughput", "Mops/s", false, 0},
     };
-    return summing_table(records, count, columns, sizeof columns / sizeof columns[0], latency_cells,
-                         stream, form, error);
+    size_t count = 0;
+    struct run_record *records = statistic_condense(all, all_count, &count);
+    if (!records)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+    enum status status = summing_table(records, count, columns, sizeof columns / sizeof columns[0],
+                                       latency_cells, stream, form, error);
+    free(records);
+    return status;
 }
 
 /* A policy of a group over its draws. */

@@ -105,9 +105,13 @@ check some_draws_finish [ "$passed" -gt 0 -a "$passed" -lt 9 ]
 check who_did_not_finish_says_so says "^- +torch +$passed of 9 passed, first DNF @ [0-9]+: "
 check pairs_are_of_finished_draws [ "$(awk '$1 == "torch" && $2 == "reserved" { print $6 + $7 + $8 }' "$out")" = \
     "$(paste -d, <(of best-fit passed) <(of torch passed) | grep -c true,true)" ]
-run run -d sim -p growth -p torch -w random:events=2000,seed=7 --draws 3 --reps 2 --csv "$tmp/draws.csv" --output "$tmp/nine"
+run run -d sim -p growth -p torch -w random:events=2000,seed=7 --draws 3 --reps 2 --time --csv "$tmp/draws.csv" --output "$tmp/nine"
 check repetitions_are_no_draws grep -qE '^ *[0-9]=? +growth +3 of 3 +median ' "$out"
 check repetitions_of_a_draw_are_one_pair [ "$(pair_line torch peak_reserved_bytes | value pairs)" = 3 ]
+# of two repetitions the lower, of three draws the middle one: in the table as in the figure
+latency=$(of torch alloc_ns_p99 | paste - - | awk '{ print $1 < $2 ? $1 : $2 }' | sort -g | sed -n 2p)
+check latency_of_repeated_draws [ "$(awk '$1 == "torch" && NF == 9 { print $4 }' "$out")" = "$latency" ]
+check figure_of_repeated_draws [ "$(awk -F, '{ gsub(/"[^"]*"/, "-") } $2 == "torch" { print $5, $10 }' "$tmp/nine/data/latency.csv")" = "$latency 3" ]
 check few_draws_have_a_range [ "$(for c in runs over level overhead_low overhead_high; do fragmentation torch $c nine; done | paste -sd ,)" = \
     "3,draws,,$(of torch overhead | sort -gu | sed -n '1p;$p' | paste -sd ,)" ]
 run run -d sim -p growth -p torch -w random:events=2000,seed=7 --reps 6 --time --csv "$tmp/draws.csv" --output "$tmp/nine"
