@@ -5,6 +5,8 @@
  *   instructions prepare IN OUT operations|all   makes the trace: allocs and frees only, or all
  *   instructions replay SPEC TRACE none|exact    first a pass to grow what is kept, then one counted
  *   instructions pairs SPEC HOLES                1000 pairs of 1 KiB with that many separated holes
+ *   instructions streams SPEC STREAMS            1000 pairs of 12 MiB by turns on that many streams, each
+ *                                                with 8 MiB free, while no other memory is left
  *   instructions policies                        the names there are, and whether each is bounded
  *
  * Each prints `operations N` for the counted part. */
@@ -212,6 +214,60 @@ static enum status pairs(const char *spec, uint64_t holes, struct error *error)
     return status;
 }
 
+/* ---- streams --------------------------------------------------------------------------------- */
+
+__attribute__((noinline)) static enum status measured_streams(struct policy *policy,
+                                                              uint32_t streams)
+{
+    struct policy_request request = {.bytes = 12 * MIB};
+    struct policy_block block;
+    for (uint32_t i = 0; i < PAIRS; i++) {
+        request.stream = i * 7919u % streams;
+        enum status status = policy_alloc(policy, &request, &block);
+        if (status == STATUS_OK)
+            status = policy_free(policy, &block, request.stream);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+/* One block holds what the limit leaves; the streams have the rest, 8 MiB each, all free. */
+static enum status fill_streams(struct policy *policy, struct policy_block *blocks,
+                                uint32_t streams)
+{
+    struct policy_request request = {.bytes = 64 * GIB - streams * 8 * MIB};
+    struct policy_block filler;
+    enum status status = policy_alloc(policy, &request, &filler);
+    request.bytes = 8 * MIB;
+    for (uint32_t i = 0; status == STATUS_OK && i < streams; i++) {
+        request.stream = i;
+        status = policy_alloc(policy, &request, &blocks[i]);
+    }
+    for (uint32_t i = 0; status == STATUS_OK && i < streams; i++)
+        status = policy_free(policy, &blocks[i], i);
+    return status;
+}
+
+static enum status by_turns(const char *spec, uint32_t streams, struct error *error)
+{
+    struct rig rig;
+    enum status status = rig_open(&rig, spec, error);
+    if (status != STATUS_OK)
+        return status;
+    struct policy_block *blocks = calloc((size_t)streams + 1, sizeof *blocks);
+    status = blocks ? fill_streams(rig.policy, blocks, streams) : STATUS_HOST_MEMORY;
+    if (status == STATUS_OK)
+        status = measured_streams(rig.policy, streams);
+    if (status != STATUS_OK)
+        error_set(error, status, "%s with %u streams: %s", spec, (unsigned)streams,
+                  status_meaning(status));
+    printf("operations %d\n", 2 * PAIRS);
+    free(blocks);
+    rig_close(&rig);
+    return status;
+}
+
 /* ---- main ------------------------------------------------------------------------------------ */
 
 static void print_policies(void)
@@ -239,8 +295,11 @@ int main(int argc, char **argv)
             replay(argv[2], argv[3], exact ? REPLAY_METRICS_EXACT : REPLAY_METRICS_NONE, &error);
     } else if (argc == 4 && strcmp(argv[1], "pairs") == 0) {
         status = pairs(argv[2], strtoull(argv[3], NULL, 10), &error);
+    } else if (argc == 4 && strcmp(argv[1], "streams") == 0) {
+        status = by_turns(argv[2], (uint32_t)strtoul(argv[3], NULL, 10), &error);
     } else {
-        fprintf(stderr, "usage: instructions prepare|replay|pairs|policies ...: see its source\n");
+        fprintf(stderr,
+                "usage: instructions prepare|replay|pairs|streams|policies ...: see its source\n");
         return 2;
     }
     if (status != STATUS_OK)

@@ -205,8 +205,9 @@ void torch_release_cached(struct torch *self)
 {
     self->num_sync_all_streams++;
     deferred_wait_all(&self->deferred);
+    /* With many streams there are many arenas, and a full card comes here at every request. */
     for (int small = 0; small <= 1; small++)
-        for (uint32_t i = 0; i < self->arena_count; i++)
+        for (uint32_t i = 0; self->base.totals.releasable_bytes && i < self->arena_count; i++)
             if (self->arenas[i]->small == (small != 0) &&
                 is_released(&self->pools[self->arenas[i]->pool]))
                 release_arena(self, self->arenas[i]);
