@@ -179,6 +179,10 @@ struct device_ops {
     /* Bytes that the card says it holds for this process, context and libraries with them; NULL:
      * it cannot be asked. Slow: a driver call of its own, not counted. */
     uint64_t (*card_bytes)(struct device *self);
+
+    /* What the host does for a kind of work before it is done first, as loading a library; on a
+     * device that has no memory to do it on. The operands are not looked at. NULL: nothing. */
+    void (*prepare)(struct device *self, const struct device_work *work);
 };
 
 /* Told of each counted call right after it. `ns` is its own time, without `waited_ns`, for

@@ -48,6 +48,7 @@ static const struct part parts[] = {
     {"pool, growing and trimmed", parts_pool_growth, 32 * MIB, GIB, true, true, false, true},
     {"pool, other streams' frees", parts_pool_pending, 2 * MIB, 2 * MIB, false, true, false, true},
     {"which calls wait", parts_waits, 1, 1, true, false, false, false},
+    {"matrix products, first ones", parts_products, 1, 1, true, false, false, false},
 };
 
 #define PART_COUNT (sizeof parts / sizeof parts[0])

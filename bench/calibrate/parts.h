@@ -43,4 +43,7 @@ void parts_pool_pending(struct meter *meter, struct sim_profile *out, uint64_t b
 void parts_waits(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 void parts_cleaning(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 
+/* products.c: what the host prepares for the first products. Last of all. */
+void parts_products(struct meter *meter, struct sim_profile *out, uint64_t bytes);
+
 #endif

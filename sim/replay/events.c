@@ -304,10 +304,15 @@ static enum status on_trim(struct replay *run, const struct trace_event *event, 
 static enum status other(struct replay *run, const struct trace_event *event, struct error *error)
 {
     struct device *device = run->device;
+    enum status status = STATUS_OK;
     switch (event->kind) {
     case TRACE_KERNEL:
         if (run->has_works)
             return replay_memory_kernel(run, event, error);
+        if (UNLIKELY(run->prepares))
+            status = replay_memory_prepare(run, event, error);
+        if (status != STATUS_OK)
+            return status;
         device->ops->kernel(device, event->stream,
                             UNLIKELY(run->verify) ? verify_kernel_ns(event->value) : event->value);
         return STATUS_OK;

@@ -26,6 +26,9 @@ enum status replay_memory_open(struct replay *run, struct error *error)
     const struct replay_config *config = run->config;
     const struct trace_info *info = &config->source->info;
     const struct device_ops *ops = run->device->ops;
+    run->works = (struct works){
+        .device = run->device, .source = config->source, .place = place, .argument = run};
+    run->prepares = ops->prepare != NULL;
     bool overlaps = run->policy->ops->capabilities & POLICY_OVERLAPS; /* no memory */
     if (overlaps && config->verify)
         return error_set(error, STATUS_UNSUPPORTED,
@@ -37,8 +40,6 @@ enum status replay_memory_open(struct replay *run, struct error *error)
         return verify_open(&run->verify, info->streams > 1 && !info->one_block_stream, error);
     run->has_works = works_wanted(run->device);
     run->touches = ops->touch && info->counted && !info->kernels;
-    run->works = (struct works){
-        .device = run->device, .source = config->source, .place = place, .argument = run};
     return STATUS_OK;
 }
 
@@ -88,6 +89,13 @@ enum status replay_memory_request(struct replay *run, const struct trace_event *
     return STATUS_OK;
 }
 
+static enum status at_event(const struct replay *run, const struct trace_event *event,
+                            enum status status, struct error *error)
+{
+    return error_prefix(error, status, "%s: event %" PRIu64, run->config->source->info.name,
+                        replay_number(run, event));
+}
+
 enum status replay_memory_kernel(struct replay *run, const struct trace_event *event,
                                  struct error *error)
 {
@@ -101,6 +109,12 @@ enum status replay_memory_kernel(struct replay *run, const struct trace_event *e
     const char *problem = run->device->ops->problem(run->device);
     if (problem[0])
         (void)error_set(error, status, "%s", problem);
-    return error_prefix(error, status, "%s: event %" PRIu64, run->config->source->info.name,
-                        replay_number(run, event));
+    return at_event(run, event, status, error);
+}
+
+enum status replay_memory_prepare(struct replay *run, const struct trace_event *event,
+                                  struct error *error)
+{
+    enum status status = works_prepare(&run->works, event, error);
+    return status == STATUS_OK ? status : at_event(run, event, status, error);
 }

@@ -85,20 +85,27 @@ static enum status operand(const struct works *works, struct trace_reference ref
     return STATUS_OK;
 }
 
-static enum status launch(struct works *works, const struct trace_event *event,
-                          const struct works_entry *entry, struct error *error)
+/* What the keys say without the blocks. */
+static struct device_work work_of(const struct works_entry *entry, uint32_t stream)
 {
     const struct trace_work *keys = &entry->keys;
-    const struct device_ops *ops = works->device->ops;
-    struct device_work work = {
+    return (struct device_work){
         .kind = entry->kind,
         .type = entry->type,
-        .stream = event->stream,
+        .stream = stream,
         .input_count = keys->input_count,
         .m = keys->shape[0],
         .n = keys->shape[1],
         .k = keys->shape[2],
     };
+}
+
+static enum status launch(struct works *works, const struct trace_event *event,
+                          const struct works_entry *entry, struct error *error)
+{
+    const struct trace_work *keys = &entry->keys;
+    const struct device_ops *ops = works->device->ops;
+    struct device_work work = work_of(entry, event->stream);
     uint64_t id, out_id;
     enum status status = operand(works, keys->out, &work.out, &out_id, error);
     for (unsigned i = 0; i < keys->input_count && status == STATUS_OK; i++)
@@ -136,6 +143,20 @@ enum status works_kernel(struct works *works, const struct trace_event *event, s
     if (status != STATUS_UNSUPPORTED)
         return status;
     works->device->ops->kernel(works->device, event->stream, event->value);
+    return STATUS_OK;
+}
+
+enum status works_prepare(struct works *works, const struct trace_event *event, struct error *error)
+{
+    struct works_entry *entry;
+    if (!event->attributes)
+        return STATUS_OK;
+    enum status status = entry_of(works, event->attributes, &entry, error);
+    if (status != STATUS_OK || !entry->works || entry->prepared)
+        return status;
+    const struct device_work work = work_of(entry, event->stream);
+    works->device->ops->prepare(works->device, &work);
+    entry->prepared = true;
     return STATUS_OK;
 }
 

@@ -9,7 +9,7 @@
 #include "workloads/trace/work_keys.h"
 
 struct works_entry {
-    bool read, works;
+    bool read, works, prepared;
     enum device_work_kind kind;
     enum device_type type;
     struct trace_work keys;
@@ -32,6 +32,11 @@ static inline bool works_wanted(const struct device *device)
 {
     return device->ops->work != NULL;
 }
+
+/* Before a k event on a device that cannot do its work: what the host does for it first. INVALID
+ * with a sentence: keys that cannot be. HOST_MEMORY. */
+enum status works_prepare(struct works *works, const struct trace_event *event,
+                          struct error *error) STATUS_CHECKED;
 
 /* A request: `number` is the caller's. HOST_MEMORY. */
 enum status works_born(struct works *works, uint64_t id, uint64_t number) STATUS_CHECKED;

@@ -46,7 +46,9 @@
     X(pool_first, pool_first, "first stream-ordered allocation of a process, beyond that")         \
     X(pool_pending, pool_pending, "stream-ordered allocation that looks at other streams' frees")  \
     X(pool_free, pool_free, "stream-ordered free")                                                 \
-    X(pool_trim, pool_trim, "memory that the pool gives back when it is trimmed, by its bytes")
+    X(pool_trim, pool_trim, "memory that the pool gives back when it is trimmed, by its bytes")    \
+    X(product_first, product_first, "first matrix product of a process: its library is loaded")    \
+    X(product_new, product_new, "first product of another type or order of lengths")
 
 enum sim_cost {
 #define X(name, stand_in, text) SIM_COST_##name,

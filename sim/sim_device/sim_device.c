@@ -208,6 +208,23 @@ static void sim_kernel(struct device *device, uint32_t stream, uint64_t nanoseco
     sim_clock_kernel(&self->clock, stream, nanoseconds);
 }
 
+/* A library of matrix products loads itself with the first one of all, and its kernels with the
+ * first of each type and order of lengths, by which it chooses among them. */
+static void sim_prepare(struct device *device, const struct device_work *work)
+{
+    struct sim_device *self = sim_of(device);
+    unsigned order = (unsigned)(work->m >= work->n) + 2 * (unsigned)(work->n >= work->k) +
+                     4 * (unsigned)(work->m >= work->k);
+    uint64_t bit = UINT64_C(1) << (8 * (unsigned)work->type + order);
+    if (work->kind != DEVICE_WORK_matmul || self->products_seen & bit)
+        return;
+    enum sim_cost cost = self->products_seen ? SIM_COST_product_new : SIM_COST_product_first;
+    uint64_t ns = sim_cost_now(self, cost, 1);
+    self->products_seen |= bit;
+    self->clock.now_ns += ns;
+    self->launched_ns += ns;
+}
+
 static void sim_event_record(struct device *device, uint64_t event, uint32_t stream)
 {
     sim_clock_event_record(&sim_of(device)->clock, event, stream);
@@ -300,25 +317,17 @@ static const char *sim_backing_problem(struct backing *backing)
     return sim_problem(&sim_of_backing(backing)->base);
 }
 
-static const struct device_ops sim_ops = {
-    .close = sim_close,
-    .outside = sim_outside,
-    .others = sim_others,
-    .advance = sim_advance,
-    .now = sim_now,
-    .idle_at = sim_idle_at,
-    .kernel = sim_kernel,
-    .event_record = sim_event_record,
-    .stream_wait = sim_stream_wait,
-    .sync = sim_sync,
-    .used = sim_used,
-    .handed_out = sim_handed_out,
-    .race_text = sim_race_text,
-    .segment_of = sim_segment_of,
-    .problem = sim_problem,
-    .mark = sim_mark,
-    .mark_ns = sim_mark_ns,
-};
+#define SIM_OPS_COMMON                                                                             \
+    .close = sim_close, .outside = sim_outside, .others = sim_others, .advance = sim_advance,      \
+    .now = sim_now, .idle_at = sim_idle_at, .kernel = sim_kernel,                                  \
+    .event_record = sim_event_record, .stream_wait = sim_stream_wait, .sync = sim_sync,            \
+    .used = sim_used, .handed_out = sim_handed_out, .race_text = sim_race_text,                    \
+    .segment_of = sim_segment_of, .problem = sim_problem, .mark = sim_mark, .mark_ns = sim_mark_ns
+
+static const struct device_ops sim_ops = {SIM_OPS_COMMON};
+
+/* Where the profile says what products take to be prepared. */
+static const struct device_ops sim_preparing_ops = {SIM_OPS_COMMON, .prepare = sim_prepare};
 
 #define SIM_BACKING_COMMON                                                                         \
     .segment_alloc = sim_segment_alloc, .segment_free = sim_segment_free, .fence = sim_fence,      \
@@ -433,7 +442,9 @@ static void sim_describe(struct sim_device *self)
     props->has_virtual_memory = profile->page_bytes != 0;
     props->has_pool = profile->page_bytes != 0;
     props->has_timing = true;
-    self->base.ops = &sim_ops;
+    bool prepares =
+        profile->costs[SIM_COST_product_first].count || profile->costs[SIM_COST_product_new].count;
+    self->base.ops = prepares ? &sim_preparing_ops : &sim_ops;
     self->base.backing = &self->backing;
     self->backing = (struct backing){
         .ops = profile->page_bytes ? &sim_virtual_ops : &sim_plain_ops,

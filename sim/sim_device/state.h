@@ -34,6 +34,7 @@ struct sim_device {
     uint64_t launch_ns, launch_busy_ns; /* host time of a kernel's launch */
     uint64_t launched_ns;               /* that launches took and no gap made up for */
     uint64_t owed_ns;                   /* of kernels since the last launch that was charged */
+    uint64_t products_seen;             /* a bit for each type and order of lengths */
     char problem[512];
     char race[512];
 };

@@ -20,6 +20,18 @@ run run -d sim -p growth -p first-fit -w order_flip --wide
 check wide_has_all_columns grep -qE '^# +policy +live +granted +reserved +physical +overhead +ext.frag +driver +driver +slowdown$' "$out"
 check one_policy_a_row [ "$(grep -cE '^[0-9] +(growth|first-fit) ' "$out")" = 2 ]
 
+# -- what a program waits for its first matrix products, where the profile says it
+{ cat tests/support/card.profile && printf 'cost: product_first 1 100000000\ncost: product_new 1 7000000\n'; } >"$tmp/products.profile"
+first_step() {
+    "$ALLOCRIG" run -p growth -w gradient_tape:steps=3 -d "sim:profile=$1" --json - 2>"$err" |
+        sed -n 's/^ *"first_step_ns": \([0-9]*\).*/\1/p'
+}
+without=$(first_step ./tests/support/card.profile) with=$(first_step "$tmp/products.profile")
+# Two orders of lengths. The host waits while the device goes on: a little less shows.
+check first_products_take_their_time [ $((with - without)) -gt 105000000 -a $((with - without)) -le 107000000 ]
+printf '# allocrig-trace 1\na,0,4096\nk,0,10,op=matmul,out=0,in=0+0,type=f99\n' >"$tmp/bad_work.trace"
+refuses bad_work_is_told 2 'event 1: type=f99 is not known; there are' run -p growth -w "$tmp/bad_work.trace" -d "sim:profile=$tmp/products.profile"
+
 # -- a run that does not finish
 run run -p first-fit -p growth -w order_flip -d sim:capacity=300MiB
 check dnf_is_no_failure [ "$status" = 0 ]

@@ -87,7 +87,8 @@ static void a_card_gives_back_its_profile(void **state)
          "cost: unmap_more 2097152 15000\nbusy_cost: free 256 40000\n"
          "busy_cost: free 8589934592 4000000\nbusy_cost: pool_alloc 256 700\n"
          "cost: pool_trim 33554432 20000\ncost: pool_trim 1073741824 90000\n"
-         "busy_cost: reserve 2097152 999\n"),
+         "busy_cost: reserve 2097152 999\n"
+         "cost: product_first 1 110000000\ncost: product_new 1 17000000\n"),
         "waits: none\ncleaning_bytes_per_us: 0\n",
         ("waits: free alloc create unmap pool_alloc\ncleaning_bytes_per_us: 150000\n"
          "cleaning_wait_bytes: create 268435456\ncleaning_wait_bytes: alloc 1073741824\n"),

@@ -3,7 +3,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -390,6 +393,48 @@ static void a_stream_beyond_all_bounds(void **state)
     device_close(device);
 }
 
+static void prepare(struct device *device, enum device_work_kind kind, enum device_type type,
+                    uint64_t m, uint64_t n, uint64_t k)
+{
+    const struct device_work work = {.kind = kind, .type = type, .m = m, .n = n, .k = k};
+    device->ops->prepare(device, &work);
+}
+
+/* The first product loads the library, the first of a type and order of lengths its kernels. */
+static void products_are_prepared_once(void **state)
+{
+    (void)state;
+    static const char text[] = "# allocrig-profile 1\nname: products\ntotal_bytes: 85017493504\n"
+                               "usable_bytes: 84470000000\npage_bytes: 2097152\n"
+                               "granule_bytes: 512\nfirst_address: 2097152\n"
+                               "cost: product_first 1 5000\ncost: product_new 1 70\n";
+    char path[] = "/tmp/allocrig-products-XXXXXX";
+    FILE *file = fdopen(mkstemp(path), "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+    char spec[64];
+    snprintf(spec, sizeof spec, "sim:profile=%s", path);
+    struct device *device = sim_test_open(spec);
+    unlink(path);
+    prepare(device, DEVICE_WORK_gather, DEVICE_F32, 64, 8, 0);
+    assert_int_equal(device->ops->now(device), 0);
+    prepare(device, DEVICE_WORK_matmul, DEVICE_F32, 4096, 512, 13);
+    assert_int_equal(device->ops->now(device), 5000);
+    prepare(device, DEVICE_WORK_matmul, DEVICE_F32, 8192, 512, 13); /* the same order */
+    assert_int_equal(device->ops->now(device), 5000);
+    prepare(device, DEVICE_WORK_matmul, DEVICE_F32, 4096, 64, 512);
+    assert_int_equal(device->ops->now(device), 5070);
+    prepare(device, DEVICE_WORK_matmul, DEVICE_BF16, 4096, 64, 512);
+    assert_int_equal(device->ops->now(device), 5140);
+    prepare(device, DEVICE_WORK_matmul, DEVICE_F32, 4096, 512, 13);
+    assert_int_equal(device->ops->now(device), 5140);
+    device_close(device);
+    device = sim_test_open("sim");
+    assert_null(device->ops->prepare); /* the profile says nothing of it */
+    device_close(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -411,6 +456,7 @@ int main(void)
         cmocka_unit_test(every_user_counts),
         cmocka_unit_test(races_follow_the_memory),
         cmocka_unit_test(a_stream_beyond_all_bounds),
+        cmocka_unit_test(products_are_prepared_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
