@@ -78,6 +78,7 @@ static void merge_numbers(struct merge *self, struct sim_profile *out)
         size_t further = kind * sizeof(uint64_t);
         merge_number(self, offsetof(struct sim_profile, cleaning_wait_bytes) + further, out);
         merge_number(self, offsetof(struct sim_profile, busy_percent) + further, out);
+        merge_number(self, offsetof(struct sim_profile, rest_again_percent) + further, out);
     }
 }
 

@@ -150,8 +150,8 @@ static void prepare(struct meter *self, bool waits)
     self->begun_bytes = self->device->counters.physical_bytes;
 }
 
-/* How long its kind has rested, and what that added. Small allocations and frees that leave the
- * pages as they are stand apart. */
+/* How long its kind has rested, and what that and the rest before added. Small allocations and frees
+ * that leave the pages as they are stand apart. */
 static void rested(struct meter *self, enum sim_cost kind)
 {
     bool shares = self->device->counters.physical_bytes == self->begun_bytes;
@@ -162,7 +162,9 @@ static void rested(struct meter *self, enum sim_cost kind)
     uint64_t *ended_ns = &self->ended_ns[kind];
     self->kind = kind;
     self->rest_ns = *ended_ns ? self->begun_ns + self->waited_ns - (*ended_ns - 1) : UINT64_MAX;
-    self->rested_ns = sim_profile_rest(self->profile, kind, self->rest_ns);
+    uint64_t *carried_ns = &self->carried_ns[kind];
+    *carried_ns = sim_profile_added(self->profile, kind, self->rest_ns, *carried_ns);
+    self->rested_ns = *carried_ns;
     if (self->rested_ns > self->ns / 2) /* that a wait in the driver does not cool as much */
         self->rested_ns = self->ns / 2;
     *ended_ns = meter_now(self) + 1;

@@ -1,7 +1,8 @@
 /* One measured call at a time.
  *
  * 1. A call's time is what the device tells its listener: its own, without waiting for work. A sample
- *    is less what the rest since the last call of the kind added, as far as the profile knows that.
+ *    is less what the rest since the last call of the kind added, or the one before it left to pay
+ *    again, as far as the profile knows that.
  * 2. For a busy card, short kernels are queued on a stream that nothing else uses, as in training,
  *    until there is enough ahead for the call; and topped up before every call.
  * 3. A figure is the mean of its samples, each counted as four medians at most: so many calls of
@@ -45,11 +46,12 @@ struct meter {
     uint64_t rest_ns, rested_ns;     /* before it, UINT64_MAX: it is the first; what that added */
     enum sim_cost kind;              /* it, as rests are kept by */
     const struct sim_profile *profile;
-    uint64_t ended_ns[SIM_COST_COUNT]; /* of the last of a kind, + 1; 0: there was none */
-    uint64_t begun_ns, begun_bytes;    /* of the call that is made: when, and physical bytes then */
-    uint64_t free_bytes;               /* of the device when it was opened */
-    uint64_t cleaned_per_us;           /* bytes that the device cleans; 0: at once, or not known */
-    struct dirt *dirt;                 /* NULL: the host's caches stay warm */
+    uint64_t ended_ns[SIM_COST_COUNT];   /* of the last of a kind, + 1; 0: there was none */
+    uint64_t carried_ns[SIM_COST_COUNT]; /* that rests added to it, as far as that is known */
+    uint64_t begun_ns, begun_bytes; /* of the call that is made: when, and physical bytes then */
+    uint64_t free_bytes;            /* of the device when it was opened */
+    uint64_t cleaned_per_us;        /* bytes that the device cleans; 0: at once, or not known */
+    struct dirt *dirt;              /* NULL: the host's caches stay warm */
     bool busy;
     uint64_t busy_until_ns;
     uint64_t longest_ns;               /* of the calls of this point */

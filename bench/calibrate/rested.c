@@ -5,9 +5,12 @@
  *    kernels and looks at the clock. The card is idle again at its end.
  * 2. After it come eight calls of the same kind in a row. The first one is the rested one, the fourth
  *    to seventh are not: the difference is what the rest adds.
- * 3. Calls that policies make one after another come so here: a range is reserved, filled and made
+ * 3. The second one pays a part of that again: its share of what the rest added to the first one,
+ *    both beyond the sixth and seventh, which pay the least again, and summed over the longer rests,
+ *    where most is added.
+ * 4. Calls that policies make one after another come so here: a range is reserved, filled and made
  *    usable after one rest, and taken apart after another.
- * 4. How long each kind has rested is what the meter says: it is longer for the later ones. */
+ * 5. How long each kind has rested is what the meter says: it is longer for the later ones. */
 #include <string.h>
 
 #include "allocators/base/size.h"
@@ -15,6 +18,7 @@
 
 #define SERIES      8u
 #define HOT_FROM    3u
+#define LATE_FROM   5u
 #define PIECE       (4 * MIB)
 #define SMALL_BYTES (4 * KIB)
 #define POOL_BYTES  MIB
@@ -22,6 +26,8 @@
 #define PAUSE_NS    UINT64_C(10000)
 #define PENDING_NS  UINT64_C(5000)
 #define RESTS       5u
+/* From here on what a rest adds is large enough to be shared out. */
+#define LONG_NS UINT64_C(3000000)
 /* Calls that come closer than this are of one series. */
 #define NO_REST_NS UINT64_C(10000)
 
@@ -34,7 +40,13 @@ static const struct rest {
 
 /* The kinds, in the order of a round, by `enum sim_cost`. */
 struct rested {
-    struct meter_samples cold[SIM_COST_COUNT], hot[SIM_COST_COUNT], rest[SIM_COST_COUNT];
+    struct meter_samples cold[SIM_COST_COUNT], second[SIM_COST_COUNT], hot[SIM_COST_COUNT],
+        late[SIM_COST_COUNT], rest[SIM_COST_COUNT];
+};
+
+/* What the longer rests added to the first and to the second calls, by kind. */
+struct added {
+    int64_t first_ns[SIM_COST_COUNT], second_ns[SIM_COST_COUNT];
 };
 
 /* Things that are held during a round. */
@@ -97,6 +109,7 @@ static bool call(struct meter *meter, enum sim_cost kind, struct round *round, u
 /* A row of calls. Without `out` they are made and not counted. */
 static bool series(struct meter *meter, enum sim_cost kind, struct round *round, struct rested *out)
 {
+    bool rested = false; /* the first one was of the kind */
     for (uint32_t i = 0; i < SERIES; i++) {
         if (!call(meter, kind, round, i))
             return false;
@@ -105,10 +118,15 @@ static bool series(struct meter *meter, enum sim_cost kind, struct round *round,
             continue;
         if (i >= HOT_FROM && i + 1 < SERIES) /* the block made last is freed at another cost */
             meter_samples_add(&out->hot[kind], meter->ns);
+        if (i >= LATE_FROM && i + 1 < SERIES)
+            meter_samples_add(&out->late[kind], meter->ns);
         if (i == 0) {
             meter_samples_add(&out->cold[kind], meter->ns);
             meter_samples_add(&out->rest[kind], meter->rest_ns);
+            rested = true;
         }
+        if (i == 1 && rested)
+            meter_samples_add(&out->second[kind], meter->ns);
     }
     return true;
 }
@@ -176,8 +194,9 @@ static bool rounds_go(struct meter *meter, const struct pair *pair, const struct
     return meter_free(meter, page, NULL) && done;
 }
 
-/* One more point of each kind; none where the rests were no longer than those before. */
-static void points_add(struct sim_profile *points, struct rested *rested)
+/* One more point of each kind; none where the rests were no longer than those before. `added` is
+ * NULL after shorter rests. */
+static void points_add(struct sim_profile *points, struct rested *rested, struct added *added)
 {
     for (int kind = 0; kind < SIM_COST_COUNT; kind++) {
         struct sim_curve *curve = &points->rest_costs[kind];
@@ -189,6 +208,24 @@ static void points_add(struct sim_profile *points, struct rested *rested)
             (void)sim_curve_add(curve, NO_REST_NS, 0);
         (void)sim_curve_add(curve, meter_samples_median(&rested->rest[kind]),
                             cold_ns > hot_ns ? cold_ns - hot_ns : 0);
+        if (!added || !rested->second[kind].count || !rested->late[kind].count)
+            continue;
+        int64_t late_ns = (int64_t)meter_samples_usual(&rested->late[kind]);
+        added->first_ns[kind] += (int64_t)cold_ns - late_ns;
+        added->second_ns[kind] += (int64_t)meter_samples_usual(&rested->second[kind]) - late_ns;
+    }
+}
+
+/* To the nearest percent, no less than none of it and no more than all. What the sixth and seventh
+ * calls still pay is taken as theirs, which makes 49 percent of 50. */
+static void shares_add(struct sim_profile *points, const struct added *added)
+{
+    for (int kind = 0; kind < SIM_COST_COUNT; kind++) {
+        int64_t first_ns = added->first_ns[kind], second_ns = added->second_ns[kind];
+        if (first_ns <= 0 || second_ns <= 0)
+            continue;
+        points->rest_again_percent[kind] =
+            second_ns < first_ns ? (uint64_t)((200 * second_ns + first_ns) / (2 * first_ns)) : 100;
     }
 }
 
@@ -202,6 +239,7 @@ void parts_rested(struct meter *meter, struct sim_profile *out, uint64_t bytes)
         return;
     /* The profile gets them at the end: what is measured here is not less by them. */
     struct sim_profile points = {.name = ""};
+    struct added added = {.first_ns = {0}};
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         bool done =
             (props->has_virtual_memory || !pairs[i].mapped) && (props->has_pool || !pairs[i].pool);
@@ -209,10 +247,12 @@ void parts_rested(struct meter *meter, struct sim_profile *out, uint64_t bytes)
             struct rested rested = {.cold = {{0}}};
             done = rounds_go(meter, &pairs[i], &rests[j], &rested);
             if (done)
-                points_add(&points, &rested);
+                points_add(&points, &rested, rests[j].ns >= LONG_NS ? &added : NULL);
         }
     }
+    shares_add(&points, &added);
     if (props->has_pool)
         (void)meter_pool_trim(meter, NULL);
     memcpy(out->rest_costs, points.rest_costs, sizeof out->rest_costs);
+    memcpy(out->rest_again_percent, points.rest_again_percent, sizeof out->rest_again_percent);
 }

@@ -6,7 +6,8 @@
  *
  * These are costs of a call that comes just after another of its kind. The longer the last one is
  * ago, the more of the driver has left the host's caches: the profile says what that adds, which
- * does not depend on the size. */
+ * does not depend on the size, and how much of it the next call of the kind pays again: one call
+ * does not bring all of the driver back. */
 #ifndef SIM_SIM_DEVICE_PROFILE_H
 #define SIM_SIM_DEVICE_PROFILE_H
 
@@ -83,6 +84,8 @@ struct sim_profile {
                                               each by enum sim_cost: of the calls, not their forms
                                               (free stands for free_held and free_shared) */
     uint64_t busy_percent[SIM_COST_COUNT]; /* cost on a busy card; 0 is taken as 100 */
+    uint64_t rest_again_percent[SIM_COST_COUNT]; /* 0 to 100, of what was added to the last call
+                                                    of the kind: added to this one */
     struct sim_curve costs[SIM_COST_COUNT];
     struct sim_curve busy_costs[SIM_COST_COUNT]; /* on a busy card; in place of the percentage */
     struct sim_curve rest_costs[SIM_COST_COUNT]; /* added after a rest; `bytes` is the rest in ns */
@@ -121,6 +124,19 @@ enum sim_cost sim_cost_rested(enum sim_cost cost);
  * straight line in log(rest), nothing up to the first point, no more beyond the last. UINT64_MAX:
  * there was none. */
 uint64_t sim_profile_rest(const struct sim_profile *self, enum sim_cost cost, uint64_t rest_ns);
+/* All that is added to it, a kind that rests are kept by: for its own rest, or what the last call of
+ * the kind left to pay again of the `carried_ns` that were added to that one; the greater of both. It
+ * is what the next one is asked with. */
+static inline uint64_t sim_profile_added(const struct sim_profile *self, enum sim_cost kind,
+                                         uint64_t rest_ns, uint64_t carried_ns)
+{
+    uint64_t ns = sim_profile_rest(self, kind, rest_ns);
+    uint64_t percent = self->rest_again_percent[kind];
+    if (!percent)
+        return ns;
+    uint64_t again_ns = carried_ns / 100 * percent + carried_ns % 100 * percent / 100;
+    return again_ns > ns ? again_ns : ns;
+}
 
 /* Nanoseconds of the cheapest call of the kind: of one that is refused. */
 uint64_t sim_profile_least(const struct sim_profile *self, enum sim_cost cost);

@@ -115,6 +115,18 @@ static const char *read_waits(struct sim_profile *out, char *rest)
     return NULL;
 }
 
+/* `key: KIND NUMBER`. */
+static const char *read_per_kind(struct sim_profile *out, uint64_t *per_kind, int kind, char *rest)
+{
+    uint64_t value;
+    if (!read_number(&rest, &value) || rest)
+        return "it needs a kind of call and one whole number";
+    if (per_kind == out->rest_again_percent && value > 100)
+        return "what a call pays again of a rest is 0 to 100 percent";
+    per_kind[kind] = value;
+    return NULL;
+}
+
 /* One `key: value` line. Returns what is wrong, or NULL. */
 static const char *read_pair(struct sim_profile *out, const char *key, char *rest)
 {
@@ -128,6 +140,7 @@ static const char *read_pair(struct sim_profile *out, const char *key, char *res
                                : strcmp(key, "rest_cost") == 0 ? out->rest_costs
                                                                : NULL;
     uint64_t *per_kind = strcmp(key, "busy_percent") == 0          ? out->busy_percent
+                         : strcmp(key, "rest_again_percent") == 0  ? out->rest_again_percent
                          : strcmp(key, "cleaning_wait_bytes") == 0 ? out->cleaning_wait_bytes
                                                                    : NULL;
     if (!per_kind && !curves)
@@ -136,20 +149,18 @@ static const char *read_pair(struct sim_profile *out, const char *key, char *res
     int kind = cost_index(name);
     if (kind < 0)
         return "the kind of call is unknown";
+    if ((curves == out->rest_costs || per_kind == out->rest_again_percent) &&
+        sim_cost_rested((enum sim_cost)kind) != (enum sim_cost)kind)
+        return "rests are of alloc, alloc_shared, free, free_shared and of whole calls, not of "
+               "their forms";
     if (curves) {
         uint64_t bytes, ns;
         if (!read_number(&rest, &bytes) || !read_number(&rest, &ns) || rest)
             return curves == out->rest_costs ? "a cost of a rest is KIND NANOSECONDS NANOSECONDS"
                                              : "a cost is KIND BYTES NANOSECONDS";
-        if (curves == out->rest_costs &&
-            sim_cost_rested((enum sim_cost)kind) != (enum sim_cost)kind)
-            return "rests are of alloc, alloc_shared, free, free_shared and of whole calls, not of "
-                   "their forms";
         return sim_curve_add(&curves[kind], bytes, ns);
     }
-    if (!read_number(&rest, &per_kind[kind]) || rest)
-        return "it needs a kind of call and one whole number";
-    return NULL;
+    return read_per_kind(out, per_kind, kind, rest);
 }
 
 /* Reads one line, which it takes apart. Returns what is wrong, or NULL. */
@@ -304,6 +315,7 @@ void sim_profile_write(const struct sim_profile *self, FILE *file)
     write_per_kind("cleaning_wait_bytes", self->cleaning_wait_bytes, file);
     write_waits(self, file);
     write_per_kind("busy_percent", self->busy_percent, file);
+    write_per_kind("rest_again_percent", self->rest_again_percent, file);
     for (int kind = 0; kind < SIM_COST_COUNT; kind++) {
         write_curve("cost", kind, &self->costs[kind], file);
         write_curve("busy_cost", kind, &self->busy_costs[kind], file);

@@ -76,9 +76,11 @@ static void count(struct sim_device *self, enum device_call call, uint64_t bytes
 void sim_call(struct sim_device *self, enum device_call call, enum sim_cost cost, uint64_t bytes,
               uint64_t ns)
 {
-    uint64_t *ended_ns = &self->ended_ns[sim_cost_rested(cost)];
+    enum sim_cost kind = sim_cost_rested(cost);
+    uint64_t *ended_ns = &self->ended_ns[kind], *carried_ns = &self->carried_ns[kind];
     uint64_t rest_ns = *ended_ns ? self->clock.now_ns - (*ended_ns - 1) : UINT64_MAX;
-    count(self, call, bytes, ns + sim_profile_rest(&self->profile, cost, rest_ns), false);
+    *carried_ns = sim_profile_added(&self->profile, kind, rest_ns, *carried_ns);
+    count(self, call, bytes, ns + *carried_ns, false);
     *ended_ns = self->clock.now_ns + 1;
 }
 

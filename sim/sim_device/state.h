@@ -31,10 +31,11 @@ struct sim_device {
     uint64_t waited_ns;    /* by the call that is being made */
     uint64_t
         ended_ns[SIM_COST_COUNT]; /* of the last call, by what rests are kept by, + 1; 0: none */
-    uint64_t launch_ns, launch_busy_ns; /* host time of a kernel's launch */
-    uint64_t launched_ns;               /* that launches took and no gap made up for */
-    uint64_t owed_ns;                   /* of kernels since the last launch that was charged */
-    uint64_t products_seen;             /* a bit for each type and order of lengths */
+    uint64_t carried_ns[SIM_COST_COUNT]; /* that were added to it for a rest */
+    uint64_t launch_ns, launch_busy_ns;  /* host time of a kernel's launch */
+    uint64_t launched_ns;                /* that launches took and no gap made up for */
+    uint64_t owed_ns;                    /* of kernels since the last launch that was charged */
+    uint64_t products_seen;              /* a bit for each type and order of lengths */
     char problem[512];
     char race[512];
 };
@@ -52,8 +53,8 @@ enum status sim_misuse(struct sim_device *self, const char *format, ...)
  * that makes memory. Else HOST_MEMORY, or INVALID with a sentence. */
 enum status sim_check_books(struct sim_device *self);
 
-/* Counts a call of the kind `cost` and lets the host spend `ns`, and what the rest since the last of
- * the kind adds. `bytes` is what it is about. */
+/* Counts a call of the kind `cost` and lets the host spend `ns`, and what rests of the kind
+ * add. `bytes` is what it is about. */
 void sim_call(struct sim_device *self, enum device_call call, enum sim_cost cost, uint64_t bytes,
               uint64_t ns);
 /* Its cost at that size and now, just after another of its kind. */

@@ -42,12 +42,21 @@ ratio() { sed -n 's/.*"driver_time_ns": \([0-9]*\).*/\1/p' "$1" | head -n 1; }
 awk -v a="$(ratio "$tmp/old.json")" -v b="$(ratio "$tmp/new.json")" 'BEGIN { exit !(a > 0 && b > 0.97 * a && b < 1.03 * a) }'
 verdict tells_what_the_card_does $?
 
+# A card whose second call after a rest pays a part of it again.
+(cat "$card" && printf '%s\n' 'rest_cost: alloc 10000 0' 'rest_cost: alloc 30000 3000' 'rest_again_percent: alloc 10' \
+    'rest_cost: pool_alloc 700000 0' 'rest_cost: pool_alloc 2000000 250' 'rest_again_percent: pool_alloc 28') >"$tmp/again-card.profile"
+run calibrate -d "sim:profile=$tmp/again-card.profile" -o "$tmp/again.profile"
+check again_is_given_back [ "$(grep '^rest_again' "$tmp/again.profile")" = "$(grep '^rest_again' "$tmp/again-card.profile")" ]
+check again_is_taken_out grep -qx 'cost: alloc_held 67108864 94440' "$tmp/again.profile"
+check none_again_without_rests [ "$(grep -c '^rest_' "$tmp/one.profile")" = 0 ]
+
 # -- the median of several, which are there
 for made in a:100:1:580.1 b:300:2:580.1 c:201:9:570.2; do
     IFS=: read -r name cost rest driver <<<"$made"
     printf '%s\n' '# allocrig-profile 1' "name: $name" 'card: A card' "driver: $driver" "source: of 2026-11-2$rest" \
         'total_bytes: 85017493504' 'usable_bytes: 84460699648' 'page_bytes: 2097152' 'granule_bytes: 512' \
-        "cost: create 2097152 $cost" 'cost: access 2097152 70' 'rest_cost: create 10000 0' "rest_cost: create 10000$rest 5$rest" >"$tmp/$name.profile"
+        "cost: create 2097152 $cost" 'cost: access 2097152 70' 'rest_cost: create 10000 0' "rest_cost: create 10000$rest 5$rest" \
+        "rest_again_percent: create 2$rest" >"$tmp/$name.profile"
 done
 median=(calibrate --median "$tmp/a.profile" "$tmp/b.profile" "$tmp/c.profile")
 run "${median[@]}" -o "$tmp/m.profile"
@@ -55,6 +64,7 @@ run "${median[@]}" -o "$tmp/m.profile"
 verdict median_is_made $?
 check median_of_costs grep -qx 'cost: create 2097152 201' "$tmp/m.profile"
 check median_of_rests grep -qx 'rest_cost: create 100002 52' "$tmp/m.profile"
+check median_of_what_is_paid_again grep -qx 'rest_again_percent: create 22' "$tmp/m.profile"
 check median_has_a_name grep -qx 'name: m' "$tmp/m.profile"
 check median_has_all_drivers grep -qx 'driver: 580.1, 570.2' "$tmp/m.profile"
 check median_has_its_sources grep -qE '^source: allocrig [0-9.]+ calibrate: median of 3 calibrations: a.profile \(2026-11-21\), b.profile \(2026-11-22\), c.profile \(2026-11-29\)$' "$tmp/m.profile"

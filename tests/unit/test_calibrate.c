@@ -152,6 +152,8 @@ static void rests_are_measured_and_taken_out(void **state)
         }
     }
     assert_int_equal(measured.rest_costs[SIM_COST_create].count, 0);
+    for (int kind = 0; kind < SIM_COST_COUNT; kind++) /* the second calls are as those after them */
+        assert_int_equal(measured.rest_again_percent[kind], 0);
     assert_int_equal(measured.costs[SIM_COST_event_known].ns[0], 35);
     assert_in_range(measured.costs[SIM_COST_pool_first].ns[0], 9000000, 9001000);
     for (int kind = 0; kind < SIM_COST_COUNT; kind++)
@@ -164,6 +166,54 @@ static void rests_are_measured_and_taken_out(void **state)
                             (unsigned long)ns);
             assert_true(llabs((long long)(ns - curve->ns[i])) <= (long long)ns / 5 + 2);
         }
+}
+
+/* Every kind of cost that is measured without gaps between the rests that are asked for. */
+static bool is_exact(enum sim_cost kind)
+{
+    return kind == SIM_COST_alloc || kind == SIM_COST_alloc_held || kind == SIM_COST_alloc_shared ||
+           kind == SIM_COST_reserve || kind == SIM_COST_pool_alloc || kind == SIM_COST_pool_free;
+}
+
+/* So is what the second call pays again, to the percent. It is taken out of loops that begin after
+ * a rest, to the nanosecond where the rests in them are some that were measured. */
+static void what_is_paid_again_is_measured_and_taken_out(void **state)
+{
+    (void)state;
+    struct sim_profile card, measured;
+    char path[32], spec[64];
+    card_with("cost: event 1 900\ncost: event_known 1 35\n"
+              "rest_cost: alloc 10000 0\nrest_cost: alloc 30000 3000\n"
+              "rest_cost: alloc_shared 700000 0\nrest_cost: alloc_shared 2000000 400\n"
+              "rest_cost: free_shared 700000 0\nrest_cost: free_shared 2000000 600\n"
+              "rest_cost: create 700000 0\nrest_cost: create 2000000 4000\n"
+              "rest_cost: map 700000 0\nrest_cost: map 2000000 300\n"
+              "rest_cost: unmap 700000 0\nrest_cost: unmap 2000000 7000\n"
+              "rest_cost: reserve 700000 0\nrest_cost: reserve 2000000 200\n"
+              "rest_cost: pool_alloc 700000 0\nrest_cost: pool_alloc 2000000 250\n"
+              "rest_cost: pool_free 700000 0\nrest_cost: pool_free 2000000 300\n"
+              "rest_cost: event 700000 0\nrest_cost: event 2000000 400\n"
+              "rest_again_percent: alloc 10\nrest_again_percent: alloc_shared 30\n"
+              "rest_again_percent: free_shared 3\nrest_again_percent: create 20\n"
+              "rest_again_percent: map 10\nrest_again_percent: unmap 40\n"
+              "rest_again_percent: pool_alloc 28\nrest_again_percent: pool_free 1\n"
+              "rest_again_percent: event 7\n",
+              path);
+    load(path, &card);
+    snprintf(spec, sizeof spec, "sim:profile=%s", path);
+    measure(spec, &measured);
+    unlink(path);
+    for (int kind = 0; kind < SIM_COST_COUNT; kind++) {
+        assert_in_range(measured.rest_again_percent[kind] + 1, card.rest_again_percent[kind],
+                        card.rest_again_percent[kind] + 2);
+        assert_true(!measured.rest_again_percent[kind] == !card.rest_again_percent[kind]);
+        if (is_exact((enum sim_cost)kind))
+            continue;
+        card.costs[kind].count = card.busy_costs[kind].count = 0;
+        measured.costs[kind].count = measured.busy_costs[kind].count = 0;
+    }
+    agree(&measured, &card);
+    agree(&card, &measured);
 }
 
 /* Measuring what was measured changes nothing any more, and two measurements are the same. */
@@ -305,6 +355,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_card_gives_back_its_profile),
         cmocka_unit_test(rests_are_measured_and_taken_out),
+        cmocka_unit_test(what_is_paid_again_is_measured_and_taken_out),
         cmocka_unit_test(a_second_time_is_the_same),
         cmocka_unit_test(a_small_card_leaves_large_sizes_out),
         cmocka_unit_test(what_has_no_pages_is_refused),

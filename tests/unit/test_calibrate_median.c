@@ -102,9 +102,11 @@ static void what_only_some_state_is_the_median_of_those(void **state)
     (void)state;
     const struct calibration from[] = {
         GIVEN("a", "cost: create 64 10", "cost: create 256 50", "cleaning_bytes_per_us: 30"),
-        GIVEN("b", "cost: create 64 20", "cost: create 128 7", "busy_percent: create 300"),
+        GIVEN("b", "cost: create 64 20", "cost: create 128 7", "busy_percent: create 300",
+              "rest_again_percent: create 20", "rest_again_percent: map 9"),
         GIVEN("c", "cost: create 64 0", "cost: create 256 60", "cost: event 1 5",
-              "cleaning_bytes_per_us: 0", "cleaning_wait_bytes: alloc 640"),
+              "cleaning_bytes_per_us: 0", "cleaning_wait_bytes: alloc 640",
+              "rest_again_percent: create 31", "rest_again_percent: map 0"),
     };
     struct median out = made(from, 3);
     /* Sizes rise, also where no single one has them all; in a table 0 is a figure. */
@@ -115,6 +117,9 @@ static void what_only_some_state_is_the_median_of_those(void **state)
     assert_int_equal(out.profile.cleaning_bytes_per_us, 30);
     assert_int_equal(out.profile.busy_percent[SIM_COST_create], 300);
     assert_int_equal(out.profile.cleaning_wait_bytes[SIM_COST_alloc], 640);
+    assert_int_equal(out.profile.rest_again_percent[SIM_COST_create], 26); /* a half goes upward */
+    assert_int_equal(out.profile.rest_again_percent[SIM_COST_map], 9);
+    assert_int_equal(out.profile.rest_again_percent[SIM_COST_access], 0);
 }
 
 static void rests_are_matched_by_their_place(void **state)

@@ -178,6 +178,65 @@ static void a_rest_adds_to_the_next_call(void **state)
     device_close(device);
 }
 
+/* As on an H100, whose first allocations take 228, 92, 66, 57, .. us. */
+static void the_calls_after_it_pay_a_part_again(void **state)
+{
+    (void)state;
+    struct device *device =
+        open_card(HEAD "cost: alloc 64 52000\ncost: alloc_held 64 52000\ncost: alloc_shared 16 10\n"
+                       "cost: free 64 7\n"
+                       "rest_cost: alloc 1000000 0\nrest_cost: alloc 4000000 60\n"
+                       "rest_cost: alloc 64000000 176000\nrest_again_percent: alloc 25\n"
+                       "rest_cost: free 1000000 0\nrest_cost: free 64000000 100\n"
+                       "rest_cost: alloc_shared 1000000 0\nrest_cost: alloc_shared 4000000 8\n"
+                       "rest_again_percent: alloc_shared 100\n");
+    static const uint64_t after_ns[] = {228000, 96000, 63000, 54750, 52687, 52171, 52042, 52010};
+    for (int i = 0; i < 8; i++) /* the first of all, and those after it */
+        assert_int_equal(alloc_ns_after(device, 0, PAGE), after_ns[i]);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(alloc_ns_after(device, i ? 0 : 64000000, PAGE), after_ns[i]);
+    /* Its own short rest adds 60, the call before leaves 2750: the greater, and not their sum. */
+    assert_int_equal(alloc_ns_after(device, 4000000, PAGE), 54750);
+    for (int i = 4; i < 7; i++)
+        assert_int_equal(alloc_ns_after(device, 0, PAGE), after_ns[i]);
+    assert_int_equal(alloc_ns_after(device, 4000000, PAGE), 52060);
+    assert_int_equal(alloc_ns_after(device, 0, PAGE), 52015);
+    /* Other kinds leave nothing to it, and it leaves nothing to them. */
+    uint64_t held = sim_test_alloc(device, 16);
+    for (int i = 0; i < 5; i++) /* all of it again and again */
+        assert_int_equal(alloc_ns_after(device, 0, 16), 10 + 8);
+    sim_test_free(device, held);
+    const uint64_t *ns = device->counters.call_ns;
+    uint64_t block = sim_test_alloc(device, PAGE), before_ns = ns[DEVICE_CALL_free];
+    device->ops->advance(device, 64000000);
+    sim_test_free(device, block);
+    assert_int_equal(ns[DEVICE_CALL_free], before_ns + 107);
+    block = sim_test_alloc(device, PAGE);
+    sim_test_free(device, block); /* no line of it: the next call pays nothing again */
+    assert_int_equal(ns[DEVICE_CALL_free], before_ns + 107 + 7);
+    device_close(device);
+}
+
+/* The rule by itself, at the ends of its range. */
+static void what_is_added_is_the_greater(void **state)
+{
+    (void)state;
+    static struct sim_profile profile;
+    const uint64_t most_ns = (UINT64_C(1) << 60) - 1;
+    assert_null(sim_curve_add(&profile.rest_costs[SIM_COST_map], 10, 1000));
+    assert_null(sim_curve_add(&profile.rest_costs[SIM_COST_map], 20, 1000));
+    assert_int_equal(sim_profile_added(&profile, SIM_COST_map, 10, 5000), 0);
+    profile.rest_again_percent[SIM_COST_map] = 33;
+    assert_int_equal(sim_profile_added(&profile, SIM_COST_map, 10, 5000), 1650);
+    assert_int_equal(sim_profile_added(&profile, SIM_COST_map, 15, 5000), 1650);
+    assert_int_equal(sim_profile_added(&profile, SIM_COST_map, 15, 2000), 1000);
+    assert_int_equal(sim_profile_added(&profile, SIM_COST_map, UINT64_MAX, 0), 1000);
+    assert_int_equal(sim_profile_added(&profile, SIM_COST_map, 10, 3), 0);
+    assert_int_equal(sim_profile_added(&profile, SIM_COST_create, 10, 5000), 0);
+    profile.rest_again_percent[SIM_COST_map] = 100;
+    assert_int_equal(sim_profile_added(&profile, SIM_COST_map, 10, most_ns), most_ns);
+}
+
 /* What each of some calls waits for under a kernel of 1 ms. */
 static void calls_under_work(struct device *device, uint64_t waited_ns[3])
 {
@@ -269,7 +328,9 @@ static void a_written_profile_is_the_same(void **state)
     static const char *const texts[] = {
         HEAD "context_bytes: 500\nwaits: none\ncard: a: b\nhypervisor: one\ndriver: 1.2\n"
              "source: x\ncost: map 64 5\nbusy_cost: map 64 9\nbusy_cost: map 128 0\n"
-             "rest_cost: map 10000 0\nrest_cost: map 300000 7000\n",
+             "rest_cost: map 10000 0\nrest_cost: map 300000 7000\n"
+             "rest_again_percent: map 100\nrest_again_percent: alloc_shared 1\n"
+             "rest_again_percent: free 0\n",
         HEAD "waits: create free\nbusy_percent: free 150\ncleaning_wait_bytes: create 7\n",
         NULL,
     };
@@ -306,6 +367,13 @@ static void wrong_lines_are_refused(void **state)
         {HEAD "rest_cost: map_again 10 2\n", "line 7: rests are of alloc, alloc_shared, free"},
         {HEAD "rest_cost: map 10 2\nrest_cost: map 10 3\n", "line 8: the sizes of a kind must"},
         {HEAD "rest_cost: map 10\n", "line 7: a cost of a rest is KIND NANOSECONDS NANOSECONDS"},
+        {HEAD "rest_again_percent: map 101\n", "line 7: what a call pays again of a rest is 0 to"},
+        {HEAD "rest_again_percent: map\n", "line 7: it needs a kind of call and one whole number"},
+        {HEAD "rest_again_percent: map 1 2\n", "line 7: it needs a kind of call and one whole"},
+        {HEAD "rest_again_percent: map -1\n", "line 7: it needs a kind of call and one whole"},
+        {HEAD "rest_again_percent: mop 1\n", "line 7: the kind of call is unknown"},
+        {HEAD "rest_again_percent: pool_grow 9\n", "line 7: rests are of alloc, alloc_shared"},
+        {HEAD "rest_again: map 9\n", "line 7: the key is unknown"},
         {HEAD "context_bytes: many\n", "line 7: it needs one whole number"},
         {HEAD "driver: \n", "line 7: a line is"},
     };
@@ -329,6 +397,8 @@ int main(void)
         cmocka_unit_test(what_is_not_given_is_stood_in_for),
         cmocka_unit_test(what_is_known_is_not_asked),
         cmocka_unit_test(a_rest_adds_to_the_next_call),
+        cmocka_unit_test(the_calls_after_it_pay_a_part_again),
+        cmocka_unit_test(what_is_added_is_the_greater),
         cmocka_unit_test(the_profile_says_what_waits),
         cmocka_unit_test(launches_take_the_hosts_time),
         cmocka_unit_test(a_written_profile_is_the_same),
