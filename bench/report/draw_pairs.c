@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/report/slowdown_metric.h"
+
 #define POLICY_WIDTH 22u
 
 static bool has(const struct run_record *record, enum metric metric)
@@ -122,10 +124,15 @@ static void add_rows(void *argument, const struct run_record *first, const struc
     static const struct {
         const char *name;
         enum metric metric;
-    } figures[] = {{"reserved", METRIC_peak_reserved_bytes}, {"slowdown", METRIC_slowdown}};
+    } figures[] = {{"reserved", METRIC_peak_reserved_bytes},
+                   {"slowdown", METRIC_slowdown},
+                   {"steady", METRIC_steady_slowdown}};
+    bool steady = slowdown_metric_of(base, end) == METRIC_steady_slowdown;
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
         struct draw_pairs pairs = draw_pairs_of(first, base, end, figures[i].metric, self->values);
         if (i && !pairs.ratio.count)
+            continue;
+        if (figures[i].metric == METRIC_steady_slowdown && !steady)
             continue;
         table_cell(table, "%s", i ? "" : first->policy_spec);
         table_cell(table, "%s", figures[i].name);

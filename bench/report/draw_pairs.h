@@ -36,8 +36,8 @@ void draw_pairs_each(const struct run_record *records, size_t count, draw_pairs_
 /* True where a group has several draws of several policies. */
 bool draw_pairs_any(const struct run_record *records, size_t count);
 
-/* Every policy against the first one of its group: peak reserved bytes, and the slowdown where it
- * is known. Runs of a group stand next to each other in `records`. */
+/* Every policy against the first one of its group: peak reserved bytes, the slowdown where it is
+ * known, and that of the steady steps where all runs of the group have such. Runs of a group stand next to each other in `records`. */
 enum status draw_pairs_print(const struct run_record *records, size_t count, FILE *stream,
                              enum table_form form, struct error *error) STATUS_CHECKED;
 

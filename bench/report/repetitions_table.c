@@ -1,9 +1,13 @@
-/* Policies stand in the order of their median slowdown. A place is stated by intervals alone: `2`
- * says that exactly one policy is faster beyond doubt and that no other overlaps; `2=` that it
- * shares the place with those whose intervals touch its own. */
+/* Policies stand in the order of their median slowdown: of the steady steps where a program has
+ * such, since what libraries load in its first step is in every whole run (slowdown_metric.h); the
+ * heading of a group says which. A place is stated by intervals alone: `2` says that exactly one
+ * policy is faster beyond doubt and that no other overlaps; `2=` that it shares the place with those
+ * whose intervals touch its own. */
 #include "bench/report/repetitions_table.h"
 
+#include "bench/report/latex.h"
 #include "bench/report/placed_rows.h"
+#include "bench/report/slowdown_metric.h"
 
 #define POLICY_WIDTH 22u
 
@@ -23,17 +27,19 @@ static const struct {
     double divisor;
     enum table_room room;
 } medians[] = {
-    {"driver", "ms", METRIC_driver_time_ns, 2, 1e6, TABLE_ROOM_ALL},
-    {"stall", "ms", METRIC_stall_ns, 2, 1e6, TABLE_ROOM_TEXT},
+    {"whole run", "slowdown", METRIC_slowdown, 4, 1, TABLE_ROOM_WIDE},
+    {"first", "step ms", METRIC_first_step_ns, 1, 1e6, TABLE_ROOM_TEXT},
     {"steady", "step ms", METRIC_steady_step_ns, 3, 1e6, TABLE_ROOM_WIDE},
+    {"driver", "ms", METRIC_driver_time_ns, 2, 1e6, TABLE_ROOM_ALL},
+    {"stall", "ms", METRIC_stall_ns, 1, 1e6, TABLE_ROOM_TEXT},
     {"longest", "pause us", METRIC_longest_pause_ns, 1, 1e3, TABLE_ROOM_ALL},
 };
 #define MEDIANS (sizeof medians / sizeof medians[0])
 
-/* The policies of a group (first draw only), by their median slowdown; those that did not finish or
- * have none last. */
-static void gather_rows(struct placed_rows *rows, const struct run_record *begin,
-                        const struct run_record *end)
+/* The policies of a group (first draw only), by the median of `slowdown`; those that did not finish
+ * or have none last. */
+static void gather_rows(struct placed_rows *rows, enum metric slowdown,
+                        const struct run_record *begin, const struct run_record *end)
 {
     rows->count = 0;
     for (const struct run_record *first = begin; first < end; first++) {
@@ -45,7 +51,7 @@ static void gather_rows(struct placed_rows *rows, const struct run_record *begin
             row.passed += statistic_same_run(first, at) && at->passed;
         }
         if (row.passed == row.runs)
-            row.by = statistic_gather(first, end, METRIC_slowdown, rows->values);
+            row.by = statistic_gather(first, end, slowdown, rows->values);
         placed_rows_add(rows, row);
     }
     placed_rows_place(rows);
@@ -86,17 +92,51 @@ static void add_row(struct table *table, const struct placed_row *row, enum tabl
 static void add_group(struct table *table, struct placed_rows *rows, enum table_form form,
                       const struct run_record *begin, const struct run_record *end)
 {
-    gather_rows(rows, begin, end);
-    table_heading(table, "%s: frees %s, host %s, %s %s", begin->workload.name,
+    enum metric slowdown = slowdown_metric_of(begin, end);
+    gather_rows(rows, slowdown, begin, end);
+    table_heading(table, "%s: slowdown of %s, frees %s, host %s, %s %s", begin->workload.name,
+                  slowdown == METRIC_steady_slowdown ? "steady steps" : "the whole run",
                   replay_frees_name(begin->frees), replay_host_name(begin->host),
                   begin->device.kind, begin->device.profile);
     for (size_t i = 0; i < rows->count; i++)
         add_row(table, &rows->items[i], form, end, rows->values);
 }
 
-/* What the two columns of limits hold, and at which level. */
-static void explain(FILE *stream, const struct run_record *records, size_t count, double *values)
+/* In how many groups it is that of the steady steps. */
+static size_t count_steady(const struct run_record *records, size_t count, size_t *groups)
 {
+    size_t steady = 0;
+    *groups = 0;
+    for (size_t begin = 0, end; begin < count; begin = end) {
+        end = run_record_group_end(records, count, begin);
+        steady += slowdown_metric_of(records + begin, records + end) == METRIC_steady_slowdown;
+        ++*groups;
+    }
+    return steady;
+}
+
+/* A note below the table. */
+static void say(FILE *stream, enum table_form form, const char *text)
+{
+    if (table_is_latex(form))
+        latex_text(stream, text);
+    else
+        fputs(text, stream);
+}
+
+static void explain_steady(FILE *stream, enum table_form form)
+{
+    say(stream, form,
+        "Steady: time of the second half of the steps by the same with an allocator that\n"
+        "costs nothing. The first step, in which libraries load, is apart: in the JSON\n"
+        "`first_step_ns`, and within `slowdown`, which is of the whole run.\n");
+}
+
+/* What the two columns of limits hold, and at which level. */
+static void explain_limits(FILE *stream, enum table_form form, const struct run_record *records,
+                           size_t count, double *values)
+{
+    char text[320];
     size_t least = 0;
     double level = 1;
     for (size_t i = 0; i < count; i++) {
@@ -110,15 +150,18 @@ static void explain(FILE *stream, const struct run_record *records, size_t count
         }
     }
     if (level > 0 && least)
-        fprintf(stream,
-                "\nMedians over the repetitions. Low and high: between them lies the median with\n"
-                "%.1f %% confidence. A place is stated where intervals do not overlap; `=` shares\n"
-                "it.\n",
-                100 * level);
+        snprintf(
+            text, sizeof text,
+            "\nMedians over the repetitions. Low and high: between them lies the median with\n"
+            "%.1f %% confidence. A place is stated where intervals do not overlap; `=` shares\n"
+            "it.\n",
+            100 * level);
     else
-        fputs("\nMedians over the repetitions. Low and high are the least and the most: fewer\n"
-              "than six runs give no interval of the median at 95 %, so no places are stated.\n",
-              stream);
+        snprintf(
+            text, sizeof text,
+            "\nMedians over the repetitions. Low and high are the least and the most: fewer\n"
+            "than six runs give no interval of the median at 95 %%, so no places are stated.\n");
+    say(stream, form, text);
 }
 
 enum status repetitions_table_print(const struct run_record *records, size_t count, FILE *stream,
@@ -130,6 +173,10 @@ enum status repetitions_table_print(const struct run_record *records, size_t cou
         {"low", "", false, 0},  {"high", "", false, 0},
     };
     size_t column_count = 6;
+    size_t groups;
+    size_t steady = count_steady(records, count, &groups);
+    if (steady == groups)
+        columns[3] = (struct table_column){"steady", "slowdown", false, 0};
     for (size_t i = 0; i < MEDIANS; i++)
         if (table_has_room(form, medians[i].room))
             columns[column_count++] =
@@ -149,7 +196,9 @@ enum status repetitions_table_print(const struct run_record *records, size_t cou
     if (!status)
         status = table_print(table, stream, form, error);
     if (!status)
-        explain(stream, records, count, rows.values);
+        explain_limits(stream, form, records, count, rows.values);
+    if (!status && steady)
+        explain_steady(stream, form);
     table_close(table);
     placed_rows_close(&rows);
     return status;

@@ -304,7 +304,8 @@ static enum status print_draws(const struct suite_work *self, FILE *stream, enum
     else
         fputs("\nPairs: each draw by the same draw of the first policy, where both finished. The\n"
               "median ratio with its interval, and in how many draws it is below, at and\n"
-              "above 1.\n\n",
+              "above 1. `steady`, of programs with steps: the slowdown of the second half of\n"
+              "them, without the first, in which libraries load.\n\n",
               stream);
     return draw_pairs_print(self->records, count, stream, form, error);
 }

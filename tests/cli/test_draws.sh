@@ -97,6 +97,14 @@ run run -d sim -p growth -p growth:limit=70GiB -w random:events=2000,seed=7 --dr
 check same_figures_are_equal grep -qE '^growth:limit=70GiB +reserved +1\.000 +- +- +0 +3 +0$' "$out"
 run run -d sim -p growth -w random:events=2000,seed=7 --draws 3
 check one_policy_has_no_pairs eval '! grep -q "^Pairs" "$out"'
+# of programs with steps their steady ones too, of others not
+run run -d sim -p torch -p direct -w gradient_tape:seed=1,steps=4 -w random:events=500,seed=7 --draws 6 --csv "$tmp/draws.csv"
+steady() { of "$1" steady_slowdown | awk 'NF'; }
+check pairs_of_steady_steps [ "$(awk '/^direct +reserved/ { getline; getline; print $1, $2, $3, $4; exit }' "$out")" = \
+    "steady $(paste <(steady direct) <(steady torch) | awk '{ printf "%.3f\n", $1 / $2 }' | sort -g | sed -n '1p;3p;6p' | awk '{ v[NR] = $1 } END { print v[2], v[1], v[3] }')" ]
+check pairs_without_steps_have_no_steady [ "$(grep -cE '^ +steady ' "$out")" = 1 ]
+check pairs_say_what_is_steady says '`steady`, of programs with steps'
+check steady_pairs_are_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
 
 # -- what does not finish in each draw says in how many it does; repetitions of draws are one
 run run -d sim:capacity=4550MiB -p best-fit -p torch -w random:events=2000,seed=7 --draws 9 --csv "$tmp/draws.csv"

@@ -149,6 +149,40 @@ check seeds_are_drawn [ "$(awk '$2 == "growth" && $6 == "median" { getline; leas
         sort -n | sed -n '1p;$p' | paste -sd ' ')" ]
 run run -d sim -p growth -p best-fit -w order_flip --reps 6
 check repetitions_are_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
+
+# -- repetitions: places by the steady steps where a program has such; what libraries load in the first one is in whole runs alone
+rows_of() { # TABLE GROUP: the rows of a group of the table of repetitions, without long names of their own lines
+    awk -v group="$2: slowdown of " '/runs +(slowdown|steady)/ { on = 1 } on && index($0, group) == 1 { here = 1; next } here && /^$/ { exit } here && / host / { next } here' "$1"
+}
+median_of() { # CSV WORKLOAD POLICY FIGURE: of six the third
+    sed 's/"[^"]*"/-/g' "$1" | awk -F, -v workload="$2" -v policy="$3" -v figure="$4" '
+        NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+        $at["policy_spec"] == policy && $at["workload"] == workload { print $at[figure] }' | sort -g | sed -n 3p
+}
+run run -d "sim:profile=$tmp/products.profile" -p growth -p torch -p direct -w gradient_tape -w order_flip -w gradient_tape:steps=1 --reps 6 --csv "$tmp/six.csv" --latex "$tmp/six.tex"
+check steady_steps_are_told grep -q '^gradient_tape: slowdown of steady steps, frees ' "$out"
+check no_steps_are_the_whole_run grep -q '^order_flip: slowdown of the whole run, frees ' "$out"
+check one_step_is_the_whole_run grep -q '^gradient_tape:steps=1: slowdown of the whole run, frees ' "$out"
+check columns_of_repetitions grep -qE '^ *# +policy +runs +slowdown +low +high +first +driver +stall +longest$' "$out"
+for policy in growth torch direct; do
+    check "steady_is_the_figure_of_$policy" [ "$(rows_of "$out" gradient_tape | awk -v policy=$policy '$2 == policy { print $3, $4, $7 }')" = \
+        "6 $(median_of "$tmp/six.csv" gradient_tape $policy steady_slowdown | awk '{ printf "%.4f\n", $1 }') $(median_of "$tmp/six.csv" gradient_tape $policy first_step_ns | awk '{ printf "%.1f\n", $1 / 1e6 }')" ]
+    check "one_step_is_the_figure_of_$policy" [ "$(rows_of "$out" gradient_tape:steps=1 | awk -v policy=$policy '$2 == policy { print $4 }')" = \
+        "$(median_of "$tmp/six.csv" gradient_tape:steps=1 $policy slowdown | awk '{ printf "%.4f\n", $1 }')" ]
+done
+check what_loads_is_not_in_it [ "$(rows_of "$out" gradient_tape | awk '$2 == "growth" { print $1, $4 }')" = '1= 1.0000' ]
+check first_table_is_of_whole_runs [ "$(awk '/^gradient_tape: / { here = 1 } here && $2 == "growth" { print $NF; exit }' "$out")" = \
+    "$(median_of "$tmp/six.csv" gradient_tape growth slowdown | awk '{ printf "%.3f\n", $1 }')" ]
+check steady_is_defined says '^Steady: time of the second half of the steps by the same with an allocator that'
+check steady_is_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
+check notes_in_latex_are_escaped [ "$(grep -v '^%' "$tmp/six.tex" | sed 's/\\[_%&#{}$]//g; s/ & / /g' | grep -c '[_%#`]')" = 0 ]
+run run -d sim -p torch -p growth -w gradient_tape --reps 2 --wide
+check only_steady_steps_name_their_column grep -qE '^ *# +policy +runs +steady +low +high +whole run +first +steady +driver' "$out"
+run run -d sim:capacity=3300MiB -p best-fit -p growth -p direct -w gradient_tape --reps 2
+check who_does_not_finish_leaves_it_steady grep -q '^gradient_tape: slowdown of steady steps' "$out"
+check who_does_not_finish_is_last [ "$(rows_of "$out" gradient_tape | awk '{ print $2, $3 }' | paste -sd,)" = 'direct 2,best-fit 0,growth 0' ]
+run run -d sim -p growth -w order_flip --reps 6
+check whole_runs_need_no_word_of_steps eval '! grep -q "^Steady" "$out"'
 refuses draws_need_something_to_draw 2 'addresses=random' run -d sim -p growth -w workloads/data/tape_small.default.csv.gz --draws 3
 run run -d sim -p growth -w order_flip --time
 check time_shows_latency grep -q 'alloc p50' "$out"
