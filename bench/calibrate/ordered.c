@@ -6,11 +6,12 @@
  *    work is over. One behind work that is known to be done is not recorded at all: what is left is
  *    the looking up and the reading of the clock.
  * 2. A launch is timed by the device's clock, less what reading it takes.
- * 3. The pool keeps everything. Warm: the same size over and over on one stream, with a kernel on it
- *    between any two calls. First: the first
+ * 3. The pool keeps everything. Warm: the same size over and over on one stream, as a program does it:
+ *    beside other blocks of many sizes that come and go, and with a kernel between any two calls. First: the first
  *    allocation of all, less later ones of an empty pool. Growth: what an allocation takes beyond a
  *    warm one where the pool holds some, and none that is free. Pending: the pool holds enough, another
  *    stream has freed a block behind work that is not done; again beyond a warm one. */
+#include "allocators/base/rng.h"
 #include "allocators/base/size.h"
 #include "bench/calibrate/parts.h"
 
@@ -20,6 +21,9 @@
 #define LAUNCHES_MOST 32u /* in a row on an idle card; the queue holds more */
 #define GROWTHS_MOST  16u
 #define FIRST_BYTES   (2 * MIB)
+#define OTHERS        128u
+#define OTHERS_LEAST  512u /* bytes */
+#define OTHERS_MOST   (4 * MIB)
 #define FIRST_BESIDE  9u /* allocations that the first one is held against */
 
 static uint64_t now(const struct meter *meter)
@@ -97,8 +101,8 @@ static void pool_empty(struct meter *meter, struct meter_samples *trimmed)
     (void)meter_pool_trim(meter, trimmed);
 }
 
-/* A kernel that uses what the pool gave: between two calls of the pool a program launches one, and
- * the driver then has more to do than in a row of calls. On an idle card it is over by the next. */
+/* A kernel that uses what the pool gave: a program launches one between two calls of the pool. On an
+ * idle card it is over by the next. */
 static void pool_use(struct meter *meter)
 {
     meter->device->ops->kernel(meter->device, METER_STREAM, LAUNCH_NS);
@@ -106,25 +110,77 @@ static void pool_use(struct meter *meter)
         meter_pause(meter, 2 * LAUNCH_NS);
 }
 
+/* Blocks of a program beside the one that is measured: the more of them, and the more sizes, the longer
+ * the driver looks. */
+struct pool_others {
+    struct rng rng;
+    uint64_t addresses[OTHERS];
+    uint32_t held;
+};
+
+static bool others_make(struct meter *meter, struct pool_others *self, uint64_t *address)
+{
+    uint64_t bytes = rng_log_uniform(&self->rng, OTHERS_LEAST, OTHERS_MOST);
+    return meter_pool_alloc(meter, bytes, METER_STREAM, address, NULL);
+}
+
+static bool others_open(struct meter *meter, struct pool_others *self)
+{
+    *self = (struct pool_others){.held = 0};
+    rng_seed(&self->rng, 1);
+    while (self->held < OTHERS && others_make(meter, self, &self->addresses[self->held]))
+        self->held++;
+    return self->held == OTHERS;
+}
+
+/* One of them goes and another one comes. */
+static bool others_exchange(struct meter *meter, struct pool_others *self)
+{
+    uint64_t *address = &self->addresses[rng_below(&self->rng, OTHERS)];
+    if (!meter_pool_free(meter, *address, METER_STREAM, NULL))
+        return false;
+    pool_use(meter);
+    if (others_make(meter, self, address))
+        return true;
+    *address = self->addresses[--self->held]; /* that one is gone */
+    return false;
+}
+
+static void others_close(struct meter *meter, struct pool_others *self)
+{
+    while (self->held)
+        (void)meter_pool_free(meter, self->addresses[--self->held], METER_STREAM, NULL);
+}
+
+/* The hole that the measured block leaves is there for the next: others change while it is held. */
+static bool pool_round(struct meter *meter, struct pool_others *others, uint64_t bytes,
+                       struct meter_samples *made, struct meter_samples *freed)
+{
+    uint64_t address;
+    pool_use(meter);
+    if (!meter_pool_alloc(meter, bytes, METER_STREAM, &address, made))
+        return false;
+    pool_use(meter);
+    bool changed = others_exchange(meter, others);
+    pool_use(meter);
+    return meter_pool_free(meter, address, METER_STREAM, freed) && changed;
+}
+
 void parts_pool_warm(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 {
     struct meter_samples made = {0}, freed = {0};
-    uint64_t address;
+    struct pool_others others;
     meter_point(meter);
-    if (!parts_pool_open(meter) || !meter_room(meter, bytes, 1) ||
-        !meter_pool_alloc(meter, bytes, METER_STREAM, &address, NULL) ||
-        !meter_pool_free(meter, address, METER_STREAM, NULL))
+    if (!parts_pool_open(meter) || !meter_room(meter, bytes, 1))
         return;
-    while (meter_goes_on(meter, &made)) {
-        pool_use(meter);
-        if (!meter_pool_alloc(meter, bytes, METER_STREAM, &address, &made))
-            return;
-        pool_use(meter);
-        if (!meter_pool_free(meter, address, METER_STREAM, &freed))
-            return;
-    }
+    bool goes = others_open(meter, &others) && pool_round(meter, &others, bytes, NULL, NULL);
+    while (goes && meter_goes_on(meter, &made))
+        goes = pool_round(meter, &others, bytes, &made, &freed);
+    others_close(meter, &others);
     pool_empty(meter, NULL);
     meter_rest(meter, bytes);
+    if (!goes)
+        return;
     parts_point(meter, out, SIM_COST_pool_alloc, bytes, &made);
     parts_point(meter, out, SIM_COST_pool_free, bytes, &freed);
 }
