@@ -9,6 +9,7 @@
 #include "bench/cli/cli.h"
 #include "bench/report/model.h"
 #include "bench/report/output_file.h"
+#include "bench/report/sentence.h"
 
 static const struct cli_option options[] = {
     {'o', "output", "FILE", "the page, as Markdown; default: standard output"},
@@ -23,8 +24,9 @@ static const struct cli_page page = {
         "Holds modelled driver calls and step times against measured ones. Each folder in\n"
         "FOLDER is one policy x workload and holds card.csv and sim.csv (run --csv), card.calls\n"
         "and sim.calls (run --calls). bench/suite/model_cells.sh makes them on a card. AGAIN are\n"
-        "folders with repetitions of the runs on the card: then the median counts, of two the\n"
-        "lower.",
+        "folders with repetitions of the runs on the card, of all or of some. Then medians\n"
+        "count, of two middle values their mean; of driver time it is the median of the runs'\n"
+        "own sums, and the page says how many runs each cell has.",
     .options = options,
 };
 
@@ -79,7 +81,7 @@ static bool is_there(const char *folder, const char *cell)
 }
 
 static enum status read_measured(const struct arguments *self, const char *name,
-                                 struct measured *out, struct model_cell *cell, struct error *error)
+                                 struct measured *out, struct error *error)
 {
     enum status status = STATUS_OK;
     for (size_t i = 0; i < self->count && !status; i++) {
@@ -97,13 +99,7 @@ static enum status read_measured(const struct arguments *self, const char *name,
                                self->folders[i], name, result->workload, result->policy,
                                out->results[0].workload, out->results[0].policy);
     }
-    if (!status && out->count > 1)
-        status = model_repeat_calls(cell, out->calls, out->count, error);
-    if (!status)
-        status = model_repeat_results(out->results, out->count, error);
-    if (!status)
-        cell->card = out->results[0];
-    return status;
+    return status ? status : model_repeat_results(out->results, out->count, error);
 }
 
 static enum status read_cell(const struct arguments *self, const char *name,
@@ -114,7 +110,8 @@ static enum status read_cell(const struct arguments *self, const char *name,
     struct call_list sim = {0};
     if (!measured)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the runs");
-    enum status status = read_measured(self, name, measured, cell, error);
+    enum status status = read_measured(self, name, measured, error);
+    cell->card = measured->results[0];
     if (!status)
         status = read_one(folder, name, "sim.csv", NULL, &cell->sim, error);
     if (!status)
@@ -126,7 +123,7 @@ static enum status read_cell(const struct arguments *self, const char *name,
                       "%s/%s: card.csv is of %s with %s, sim.csv of %s with %s", folder, name,
                       cell->card.workload, cell->card.policy, cell->sim.workload, cell->sim.policy);
     if (!status)
-        status = model_compare(cell, &measured->calls[0], &sim, error);
+        status = model_repeat_compare(cell, measured->calls, measured->count, &sim, error);
     for (size_t i = 0; i < REPETITIONS_MOST; i++)
         call_list_close(&measured->calls[i]);
     call_list_close(&sim);
@@ -147,43 +144,94 @@ static int is_cell(const struct dirent *entry)
     return entry->d_name[0] != '.' && (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN);
 }
 
-static enum status write_page(const char *path, const struct model_cell *cells, size_t count,
-                              struct error *error)
+static enum status scan(const char *folder, struct dirent ***names, int *count, struct error *error)
+{
+    *count = scandir(folder, names, is_cell, alphasort);
+    if (*count >= 0)
+        return STATUS_OK;
+    *count = 0;
+    return error_set(error, STATUS_IO, "%s: cannot be read: %s", folder, strerror(errno));
+}
+
+static void names_free(struct dirent **names, int count)
+{
+    for (int i = 0; i < count; i++)
+        free(names[i]);
+    free(names);
+}
+
+static bool is_among(struct dirent **names, int count, const char *name)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(names[i]->d_name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Says which runs of the folders of repetitions repeat nothing: they are on no page. */
+static enum status tell_left_out(const struct arguments *self, struct dirent **cells,
+                                 int cell_count, struct error *error)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 1; i < self->count && !status; i++) {
+        const char *first = NULL;
+        int more = -1;
+        struct dirent **names = NULL;
+        int count = 0;
+        status = scan(self->folders[i], &names, &count, error);
+        for (int j = 0; j < count; j++) {
+            if (is_among(cells, cell_count, names[j]->d_name) ||
+                !is_there(self->folders[i], names[j]->d_name))
+                continue;
+            first = first ? first : names[j]->d_name;
+            more++;
+        }
+        if (more > 0)
+            sentence_say(stderr, "note: %s: left out %s and %d more, which %s does not have",
+                         self->folders[i], first, more, self->folders[0]);
+        else if (first)
+            sentence_say(stderr, "note: %s: left out %s, which %s does not have", self->folders[i],
+                         first, self->folders[0]);
+        names_free(names, count);
+    }
+    return status;
+}
+
+static enum status write_page(const struct arguments *self, const struct model_cell *cells,
+                              size_t count, struct error *error)
 {
     struct output_file output = {0};
-    enum status status = output_open(&output, path ? path : "-", error);
+    enum status status = output_open(&output, self->output ? self->output : "-", error);
     if (status)
         return status;
-    model_page(output.stream, cells, count);
+    model_page(output.stream, cells, count, self->count > 1);
     return output_commit(&output, error);
 }
 
 static enum status run(const struct arguments *self, struct error *error)
 {
     struct dirent **names = NULL;
-    int count = scandir(self->folders[0], &names, is_cell, alphasort);
-    if (count < 0)
-        return error_set(error, STATUS_IO, "%s: cannot be read: %s", self->folders[0],
-                         strerror(errno));
+    int count = 0;
+    enum status status = scan(self->folders[0], &names, &count, error);
+    if (status)
+        return status;
     struct model_cell *cells = calloc(count ? (size_t)count : 1, sizeof *cells);
-    enum status status = STATUS_OK;
     if (!cells)
         status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the runs");
     else if (!count)
         status = error_set(error, STATUS_INVALID, "%s: holds no folder of a run", self->folders[0]);
     for (int i = 0; i < count && !status; i++)
         status = read_cell(self, names[i]->d_name, &cells[i], error);
+    if (!status)
+        status = tell_left_out(self, names, count, error);
     if (!status) {
         qsort(cells, (size_t)count, sizeof *cells, by_workload);
-        status = write_page(self->output, cells, (size_t)count, error);
+        status = write_page(self, cells, (size_t)count, error);
     }
-    for (int i = 0; i < count; i++) {
-        if (cells)
-            model_cell_close(&cells[i]);
-        free(names[i]);
-    }
+    for (int i = 0; cells && i < count; i++)
+        model_cell_close(&cells[i]);
     free(cells);
-    free(names);
+    names_free(names, count);
     return status;
 }
 

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/report/statistics.h"
-
 #define COLUMNS_MOST     256
 #define LINE_MOST        65536 /* bytes of a line of a result */
 #define REPETITIONS_MOST 1000
@@ -84,11 +82,6 @@ static bool take_row(struct reading *reading, char **fields, const size_t places
     return true;
 }
 
-static double median_or_nan(double *values, size_t count)
-{
-    return count ? statistic_of(values, count).median : (double)NAN;
-}
-
 static enum status read_rows(FILE *file, const char *path, struct reading *reading,
                              struct model_result *out, struct error *error)
 {
@@ -141,9 +134,9 @@ enum status model_result_read(const char *path, struct model_result *out, struct
     else
         status = read_rows(file, path, reading, out, error);
     if (!status) {
-        out->slowdown = median_or_nan(reading->values[0], reading->counts[0]);
-        out->step_ns = median_or_nan(reading->values[1], reading->counts[1]);
-        out->device_time_ns = median_or_nan(reading->values[2], reading->counts[2]);
+        out->slowdown = model_median(reading->values[0], reading->counts[0]);
+        out->step_ns = model_median(reading->values[1], reading->counts[1]);
+        out->device_time_ns = model_median(reading->values[2], reading->counts[2]);
     }
     if (file)
         fclose(file);

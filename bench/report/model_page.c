@@ -56,7 +56,28 @@ static void count_bar(FILE *stream, const char *what, size_t met, size_t of, dou
                                                      : "missed");
 }
 
-static void put_sums(FILE *stream, const struct model_cell *cells, size_t count)
+/* Those whose calls count. */
+static size_t runs_of(const struct model_cell *cell)
+{
+    return 1 + cell->again_count;
+}
+
+/* Of how many runs a cell is the median. */
+static void put_runs(FILE *stream, const struct model_cell *cells, size_t count)
+{
+    size_t least = SIZE_MAX, most = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t runs = runs_of(&cells[i]);
+        least = runs < least ? runs : least;
+        most = runs > most ? runs : most;
+    }
+    if (least < most)
+        fprintf(stream, ", medians of %zu to %zu runs", least, most);
+    else if (most > 1)
+        fprintf(stream, ", medians of %zu runs", most);
+}
+
+static void put_sums(FILE *stream, const struct model_cell *cells, size_t count, bool repeated)
 {
     struct model_kind all = {0};
     size_t sums = 0, sums_met = 0, steps = 0, steps_met = 0;
@@ -69,20 +90,29 @@ static void put_sums(FILE *stream, const struct model_cell *cells, size_t count)
         steps += isnan(step) ? 0 : 1;
         steps_met += fabs(step) <= STEP_BAR;
     }
-    fputs("| what | met | share | bar | |\n| --- | --- | --- | --- | --- |\n", stream);
+    fputs("| what", stream);
+    if (repeated)
+        put_runs(stream, cells, count);
+    fputs(" | met | share | bar | |\n| --- | --- | --- | --- | --- |\n", stream);
     count_bar(stream, "calls under 1 GiB within a factor of 2", all.met, all.small, 0.9);
     count_bar(stream, "driver time of policy x workload within 25 %", sums_met, sums, 0.9);
     count_bar(stream, "step time within 10 %", steps_met, steps, 1);
 }
 
-static void put_kinds(FILE *stream, const struct model_cell *cells, size_t count)
+static void put_kinds(FILE *stream, const struct model_cell *cells, size_t count, bool repeated)
 {
     fputs("\n## Kinds of call\n\nTimes are the driver's own, in ms; waited is what the call waited "
-          "for the device beyond that.\n\n"
-          "| call | calls | under 1 GiB | within a factor of 2 | card | sim | sim - card | card "
-          "waited | sim waited |\n"
-          "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+          "for the device beyond that.",
           stream);
+    if (repeated)
+        fputs(" Of repeated runs they are sums of the calls' medians: what takes long in one run "
+              "only is in the sums of the cells below, and not in these.",
+              stream);
+    fputs(
+        "\n\n| call | calls | under 1 GiB | within a factor of 2 | card | sim | sim - card | card "
+        "waited | sim waited |\n"
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+        stream);
     for (int call = 0; call < DEVICE_CALL_COUNT; call++) {
         struct model_kind kind = {0};
         for (size_t i = 0; i < count; i++)
@@ -101,20 +131,36 @@ static void put_kinds(FILE *stream, const struct model_cell *cells, size_t count
     }
 }
 
-static void put_cells(FILE *stream, const struct model_cell *cells, size_t count)
+/* Of the table of cells, and what its columns are of repeated runs. */
+static void put_cells_header(FILE *stream, bool repeated)
 {
-    fputs("\n## Cells\n\n| workload | policy | calls | within a factor of 2 | driver ms card | sim "
-          "| sim - card | stall ms card | sim | step ms card | sim | sim - card | slowdown card | "
-          "sim | |\n"
-          "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | "
-          "---: | ---: | --- |\n",
-          stream);
+    fputs("\n## Cells\n\n", stream);
+    if (repeated)
+        fputs("Driver time and stall of a cell on the card are the median of its runs' own sums. "
+              "`2 of 3` runs: one made other calls than the first, so its calls and sums do "
+              "not count; step and slowdown are the median of all.\n\n",
+              stream);
+    fprintf(stream,
+            "| workload | policy |%s calls | within a factor of 2 | driver ms card | sim | sim - "
+            "card | stall ms card | sim | step ms card | sim | sim - card | slowdown card | sim | "
+            "|\n| --- | --- |%s ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | "
+            "---: | ---: | ---: | --- |\n",
+            repeated ? " runs |" : "", repeated ? " ---: |" : "");
+}
+
+static void put_cells(FILE *stream, const struct model_cell *cells, size_t count, bool repeated)
+{
+    put_cells_header(stream, repeated);
     for (size_t i = 0; i < count; i++) {
         const struct model_cell *cell = &cells[i];
         double card = step_of(&cell->card);
         double sim = step_of(&cell->sim);
-        fprintf(stream, "| %s | `%s` | %zu |", cell->card.workload, cell->card.policy,
-                cell->all.count);
+        fprintf(stream, "| %s | `%s` |", cell->card.workload, cell->card.policy);
+        if (repeated)
+            fprintf(stream, " %zu", runs_of(cell));
+        if (repeated && runs_of(cell) < cell->runs)
+            fprintf(stream, " of %zu", cell->runs);
+        fprintf(stream, "%s %zu |", repeated ? " |" : "", cell->all.count);
         put_percent(stream, share(cell->all.met, cell->all.small));
         put_ms(stream, cell->all.card_ns);
         put_ms(stream, cell->all.sim_ns);
@@ -148,7 +194,8 @@ static void put_again(FILE *stream, const struct model_cell *cells, size_t count
     if (!pairs)
         return;
     fputs("\n## The card against itself\n\nRepetitions of a run against the first one, by the same "
-          "measures. Elsewhere on this page the median of the repetitions counts.\n\n"
+          "measures. Elsewhere on this page the median of the runs counts, of two middle ones "
+          "their mean.\n\n"
           "| what | met | share |\n| --- | --- | --- |\n",
           stream);
     fprintf(stream, "| calls under 1 GiB within a factor of 2 | %zu of %zu |", all.met, all.small);
@@ -210,17 +257,17 @@ static void put_large(FILE *stream, const struct model_cell *cells, size_t count
     }
 }
 
-void model_page(FILE *stream, const struct model_cell *cells, size_t count)
+void model_page(FILE *stream, const struct model_cell *cells, size_t count, bool repeated)
 {
     fputs(
         "# The simulated device against the card\n\nThe same runs on both; `sim - card` is what "
         "the model says beyond what was measured, in parts of the latter. A step is the median of "
         "the steady ones, or the whole run where it has none.\n\n",
         stream);
-    put_sums(stream, cells, count);
+    put_sums(stream, cells, count, repeated);
     put_again(stream, cells, count);
     put_ranks(stream, cells, count);
-    put_kinds(stream, cells, count);
-    put_cells(stream, cells, count);
+    put_kinds(stream, cells, count, repeated);
+    put_cells(stream, cells, count, repeated);
     put_large(stream, cells, count);
 }

@@ -1,56 +1,116 @@
-/* Repetitions of the same run on a card. What is measured of a call is the median of them: one that
- * was interrupted on the way does not count. How far the repetitions are from one another is how
- * near a model can come to any one of them. */
+/* Repetitions of the same run on a card. Of a call the median of them is what it takes: one that was
+ * interrupted on the way does not count. Of a run's sum it is the median too, but of the sums: each
+ * run has calls that take long, and which ones is chance, so the medians of single calls have none
+ * of that time, and their sum would be less than any run takes. How far the repetitions are from one
+ * another is how near a model can come to any one of them. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "bench/report/model.h"
 #include "bench/report/statistics.h"
 
-static uint64_t median_of(double *values, size_t count)
+double model_median(double *values, size_t count)
 {
-    return (uint64_t)(statistic_of(values, count).median + 0.5);
+    /* What it calls the median is the lower of two; it leaves the values in order. */
+    return count ? (statistic_of(values, count).median + values[count / 2]) / 2 : (double)NAN;
 }
 
-enum status model_repeat_calls(struct model_cell *cell, struct call_list *runs, size_t count,
-                               struct error *error)
+/* The runs that made the same calls as the first one, which comes first; with room for all. */
+struct alike {
+    const struct call_list **runs;
+    size_t count;
+    double *ns, *waited_ns; /* a value of each, for a median */
+};
+
+static void alike_close(struct alike *self)
 {
-    double *ns = calloc(count, sizeof *ns), *waited_ns = calloc(count, sizeof *waited_ns);
-    size_t *alike = calloc(count, sizeof *alike), alike_count = 0;
+    free(self->runs);
+    free(self->ns);
+    free(self->waited_ns);
+}
+
+/* Fills in `again`, which is how far each is from the first. */
+static enum status alike_find(struct alike *self, struct model_cell *cell,
+                              const struct call_list *runs, size_t count, struct error *error)
+{
+    enum status status = STATUS_OK;
+    self->runs = calloc(count, sizeof(*self->runs));
+    self->ns = calloc(count, sizeof *self->ns);
+    self->waited_ns = calloc(count, sizeof *self->waited_ns);
     cell->again = calloc(count, sizeof *cell->again);
-    enum status status = ns && waited_ns && alike && cell->again
-                             ? STATUS_OK
-                             : error_set(error, STATUS_HOST_MEMORY, "no host memory left for runs");
-    for (size_t run = 0; run < count && !status; run++) {
+    if (!self->runs || !self->ns || !self->waited_ns || !cell->again)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for runs");
+    cell->runs = count;
+    self->runs[self->count++] = &runs[0];
+    for (size_t run = 1; run < count && !status; run++) {
         struct model_cell one = {.large = NULL};
-        if (run && !(status = model_compare(&one, &runs[0], &runs[run], error)) && one.same_calls)
+        status = model_compare(&one, &runs[0], &runs[run], error);
+        if (!status && one.same_calls) {
             cell->again[cell->again_count++] = one.all;
-        if (!status && (!run || one.same_calls))
-            alike[alike_count++] = run;
+            self->runs[self->count++] = &runs[run];
+        }
         model_cell_close(&one);
     }
-    for (size_t i = 0; i < runs[0].count && !status; i++) {
-        for (size_t run = 0; run < alike_count; run++) {
-            ns[run] = (double)runs[alike[run]].items[i].ns;
-            waited_ns[run] = (double)runs[alike[run]].items[i].waited_ns;
-        }
-        runs[0].items[i].ns = median_of(ns, alike_count);
-        runs[0].items[i].waited_ns = median_of(waited_ns, alike_count);
+    return status;
+}
+
+/* The medians of the sums of the calls that have one on `sim` to be held against. */
+static enum status sum_runs(struct alike *self, const struct call_list *sim,
+                            struct model_kind *sums, struct error *error)
+{
+    enum status status = STATUS_OK;
+    for (size_t run = 0; run < self->count && !status; run++) {
+        struct model_cell one = {.large = NULL};
+        status = model_compare(&one, self->runs[run], sim, error);
+        self->ns[run] = one.all.card_ns;
+        self->waited_ns[run] = one.all.card_waited_ns;
+        model_cell_close(&one);
     }
-    free(ns);
-    free(waited_ns);
-    free(alike);
+    sums->card_ns = model_median(self->ns, self->count);
+    sums->card_waited_ns = model_median(self->waited_ns, self->count);
+    return status;
+}
+
+/* To whole ns. */
+static uint64_t whole_median(double *values, size_t count)
+{
+    return (uint64_t)(model_median(values, count) + 0.5);
+}
+
+enum status model_repeat_compare(struct model_cell *cell, struct call_list *runs, size_t count,
+                                 const struct call_list *sim, struct error *error)
+{
+    struct alike alike = {.runs = NULL};
+    struct model_kind sums = {0};
+    enum status status = alike_find(&alike, cell, runs, count, error);
+    if (!status)
+        status = sum_runs(&alike, sim, &sums, error);
+    for (size_t i = 0; i < runs[0].count && !status; i++) {
+        for (size_t run = 0; run < alike.count; run++) {
+            alike.ns[run] = (double)alike.runs[run]->items[i].ns;
+            alike.waited_ns[run] = (double)alike.runs[run]->items[i].waited_ns;
+        }
+        runs[0].items[i].ns = whole_median(alike.ns, alike.count);
+        runs[0].items[i].waited_ns = whole_median(alike.waited_ns, alike.count);
+    }
+    if (!status)
+        status = model_compare(cell, &runs[0], sim, error);
+    if (!status) {
+        cell->all.card_ns = sums.card_ns;
+        cell->all.card_waited_ns = sums.card_waited_ns;
+    }
+    alike_close(&alike);
     return status;
 }
 
 /* Of the values that are known, whose order goes. */
-static double median_or_nan(double *values, size_t count)
+static double median_of_known(double *values, size_t count)
 {
     size_t known = 0;
     for (size_t i = 0; i < count; i++)
         if (!isnan(values[i]))
             values[known++] = values[i];
-    return known ? statistic_of(values, known).median : (double)NAN;
+    return model_median(values, known);
 }
 
 enum status model_repeat_results(struct model_result *runs, size_t count, struct error *error)
@@ -60,13 +120,13 @@ enum status model_repeat_results(struct model_result *runs, size_t count, struct
         return error_set(error, STATUS_HOST_MEMORY, "no host memory left for runs");
     for (size_t i = 0; i < count; i++)
         values[i] = runs[i].slowdown;
-    runs[0].slowdown = median_or_nan(values, count);
+    runs[0].slowdown = median_of_known(values, count);
     for (size_t i = 0; i < count; i++)
         values[i] = runs[i].step_ns;
-    runs[0].step_ns = median_or_nan(values, count);
+    runs[0].step_ns = median_of_known(values, count);
     for (size_t i = 0; i < count; i++)
         values[i] = runs[i].device_time_ns;
-    runs[0].device_time_ns = median_or_nan(values, count);
+    runs[0].device_time_ns = median_of_known(values, count);
     for (size_t i = 1; i < count; i++)
         runs[0].passed = runs[0].passed && runs[i].passed;
     free(values);

@@ -58,32 +58,75 @@ static void calls_are_paired_and_counted(void **state)
     model_cell_close(&cell);
 }
 
-/* Three runs, of which the last made another call: two count, and of two the lower is the median. */
+/* Four runs, of which one made another call: three count. Each of these has one call that takes
+ * long, so the calls' medians have none of that time, and the runs' sums do. */
 static void repetitions_become_one(void **state)
 {
     (void)state;
-    struct driver_call one[] = {call(DEVICE_CALL_alloc, 100, 1000),
+    struct driver_call one[] = {call(DEVICE_CALL_alloc, 100, 9000),
+                                call(DEVICE_CALL_alloc, 100, 1000),
                                 call(DEVICE_CALL_free, 100, 50)};
-    struct driver_call two[] = {call(DEVICE_CALL_alloc, 100, 3000),
+    struct driver_call two[] = {call(DEVICE_CALL_alloc, 100, 1200),
+                                call(DEVICE_CALL_alloc, 100, 8000),
                                 call(DEVICE_CALL_free, 100, 60)};
-    struct driver_call three[] = {call(DEVICE_CALL_alloc, 100, 2000),
-                                  call(DEVICE_CALL_free, 200, 60)};
-    struct call_list runs[] = {{one, 2, 2}, {two, 2, 2}, {three, 2, 2}};
+    struct driver_call other[] = {call(DEVICE_CALL_alloc, 100, 90),
+                                  call(DEVICE_CALL_alloc, 100, 90),
+                                  call(DEVICE_CALL_free, 200, 90)};
+    struct driver_call three[] = {call(DEVICE_CALL_alloc, 100, 1100),
+                                  call(DEVICE_CALL_alloc, 100, 1500),
+                                  call(DEVICE_CALL_free, 100, 8000)};
+    struct driver_call sim[] = {call(DEVICE_CALL_alloc, 100, 1000),
+                                call(DEVICE_CALL_alloc, 100, 1000),
+                                call(DEVICE_CALL_free, 100, 55)};
+    struct call_list runs[] = {{one, 3, 3}, {two, 3, 3}, {other, 3, 3}, {three, 3, 3}};
+    struct call_list modelled = {sim, 3, 3};
     struct model_cell cell = {.large = NULL};
     struct error error;
-    assert_int_equal(model_repeat_calls(&cell, runs, 3, &error), STATUS_OK);
-    assert_true(one[0].ns == 1000 && one[0].waited_ns == 100 && one[1].ns == 50);
-    assert_int_equal(cell.again_count, 1);
-    assert_int_equal(cell.again[0].small, 2);
-    assert_int_equal(cell.again[0].met, 1);
-    assert_true(cell.again[0].card_ns == 1050 && cell.again[0].sim_ns == 3060);
+    assert_int_equal(model_repeat_compare(&cell, runs, 4, &modelled, &error), STATUS_OK);
+    assert_true(one[0].ns == 1200 && one[1].ns == 1500 && one[2].ns == 60);
+    assert_true(one[0].waited_ns == 120);
+    assert_true(cell.kinds[DEVICE_CALL_alloc].card_ns == 2700 && cell.all.met == 3);
+    assert_true(cell.all.card_ns == 10050); /* of 10050, 9260, 10600 */
+    assert_true(cell.all.card_waited_ns == 1005 && cell.all.sim_ns == 2055);
+    assert_true(cell.runs == 4 && cell.again_count == 2 && cell.same_calls);
+    assert_true(cell.again[0].card_ns == 10050 && cell.again[0].sim_ns == 9260);
+    assert_true(cell.again[0].met == 1 && cell.again[1].small == 3);
     model_cell_close(&cell);
+}
+
+/* Of two middle ones the mean; a call to whole ns, upwards. */
+static void of_an_even_number_the_middle_counts(void **state)
+{
+    (void)state;
+    struct driver_call calls[4][1], sim[] = {call(DEVICE_CALL_alloc, 100, 100)};
+    static const uint64_t ns[] = {400, 103, 200, 100};
+    struct call_list runs[4], modelled = {sim, 1, 1};
+    struct model_cell cell = {.large = NULL};
+    struct error error;
+    for (size_t i = 0; i < 4; i++) {
+        calls[i][0] = call(DEVICE_CALL_alloc, 100, ns[i]);
+        runs[i] = (struct call_list){calls[i], 1, 1};
+    }
+    assert_int_equal(model_repeat_compare(&cell, runs, 4, &modelled, &error), STATUS_OK);
+    assert_true(calls[0][0].ns == 152 && cell.all.card_ns == 151.5);
+    model_cell_close(&cell);
+    assert_int_equal(model_repeat_compare(&cell, &runs[2], 1, &modelled, &error), STATUS_OK);
+    assert_true(cell.runs == 1 && cell.again_count == 0 && cell.all.card_ns == 200);
+    model_cell_close(&cell);
+    double three[] = {7, 1, 5};
+    assert_true(model_median(three, 3) == 5 && isnan(model_median(three, 0)));
+}
+
+static void figures_of_repetitions_are_medians(void **state)
+{
+    (void)state;
+    struct error error;
     struct model_result results[] = {
         {.passed = true, .slowdown = 3, .step_ns = (double)NAN, .device_time_ns = 10},
         {.passed = false, .slowdown = 1, .step_ns = 5, .device_time_ns = 30},
         {.passed = true, .slowdown = 2, .step_ns = 7, .device_time_ns = 20}};
     assert_int_equal(model_repeat_results(results, 3, &error), STATUS_OK);
-    assert_true(results[0].slowdown == 2 && results[0].step_ns == 5);
+    assert_true(results[0].slowdown == 2 && results[0].step_ns == 6);
     assert_true(results[0].device_time_ns == 20 && !results[0].passed);
 }
 
@@ -189,6 +232,8 @@ int main(void)
         cmocka_unit_test(results_are_read),
         cmocka_unit_test(calls_are_read_as_they_were_written),
         cmocka_unit_test(repetitions_become_one),
+        cmocka_unit_test(of_an_even_number_the_middle_counts),
+        cmocka_unit_test(figures_of_repetitions_are_medians),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
