@@ -1,29 +1,38 @@
 #!/bin/bash
 # Makes what `allocrig model` reads: each policy and workload once on the card, and once on `sim`
 # with the addresses that the card gave. Usage: bench/suite/model_cells.sh FOLDER [card|sim|both]
-#     [-p REGEX] [-w REGEX] [-s PROFILE]
+#     [-p REGEX] [-w REGEX] [-s PROFILE] [-c [-a AGAIN]..]
 #
 # `card` runs one after the other, so that none disturbs another; what is there is left alone, so a
 # folder that was interrupted goes on. `sim` needs no card and runs on all processors. PROFILE is
 # the simulated card (default h100, or a file that `allocrig calibrate` wrote). `plan` and
 # `stalloc`, which need a file of their own for each workload, are left out.
+#
+# -c tells the simulated device how fast the host was: host_clock_ns is what reading the clock took
+# there, the median of clock_ns in the cell's card.csv, here and in the folders AGAIN, which hold
+# repetitions of the runs on the card (of two middle ones the mean, in whole ns). A cell where no
+# card.csv tells it is not run.
 usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
 case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u
 [ $# -ge 1 ] || { usage; exit 2; }
-folder=$1 where=both policies_like=. workloads_like=. profile=h100
+folder=$1 where=both policies_like=. workloads_like=. profile=h100 clock='' again=''
 shift
 case ${1:-} in card | sim | both) where=$1; shift ;; esac
-while getopts p:w:s: option; do
+while getopts p:w:s:ca: option; do
     case $option in
     p) policies_like=$OPTARG ;;
     w) workloads_like=$OPTARG ;;
     s) profile=$OPTARG ;;
+    c) clock=yes ;;
+    a) again+=$OPTARG$'\n'
+        [ -d "$OPTARG" ] || { echo "$0: $OPTARG is no folder" >&2 && exit 2; } ;;
     *) exit 2 ;;
     esac
 done
+[ -n "$clock" ] || [ -z "$again" ] || { echo "$0: -a is for -c, which is not given" >&2 && exit 2; }
 export ALLOCRIG=${ALLOCRIG:-./allocrig}
-export folder profile
+export folder profile clock again
 export CAPACITY=${CAPACITY:-40GiB} # the same on both: policies go by it
 
 cells() {
@@ -37,10 +46,24 @@ cells() {
     done | awk -v like="$workloads_like" '$2 ~ like'
 }
 
+# host_clock CELL: the median of what its runs on the card say of clock_ns; nothing if none does
+host_clock() {
+    local cell=$1 at
+    while IFS= read -r at; do
+        [ -z "$at" ] || [ ! -e "$at/$cell/card.csv" ] || echo "$at/$cell/card.csv"
+    done <<<"$folder"$'\n'"$again" | tr '\n' '\0' | xargs -0 awk -F, '
+        { gsub(/"[^"]*"/, "") } # commas in them part no fields
+        FNR == 1 { column = 0; for (i = 1; i <= NF; i++) if ($i == "clock_ns") column = i; next }
+        column && $column > 0 { print $column }' | LC_ALL=C sort -n | awk '
+        { value[NR] = $1 }
+        END { if (NR) print int((value[int((NR + 1) / 2)] + value[int(NR / 2) + 1]) / 2 + 0.5) }'
+}
+
 # one card|sim POLICY WORKLOAD FREES
 one() {
-    local place=$1 policy=$2 workload=$3 frees=$4 at device
-    at=$folder/$(tr -c 'a-zA-Z0-9.\n' _ <<<"$(basename "$workload") $policy")
+    local place=$1 policy=$2 workload=$3 frees=$4 at cell device ns
+    cell=$(tr -c 'a-zA-Z0-9.\n' _ <<<"$(basename "$workload") $policy")
+    at=$folder/$cell
     [ ! -e "$at/$place.csv" ] || return 0
     if [ "$place" = card ]; then
         mkdir -p "$at"
@@ -50,6 +73,11 @@ one() {
         [ -e "$at/card.csv" ] || { echo "$at: no run on the card" && return 0; }
         [ -e "$at/addresses" ] || : >"$at/addresses"
         device=sim:profile=$profile,capacity=$CAPACITY,addresses=$at/addresses
+        if [ -n "$clock" ]; then
+            ns=$(host_clock "$cell")
+            [ -n "$ns" ] || { echo "$at: no card.csv has clock_ns: not run on sim" && return 0; }
+            device+=,host_clock_ns=$ns
+        fi
     fi
     if "$ALLOCRIG" run -p "$policy" -w "$workload" -d "$device" --frees "$frees" --reps 1 --jobs 1 --timeout 120 \
         --calls "$at/$place.calls" --csv "$at/$place.csv" >"$at/$place.out" 2>&1; then
@@ -58,7 +86,7 @@ one() {
         echo "$at: $place: $(tail -n 1 "$at/$place.out")"
     fi
 }
-export -f one
+export -f one host_clock
 
 if [ "$where" != sim ]; then
     cells | while read -r policy workload frees; do one card "$policy" "$workload" "$frees" </dev/null; done
