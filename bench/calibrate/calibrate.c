@@ -130,8 +130,10 @@ static void part_go(const struct part *part, struct meter *meter, struct sim_pro
             if (options->step)
                 options->step(options->argument, label);
             meter->busy = busy;
-            if (there && meter->status == STATUS_OK)
+            if (there && meter->status == STATUS_OK) {
+                meter_look_at_host(meter);
                 part->measure(meter, out, wanted[i]);
+            }
         }
         meter->busy = false;
         meter_sync(meter);
@@ -181,5 +183,7 @@ enum status calibrate(struct device *device, const struct calibrate_options *opt
                              ? backing_problem(device->backing)
                              : status_meaning(meter.status));
     settle(out);
+    if (meter.looks)
+        out->host_clock_ps = 1000 * meter.clock_ns / meter.looks;
     return STATUS_OK;
 }

@@ -9,6 +9,9 @@
  *    whose steps come out a little different each time; both columns are medians. A calibration
  *    that lost a step cannot be matched: those with the most rows are taken.
  *
+ * 5. Calibrations that all state what reading their host's clock took are brought to one clock before:
+ *    driver calls take as much longer as the host is slower, whatever the kind and the size.
+ *
  * Rows stay in rising order: by rule 3 each size is there once, and by rule 4 every calibration has
  * a longer rest at the next place, so the medians rise too. Likewise usable bytes stay within all.
  *
@@ -318,6 +321,40 @@ enum status median_load(const char *const *paths, size_t count, struct calibrati
     return STATUS_OK;
 }
 
+enum status median_one_host(struct calibration *calibrations, size_t count, uint64_t clock_ps,
+                            struct error *error)
+{
+    uint64_t *clocks = calloc(count ? count : 1, sizeof *clocks);
+    const char *without = NULL;
+    if (!clocks)
+        return error_set(error, STATUS_HOST_MEMORY, "no memory for a median of %zu", count);
+    for (size_t i = 0; i < count; i++) {
+        clocks[i] = calibrations[i].profile.host_clock_ps;
+        without = clocks[i] ? without : calibrations[i].path;
+    }
+    if (!without && !clock_ps)
+        clock_ps = median(clocks, count);
+    for (size_t i = 0; i < count && !without; i++)
+        sim_profile_at_host(&calibrations[i].profile, clock_ps);
+    free(clocks);
+    return !without || !clock_ps
+               ? STATUS_OK
+               : error_set(error, STATUS_INVALID,
+                           "%s has no line host_clock_ps, so it cannot be brought to another host; "
+                           "leave it out, or the option --host-clock",
+                           without);
+}
+
+/* Of all; where they differ it says nothing. */
+static uint64_t clock_of_all(const struct merge *self)
+{
+    uint64_t clock_ps = self->from[0].profile.host_clock_ps;
+    for (size_t i = 1; i < self->count; i++)
+        if (self->from[i].profile.host_clock_ps != clock_ps)
+            return 0;
+    return clock_ps;
+}
+
 enum status median_of(const struct calibration *calibrations, size_t count, const char *name,
                       const char *version, struct median *out, struct error *error)
 {
@@ -338,6 +375,7 @@ enum status median_of(const struct calibration *calibrations, size_t count, cons
     out->profile.granule_bytes = first->granule_bytes;
     out->profile.first_address = first->first_address;
     out->profile.waits = first->waits;
+    out->profile.host_clock_ps = clock_of_all(&self);
     describe(&self, name, version, &out->profile);
     merge_numbers(&self, &out->profile);
     for (int kind = 0; !status && kind < SIM_COST_COUNT; kind++) {

@@ -1,8 +1,10 @@
 #include "bench/calibrate/meter.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "allocators/base/size.h"
+#include "sim/replay/latency.h"
 
 #define KERNEL_NS     UINT64_C(50000) /* of those that keep the card busy */
 #define AHEAD_WAITING UINT64_C(200000)
@@ -85,6 +87,14 @@ void meter_close(struct meter *self)
 uint64_t meter_now(const struct meter *self)
 {
     return self->device->ops->now(self->device);
+}
+
+void meter_look_at_host(struct meter *self)
+{
+    if (strcmp(self->device->props.kind, "sim") == 0)
+        return;
+    self->clock_ns += latency_clock_cost_ns();
+    self->looks++;
 }
 
 void meter_point(struct meter *self)

@@ -56,6 +56,7 @@ struct meter {
     uint64_t busy_until_ns;
     uint64_t longest_ns;               /* of the calls of this point */
     uint64_t point_until_ns, until_ns; /* when the point's time is spent, and that of all */
+    uint64_t clock_ns, looks;          /* what reading the host's clock took, in so many looks */
     enum status status;                /* the first failure */
     const char *call;                  /* and of which call */
 };
@@ -68,6 +69,9 @@ void meter_close(struct meter *self);
 
 /* The device's clock. */
 uint64_t meter_now(const struct meter *self);
+
+/* How fast the host is now, by what reading its clock takes. A simulated device has none. */
+void meter_look_at_host(struct meter *self);
 
 /* A point begins: its time is counted from here. */
 void meter_point(struct meter *self);

@@ -15,7 +15,7 @@
 #include "bench/suite/build_info.h"
 #include "bench/suite/progress.h"
 
-enum option_key { KEY_NAME = CLI_KEYS, KEY_COLD, KEY_MEDIAN };
+enum option_key { KEY_NAME = CLI_KEYS, KEY_COLD, KEY_MEDIAN, KEY_HOST };
 
 static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
@@ -24,6 +24,8 @@ static const struct cli_option options[] = {
     {KEY_NAME, "name", "NAME", "the profile's name; default: the file's, without its ending"},
     {KEY_COLD, "cold", NULL, "each call finds the host's caches cold, as between much other work"},
     {KEY_MEDIAN, "median", NULL, "measure nothing: each constant is the median of the PROFILEs"},
+    {KEY_HOST, "host-clock", "NS",
+     "with --median: for a host whose clock takes so long to read; default: the median of theirs"},
     {0},
 };
 
@@ -41,6 +43,7 @@ static const struct cli_page page = {
 struct calibrate_arguments {
     const char *path, *device, *name;
     bool cold, median;
+    double host_clock_ns;  /* 0: not given */
     const char **profiles; /* that are read; owned */
     size_t profile_count;
 };
@@ -53,6 +56,8 @@ static enum status take(void *argument, int key, const char *value, struct error
         *(key == KEY_COLD ? &self->cold : &self->median) = true;
         return STATUS_OK;
     }
+    if (key == KEY_HOST)
+        return cli_number("host-clock", value, 1e6, &self->host_clock_ns, error);
     if (key == CLI_ARGUMENT) {
         size_t bytes = (self->profile_count + 1) * sizeof *self->profiles;
         const char **grown = realloc(self->profiles, bytes);
@@ -84,6 +89,10 @@ static enum status check_arguments(const struct calibrate_arguments *self, struc
             "calibrate: --median measures nothing, and --%s says how to measure; leave "
             "one of them out",
             self->device ? "device" : "cold");
+    if (self->host_clock_ns > 0 && !self->median)
+        return error_set(error, STATUS_INVALID,
+                         "calibrate: --host-clock goes with --median; a calibration states its "
+                         "own host's clock");
     if (self->median && self->profile_count < 2)
         return error_set(error, STATUS_INVALID,
                          "calibrate: a median is of two or more profiles; write calibrate --median "
@@ -254,6 +263,11 @@ static enum status make_median(const struct calibrate_arguments *self, const cha
 {
     struct calibration *calibrations;
     enum status status = median_load(self->profiles, self->profile_count, &calibrations, error);
+    if (!status)
+        status = error_prefix(error,
+                              median_one_host(calibrations, self->profile_count,
+                                              (uint64_t)(1000 * self->host_clock_ns + 0.5), error),
+                              "calibrate");
     if (!status)
         status = write_median(self, name, calibrations, error);
     free(calibrations);

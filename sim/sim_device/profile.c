@@ -134,6 +134,29 @@ uint64_t sim_profile_rest(const struct sim_profile *self, enum sim_cost cost, ui
     return (uint64_t)(from_ns + share * (to_ns - from_ns) + 0.5);
 }
 
+static void curve_scale(struct sim_curve *curve, double factor)
+{
+    struct sim_curve scaled = {.count = 0};
+    for (uint32_t i = 0; i < curve->count; i++)
+        (void)sim_curve_add(&scaled, curve->bytes[i],
+                            (uint64_t)((double)curve->ns[i] * factor + 0.5));
+    *curve = scaled;
+}
+
+void sim_profile_at_host(struct sim_profile *self, uint64_t clock_ps)
+{
+    double factor = (double)clock_ps / (double)self->host_clock_ps;
+    for (int kind = 0; kind < SIM_COST_COUNT; kind++) {
+        if (kind == SIM_COST_pool_first || kind == SIM_COST_product_first ||
+            kind == SIM_COST_product_new)
+            continue;
+        curve_scale(&self->costs[kind], factor);
+        curve_scale(&self->busy_costs[kind], factor);
+        curve_scale(&self->rest_costs[kind], factor);
+    }
+    self->host_clock_ps = clock_ps;
+}
+
 uint64_t sim_profile_least(const struct sim_profile *self, enum sim_cost cost)
 {
     const struct sim_curve *curve = &self->costs[cost_known(self, cost)];

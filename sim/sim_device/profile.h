@@ -77,6 +77,8 @@ struct sim_profile {
     uint64_t page_bytes;    /* of physical memory; 0: charged to the byte, no virtual memory */
     uint64_t granule_bytes; /* driver allocations start at multiples of it */
     uint64_t first_address;
+    /* How long the host that it was measured on took to read its clock, 10^-12 s; 0: not stated. */
+    uint64_t host_clock_ps;
     uint64_t cleaning_bytes_per_us; /* freed memory is cleaned at this rate; 0: at once */
     uint64_t cleaning_wait_bytes[SIM_COST_COUNT]; /* requests from this size on wait for all
                                                      of it; 0: none does */
@@ -106,6 +108,11 @@ enum status sim_profile_read(const char *const *lines, const char *where, struct
 /* The same from a file. IO or FORMAT. */
 enum status sim_profile_load(const char *path, struct sim_profile *out,
                              struct error *error) STATUS_CHECKED;
+
+/* Brings the costs to a host whose clock takes so long to read: driver calls are code of the host and
+ * take as much longer. First uses (of the pool, of products) stay, files and the card decide them.
+ * The profile has to state its own clock. */
+void sim_profile_at_host(struct sim_profile *self, uint64_t clock_ps);
 
 /* Writes it as text that reads as the same profile. */
 void sim_profile_write(const struct sim_profile *self, FILE *file);

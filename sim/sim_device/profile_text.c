@@ -33,7 +33,7 @@ static const struct {
 #undef TEXT
 };
 
-/* Lines that hold one number. */
+/* Lines that hold one number. The last one is written only where it is known. */
 static const struct {
     const char *key;
     size_t offset;
@@ -42,8 +42,9 @@ static const struct {
     {                                                                                              \
 #field, offsetof(struct sim_profile, field)                                                \
     }
-    NUMBER(total_bytes),   NUMBER(usable_bytes),          NUMBER(context_bytes), NUMBER(page_bytes),
-    NUMBER(granule_bytes), NUMBER(cleaning_bytes_per_us), NUMBER(first_address),
+    NUMBER(total_bytes),   NUMBER(usable_bytes),  NUMBER(context_bytes),
+    NUMBER(page_bytes),    NUMBER(granule_bytes), NUMBER(cleaning_bytes_per_us),
+    NUMBER(first_address), NUMBER(host_clock_ps),
 #undef NUMBER
 };
 
@@ -310,7 +311,8 @@ void sim_profile_write(const struct sim_profile *self, FILE *file)
     for (size_t i = 0; i < COUNT_OF(number_fields); i++) {
         uint64_t value;
         memcpy(&value, (const char *)self + number_fields[i].offset, sizeof value);
-        fprintf(file, "%s: %" PRIu64 "\n", number_fields[i].key, value);
+        if (value || number_fields[i].offset != offsetof(struct sim_profile, host_clock_ps))
+            fprintf(file, "%s: %" PRIu64 "\n", number_fields[i].key, value);
     }
     write_per_kind("cleaning_wait_bytes", self->cleaning_wait_bytes, file);
     write_waits(self, file);

@@ -15,7 +15,7 @@ struct sim_options {
     const char *profile;
     uint64_t capacity_bytes, others_bytes;
     const char *addresses, *ranges;
-    uint64_t seed, launch_queue;
+    uint64_t seed, launch_queue, host_clock_ns;
 };
 
 static const struct option sim_options[] = {
@@ -33,6 +33,8 @@ static const struct option sim_options[] = {
      "of addresses=random"},
     {"launch_queue", OPTION_COUNT, offsetof(struct sim_options, launch_queue), "1024", 1, 1048576,
      NULL, "launches that the host may be ahead of a stream"},
+    {"host_clock_ns", OPTION_COUNT, offsetof(struct sim_options, host_clock_ns), NULL, 1, 1000000,
+     NULL, "the host: what reading its clock takes (metric clock_ns); without it the profile's"},
     {NULL, OPTION_BOOL, 0, NULL, 0, 0, NULL, NULL},
 };
 
@@ -463,6 +465,22 @@ static void sim_describe(struct sim_device *self)
     sim_show_memory(self);
 }
 
+/* Another host than that of the profile. */
+static enum status host_open(struct sim_device *self, const struct sim_options *options, bool given,
+                             struct error *error)
+{
+    if (!given)
+        return STATUS_OK;
+    if (!self->profile.host_clock_ps)
+        return error_set(error, STATUS_INVALID,
+                         "device sim, option host_clock_ns: the profile %s has no line "
+                         "host_clock_ps, so its costs cannot be brought to another host; leave the "
+                         "option out, or calibrate again",
+                         self->profile.name);
+    sim_profile_at_host(&self->profile, 1000 * options->host_clock_ns);
+    return STATUS_OK;
+}
+
 /* A list of reserved ranges, if one was given. They are whole pages. */
 static enum status ranges_open(struct sim_device *self, const char *path, struct error *error)
 {
@@ -484,6 +502,8 @@ static enum status sim_open(const struct spec_link *link, struct device **out, s
     book_open(&self->book);
     sim_clock_open(&self->clock, (uint32_t)options.launch_queue);
     status = profile_open(options.profile, &self->profile, error);
+    if (status == STATUS_OK)
+        status = host_open(self, &options, option_given(link, "host_clock_ns"), error);
     if (status == STATUS_OK)
         status = ledger_open(self, &options, option_given(link, "capacity"), error);
     if (status == STATUS_OK)

@@ -75,6 +75,20 @@ run calibrate --median sim/profiles/h100.profile sim/profiles/h100.profile -o "$
 constants() { grep -vE '^(#|name:|source:)' "$1"; }
 check one_twice_is_itself cmp <(constants sim/profiles/h100.profile) <(constants "$tmp/twice.profile")
 
+for host in a:30000 b:60000; do
+    sed "s/^granule_bytes.*/&\nhost_clock_ps: ${host#*:}/" "$tmp/${host%%:*}.profile" >"$tmp/host_${host%%:*}.profile"
+done
+run calibrate --median "$tmp/host_a.profile" "$tmp/host_b.profile" --host-clock 37.5 -o "$tmp/host.profile"
+check median_for_a_host grep -qx 'host_clock_ps: 37500' "$tmp/host.profile"
+driver_ns() {
+    "$ALLOCRIG" run -p vmm -w gradient_tape:steps=2 -d "sim:profile=$tmp/host.profile$1" --json - 2>/dev/null |
+        sed -n 's/^ *"driver_time_ns": \([0-9]*\).*/\1/p'
+}
+slow=$(driver_ns ,host_clock_ns=75) usual=$(driver_ns '')
+check a_slow_host_takes_longer [ $((100 * slow)) -ge $((199 * usual)) -a $((100 * slow)) -le $((201 * usual)) -a "$usual" -gt 10000 ]
+refuses a_host_of_which_nothing_is_known 2 'option host_clock_ns: the profile h100 has no line host_clock_ps' run -p growth -w order_flip -d sim:host_clock_ns=30
+refuses host_clock_alone 2 '--host-clock goes with --median' calibrate --host-clock 30 -d sim -o "$tmp/none.profile"
+refuses median_for_a_host_it_does_not_know 2 'has no line host_clock_ps, so it cannot be brought to another host' "${median[@]}" --host-clock 30 -o "$tmp/none.profile"
 refuses median_of_none 2 'two or more profiles; write calibrate --median PROFILE PROFILE.. -o FILE' calibrate --median -o "$tmp/none.profile"
 refuses median_of_one 2 'two or more profiles' calibrate --median "$card" -o "$tmp/none.profile"
 refuses median_into_nothing 2 'no file is named.*--median PROFILE PROFILE.. -o FILE' "${median[@]}"

@@ -36,7 +36,7 @@ for kind in alloc alloc_shared free create map access reserve; do
     grep -qE "^rest_cost: $kind [0-9]+ [1-9]" "$profile"
     judge "measures_rests_of_$kind" $?
 done
-for key in card driver hypervisor total_bytes usable_bytes context_bytes; do
+for key in card driver hypervisor host_clock_ps total_bytes usable_bytes context_bytes; do
     grep -qE "^$key: [^0]" "$profile"
     judge "says_$key" $?
 done

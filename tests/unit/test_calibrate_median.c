@@ -169,6 +169,51 @@ static void one_twice_is_itself(void **state)
     free(from);
 }
 
+/* Two machines, one of which takes twice as long for everything: the same card. */
+static void all_are_brought_to_one_host(void **state)
+{
+    (void)state;
+    struct error error = {""};
+    struct calibration from[] = {
+        GIVEN("a", "host_clock_ps: 30000", "cost: create 64 100", "busy_cost: create 64 110",
+              "rest_cost: create 10 0", "rest_cost: create 20 50", "cost: pool_first 1 1000",
+              "cost: product_first 1 7000"),
+        GIVEN("b", "host_clock_ps: 60000", "cost: create 64 200", "busy_cost: create 64 220",
+              "rest_cost: create 10 0", "rest_cost: create 20 100", "cost: pool_first 1 1000",
+              "cost: product_first 1 7000"),
+    };
+    assert_int_equal(median_one_host(from, 2, 0, &error), STATUS_OK);
+    struct median out = made(from, 2);
+    assert_int_equal(out.profile.host_clock_ps, 45000);
+    assert_curve(&out.profile.costs[SIM_COST_create], 1, (const uint64_t[][2]){{64, 150}});
+    assert_curve(&out.profile.busy_costs[SIM_COST_create], 1, (const uint64_t[][2]){{64, 165}});
+    assert_curve(&out.profile.rest_costs[SIM_COST_create], 2,
+                 (const uint64_t[][2]){{10, 0}, {20, 75}});
+    assert_curve(&out.profile.costs[SIM_COST_pool_first], 1, (const uint64_t[][2]){{1, 1000}});
+    assert_curve(&out.profile.costs[SIM_COST_product_first], 1, (const uint64_t[][2]){{1, 7000}});
+    assert_int_equal(median_one_host(from, 2, 90000, &error), STATUS_OK);
+    out = made(from, 2);
+    assert_int_equal(out.profile.host_clock_ps, 90000);
+    assert_curve(&out.profile.costs[SIM_COST_create], 1, (const uint64_t[][2]){{64, 300}});
+}
+
+/* One that says nothing of its host leaves all as they are. */
+static void a_host_that_is_not_known_moves_nothing(void **state)
+{
+    (void)state;
+    struct error error = {""};
+    struct calibration from[] = {
+        GIVEN("a", "host_clock_ps: 30000", "cost: create 64 100"),
+        GIVEN("b", "cost: create 64 200"),
+    };
+    assert_int_equal(median_one_host(from, 2, 0, &error), STATUS_OK);
+    struct median out = made(from, 2);
+    assert_int_equal(out.profile.host_clock_ps, 0);
+    assert_curve(&out.profile.costs[SIM_COST_create], 1, (const uint64_t[][2]){{64, 150}});
+    assert_int_equal(median_one_host(from, 2, 40000, &error), STATUS_INVALID);
+    assert_non_null(strstr(error.text, "b has no line host_clock_ps"));
+}
+
 static void the_header_says_where_it_is_from(void **state)
 {
     (void)state;
@@ -273,6 +318,8 @@ int main(void)
         cmocka_unit_test(rests_are_matched_by_their_place),
         cmocka_unit_test(a_ladder_that_lost_a_step_is_left_out),
         cmocka_unit_test(one_twice_is_itself),
+        cmocka_unit_test(all_are_brought_to_one_host),
+        cmocka_unit_test(a_host_that_is_not_known_moves_nothing),
         cmocka_unit_test(the_header_says_where_it_is_from),
         cmocka_unit_test(a_long_row_ends_in_dots),
         cmocka_unit_test(what_is_written_reads_as_the_same),
