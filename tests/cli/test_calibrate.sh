@@ -86,6 +86,9 @@ driver_ns() {
 }
 slow=$(driver_ns ,host_clock_ns=75) usual=$(driver_ns '')
 check a_slow_host_takes_longer [ $((100 * slow)) -ge $((199 * usual)) -a $((100 * slow)) -le $((201 * usual)) -a "$usual" -gt 10000 ]
+# The built-in profile that is one is what its script makes of the published calibrations.
+quietly env ALLOCRIG="$ALLOCRIG" results/published/h100/make_profile.sh "$tmp/rested.profile"
+check h100_rested_is_made_so cmp "$tmp/rested.profile" sim/profiles/h100-rested.profile
 refuses a_host_of_which_nothing_is_known 2 'option host_clock_ns: the profile h100 has no line host_clock_ps' run -p growth -w order_flip -d sim:host_clock_ns=30
 refuses host_clock_alone 2 '--host-clock goes with --median' calibrate --host-clock 30 -d sim -o "$tmp/none.profile"
 refuses median_for_a_host_it_does_not_know 2 'has no line host_clock_ps, so it cannot be brought to another host' "${median[@]}" --host-clock 30 -o "$tmp/none.profile"
