@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "bench/cli/cli.h"
+#include "bench/cli/files.h"
 #include "bench/report/model.h"
 #include "bench/report/output_file.h"
 #include "bench/report/sentence.h"
@@ -49,16 +50,21 @@ static enum status take(void *argument, int key, const char *value, struct error
     return STATUS_OK;
 }
 
-/* Opens one file of a cell by one of the two readers. */
-static enum status read_one(const char *folder, const char *cell, const char *name,
-                            struct call_list *calls, struct model_result *result,
+/* Opens one file of a cell by one of the two readers. The page does not take its place. */
+static enum status read_one(const struct arguments *self, const char *folder, const char *cell,
+                            const char *name, struct call_list *calls, struct model_result *result,
                             struct error *error)
 {
     char *path = NULL;
     if (asprintf(&path, "%s/%s/%s", folder, cell, name) < 0)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory left for a name");
-    enum status status =
-        calls ? calls_csv_read(path, calls, error) : model_result_read(path, result, error);
+    const struct cli_file files[] = {{&options[0], self->output}, {NULL, path}};
+    enum status status = self->output ? cli_files_check(files, 2, error) : STATUS_OK;
+    if (status)
+        (void)error_prefix(error, status, "model");
+    else
+        status =
+            calls ? calls_csv_read(path, calls, error) : model_result_read(path, result, error);
     free(path);
     return status;
 }
@@ -88,10 +94,10 @@ static enum status read_measured(const struct arguments *self, const char *name,
         if (i && !is_there(self->folders[i], name))
             continue;
         struct model_result *result = &out->results[out->count];
-        status = read_one(self->folders[i], name, "card.csv", NULL, result, error);
+        status = read_one(self, self->folders[i], name, "card.csv", NULL, result, error);
         if (!status)
-            status = read_one(self->folders[i], name, "card.calls", &out->calls[out->count++], NULL,
-                              error);
+            status = read_one(self, self->folders[i], name, "card.calls", &out->calls[out->count++],
+                              NULL, error);
         if (!status && (strcmp(result->policy, out->results[0].policy) != 0 ||
                         strcmp(result->workload, out->results[0].workload) != 0))
             status = error_set(error, STATUS_INVALID,
@@ -113,9 +119,9 @@ static enum status read_cell(const struct arguments *self, const char *name,
     enum status status = read_measured(self, name, measured, error);
     cell->card = measured->results[0];
     if (!status)
-        status = read_one(folder, name, "sim.csv", NULL, &cell->sim, error);
+        status = read_one(self, folder, name, "sim.csv", NULL, &cell->sim, error);
     if (!status)
-        status = read_one(folder, name, "sim.calls", &sim, NULL, error);
+        status = read_one(self, folder, name, "sim.calls", &sim, NULL, error);
     if (!status && (strcmp(cell->card.policy, cell->sim.policy) != 0 ||
                     strcmp(cell->card.workload, cell->sim.workload) != 0))
         status =

@@ -39,7 +39,8 @@ static size_t cut(char *line, char **fields)
 
 enum column { POLICY, WORKLOAD, PASSED, SLOWDOWN, STEP, TIME, COLUMN_COUNT };
 
-static bool find_columns(char **fields, size_t count, size_t places[COLUMN_COUNT])
+/* Returns the name of one that is not there, or NULL. */
+static const char *find_columns(char **fields, size_t count, size_t places[COLUMN_COUNT])
 {
     static const char *const names[COLUMN_COUNT] = {
         "policy_spec", "workload", "passed", "slowdown", "steady_step_ns", "device_time_ns"};
@@ -48,9 +49,9 @@ static bool find_columns(char **fields, size_t count, size_t places[COLUMN_COUNT
             if (strcmp(fields[places[i]], names[i]) == 0)
                 break;
         if (places[i] == count)
-            return false;
+            return names[i];
     }
-    return true;
+    return NULL;
 }
 
 /* The repetitions, as they come. */
@@ -102,9 +103,11 @@ static enum status read_rows(FILE *file, const char *path, struct reading *readi
                                path, number, LINE_MOST - 2);
         } else if (number == 1) {
             columns = count;
-            if (!find_columns(fields, count, places))
+            const char *missing = find_columns(fields, count, places);
+            if (missing)
                 status = error_set(error, STATUS_FORMAT,
-                                   "%s: is no file of `run --csv`: it lacks a column", path);
+                                   "%s: is no file of `run --csv`: it lacks the column %s", path,
+                                   missing);
         } else if (count != columns || !take_row(reading, fields, places, out)) {
             status = error_set(error, STATUS_FORMAT,
                                "%s:%zu: wanted one policy and one workload, repeated at most", path,

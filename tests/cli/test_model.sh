@@ -40,6 +40,23 @@ model first
 check one_run [ "$status" = 0 -a ! -s "$err" ]
 check one_run_sum grep -qE "^$row 4 \| .* 12\.000 \| 12\.500 \| \+4\.2 % \| 1\.200 \| 1\.250 \| 1\.000 " "$out"
 check one_run_says_nothing_of_runs not grep -qE 'median of its|medians|runs \|' "$out"
+cp -r "$tmp/first" "$tmp/narrow"
+cut -d, -f1-4 "$tmp/first/$cell/card.csv" >"$tmp/narrow/$cell/card.csv"
+model first narrow
+[ "$status" = 2 ] && grep -qF "narrow/$cell/card.csv: is no file of \`run --csv\`: it lacks the column steady_step_ns" "$err"
+verdict a_missing_column_is_named $?
+rm -r "$tmp/narrow"
+cp -r "$tmp/first" "$tmp/kept"
+model first -o first/$cell/card.csv
+[ "$status" = 2 ] && grep -qF "model: --output would write over \"first/$cell/card.csv\", which is read" "$err"
+verdict a_run_is_not_written_over $?
+ln -s "first/$cell/sim.calls" "$tmp/link"
+model first -o link
+check nor_by_another_name [ "$status" = 2 ]
+check runs_are_as_before diff -r "$tmp/first" "$tmp/kept"
+model first -o first/page.md
+check a_page_beside_them [ "$status" = 0 -a -s "$tmp/first/page.md" ]
+rm -r "$tmp/kept" "$tmp/first/page.md" "$tmp/link"
 model first second third fourth
 check repeated [ "$status" = 0 -a ! -s "$err" ]
 # sums 11 12 12 13: 12; steps 1 2 4 8: 3; slowdown 1.1 1.2 1.3 1.6: 1.25
