@@ -334,11 +334,13 @@ enum status median_one_host(struct calibration *calibrations, size_t count, uint
     }
     if (!without && !clock_ps)
         clock_ps = median(clocks, count);
-    for (size_t i = 0; i < count && !without; i++)
-        sim_profile_at_host(&calibrations[i].profile, clock_ps);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < count && !without && !status; i++)
+        status =
+            sim_profile_at_host(&calibrations[i].profile, clock_ps, calibrations[i].path, error);
     free(clocks);
-    return !without || !clock_ps
-               ? STATUS_OK
+    return status || !without || !clock_ps
+               ? status
                : error_set(error, STATUS_INVALID,
                            "%s has no line host_clock_ps, so it cannot be brought to another host; "
                            "leave it out, or the option --host-clock",

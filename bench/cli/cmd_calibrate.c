@@ -48,6 +48,16 @@ struct calibrate_arguments {
     size_t profile_count;
 };
 
+/* The clock of the host that the median shall be for. Profiles state it in picoseconds. */
+static enum status take_host(const char *value, double *host_clock_ns, struct error *error)
+{
+    enum status status = cli_number("host-clock", value, 1e6, host_clock_ns, error);
+    if (status || *host_clock_ns >= 1e-3)
+        return status;
+    return error_set(error, STATUS_INVALID,
+                     "--host-clock is \"%.40s\"; it is at least 0.001, a picosecond", value);
+}
+
 static enum status take(void *argument, int key, const char *value, struct error *error)
 {
     struct calibrate_arguments *self = argument;
@@ -57,7 +67,7 @@ static enum status take(void *argument, int key, const char *value, struct error
         return STATUS_OK;
     }
     if (key == KEY_HOST)
-        return cli_number("host-clock", value, 1e6, &self->host_clock_ns, error);
+        return take_host(value, &self->host_clock_ns, error);
     if (key == CLI_ARGUMENT) {
         size_t bytes = (self->profile_count + 1) * sizeof *self->profiles;
         const char **grown = realloc(self->profiles, bytes);

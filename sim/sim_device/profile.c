@@ -1,5 +1,6 @@
 #include "sim/sim_device/profile.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "allocators/base/rng.h"
@@ -134,27 +135,39 @@ uint64_t sim_profile_rest(const struct sim_profile *self, enum sim_cost cost, ui
     return (uint64_t)(from_ns + share * (to_ns - from_ns) + 0.5);
 }
 
-static void curve_scale(struct sim_curve *curve, double factor)
+/* False: a cost would be more than a profile can state. */
+static bool curve_scale(struct sim_curve *curve, double factor)
 {
     struct sim_curve scaled = {.count = 0};
-    for (uint32_t i = 0; i < curve->count; i++)
-        (void)sim_curve_add(&scaled, curve->bytes[i],
-                            (uint64_t)((double)curve->ns[i] * factor + 0.5));
+    for (uint32_t i = 0; i < curve->count; i++) {
+        double ns = (double)curve->ns[i] * factor + 0.5;
+        if (ns >= (double)SIM_PROFILE_NUMBERS)
+            return false;
+        (void)sim_curve_add(&scaled, curve->bytes[i], (uint64_t)ns);
+    }
     *curve = scaled;
+    return true;
 }
 
-void sim_profile_at_host(struct sim_profile *self, uint64_t clock_ps)
+enum status sim_profile_at_host(struct sim_profile *self, uint64_t clock_ps, const char *where,
+                                struct error *error)
 {
     double factor = (double)clock_ps / (double)self->host_clock_ps;
     for (int kind = 0; kind < SIM_COST_COUNT; kind++) {
         if (kind == SIM_COST_pool_first || kind == SIM_COST_product_first ||
             kind == SIM_COST_product_new)
             continue;
-        curve_scale(&self->costs[kind], factor);
-        curve_scale(&self->busy_costs[kind], factor);
-        curve_scale(&self->rest_costs[kind], factor);
+        if (!curve_scale(&self->costs[kind], factor) ||
+            !curve_scale(&self->busy_costs[kind], factor) ||
+            !curve_scale(&self->rest_costs[kind], factor))
+            return error_set(error, STATUS_INVALID,
+                             "%s: its costs are of a host with host_clock_ps %" PRIu64
+                             ", and on one with %" PRIu64
+                             " some would be above 2^60 ns; see that both are right",
+                             where, self->host_clock_ps, clock_ps);
     }
     self->host_clock_ps = clock_ps;
+    return STATUS_OK;
 }
 
 uint64_t sim_profile_least(const struct sim_profile *self, enum sim_cost cost)

@@ -60,6 +60,9 @@ enum sim_cost {
 
 #define SIM_COST_POINTS 32
 
+/* All numbers of a profile are below it. */
+#define SIM_PROFILE_NUMBERS (UINT64_C(1) << 60)
+
 struct sim_curve {
     uint32_t count;
     uint64_t bytes[SIM_COST_POINTS], ns[SIM_COST_POINTS];
@@ -111,8 +114,10 @@ enum status sim_profile_load(const char *path, struct sim_profile *out,
 
 /* Brings the costs to a host whose clock takes so long to read: driver calls are code of the host and
  * take as much longer. First uses (of the pool, of products) stay, files and the card decide them.
- * The profile has to state its own clock. */
-void sim_profile_at_host(struct sim_profile *self, uint64_t clock_ps);
+ * The profile has to state its own clock; `where` names it in errors. INVALID: a cost would be more than
+ * a profile can state; what it holds then is not to be used. */
+enum status sim_profile_at_host(struct sim_profile *self, uint64_t clock_ps, const char *where,
+                                struct error *error) STATUS_CHECKED;
 
 /* Writes it as text that reads as the same profile. */
 void sim_profile_write(const struct sim_profile *self, FILE *file);

@@ -12,7 +12,6 @@
 
 #define PROFILE_FIRST_LINE "# allocrig-profile 1"
 #define PROFILE_LINE_MOST  512
-#define PROFILE_BYTES_MOST (UINT64_C(1) << 60)
 
 static const char *const cost_names[] = {
 #define X(name, stand_in, text) #name,
@@ -64,7 +63,7 @@ static int cost_index(const char *name)
 static bool read_number(char **rest, uint64_t *out)
 {
     const char *word = strsep(rest, " ");
-    return word && count_parse(word, out, NULL) == STATUS_OK && *out < PROFILE_BYTES_MOST;
+    return word && count_parse(word, out, NULL) == STATUS_OK && *out < SIM_PROFILE_NUMBERS;
 }
 
 /* A line that holds one text or number. False: the key is none of those. */

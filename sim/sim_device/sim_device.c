@@ -477,8 +477,10 @@ static enum status host_open(struct sim_device *self, const struct sim_options *
                          "host_clock_ps, so its costs cannot be brought to another host; leave the "
                          "option out, or calibrate again",
                          self->profile.name);
-    sim_profile_at_host(&self->profile, 1000 * options->host_clock_ns);
-    return STATUS_OK;
+    return error_prefix(error,
+                        sim_profile_at_host(&self->profile, 1000 * options->host_clock_ns,
+                                            self->profile.name, error),
+                        "device sim, option host_clock_ns");
 }
 
 /* A list of reserved ranges, if one was given. They are whole pages. */

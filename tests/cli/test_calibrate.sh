@@ -90,6 +90,10 @@ check a_slow_host_takes_longer [ $((100 * slow)) -ge $((199 * usual)) -a $((100 
 quietly env ALLOCRIG="$ALLOCRIG" results/published/h100/make_profile.sh "$tmp/rested.profile"
 check h100_rested_is_made_so cmp "$tmp/rested.profile" sim/profiles/h100-rested.profile
 refuses a_host_of_which_nothing_is_known 2 'option host_clock_ns: the profile h100 has no line host_clock_ps' run -p growth -w order_flip -d sim:host_clock_ns=30
+refuses host_clock_of_nothing 2 'host-clock is "1e-9"; it is at least 0.001' calibrate --median "$tmp/host_a.profile" "$tmp/host_b.profile" --host-clock 1e-9 -o "$tmp/none.profile"
+sed 's/^host_clock_ps.*/host_clock_ps: 1/; s/^cost: create 2097152 .*/cost: create 2097152 1152921504606846975/' "$tmp/host_a.profile" >"$tmp/host_odd.profile"
+refuses median_of_costs_beyond_all 2 'calibrate: .*/host_odd.profile: its costs are of a host with host_clock_ps 1, .* above 2\^60 ns' calibrate --median "$tmp/host_odd.profile" "$tmp/host_b.profile" -o "$tmp/none.profile"
+refuses device_of_costs_beyond_all 2 'option host_clock_ns: .* above 2\^60 ns' run -p growth -w order_flip -d "sim:profile=$tmp/host_odd.profile,host_clock_ns=30"
 refuses host_clock_alone 2 '--host-clock goes with --median' calibrate --host-clock 30 -d sim -o "$tmp/none.profile"
 refuses median_for_a_host_it_does_not_know 2 'has no line host_clock_ps, so it cannot be brought to another host' "${median[@]}" --host-clock 30 -o "$tmp/none.profile"
 refuses median_of_none 2 'two or more profiles; write calibrate --median PROFILE PROFILE.. -o FILE' calibrate --median -o "$tmp/none.profile"
