@@ -86,9 +86,12 @@ static enum status pass(struct timeline *timeline, const struct trace_event *eve
     struct device *device = timeline->device;
     if (timeline->has_works && (event->kind <= TRACE_FREE || event->kind == TRACE_KERNEL))
         return pass_memory(timeline, event, error);
+    enum status status = STATUS_OK;
     switch (event->kind) {
     case TRACE_KERNEL:
-        device->ops->kernel(device, event->stream, event->value);
+        status = device->ops->prepare ? works_prepare(&timeline->works, event, error) : STATUS_OK;
+        if (status == STATUS_OK)
+            device->ops->kernel(device, event->stream, event->value);
         break;
     case TRACE_RECORD:
         device->ops->event_record(device, event->value, event->stream);
@@ -114,7 +117,7 @@ static enum status pass(struct timeline *timeline, const struct trace_event *eve
     default:
         break;
     }
-    return STATUS_OK;
+    return status;
 }
 
 static enum status pass_all(struct timeline *timeline, struct trace_source *source,

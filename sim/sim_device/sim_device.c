@@ -475,12 +475,16 @@ static enum status host_open(struct sim_device *self, const struct sim_options *
         return error_set(error, STATUS_INVALID,
                          "device sim, option host_clock_ns: the profile %s has no line "
                          "host_clock_ps, so its costs cannot be brought to another host; leave the "
-                         "option out, or calibrate again",
+                         "option out, calibrate again, or take the profile h100-rested, which has "
+                         "one",
                          self->profile.name);
-    return error_prefix(error,
-                        sim_profile_at_host(&self->profile, 1000 * options->host_clock_ns,
-                                            self->profile.name, error),
-                        "device sim, option host_clock_ns");
+    enum status status = sim_profile_at_host(&self->profile, 1000 * options->host_clock_ns,
+                                             self->profile.name, error);
+    /* Results tell the two hosts apart. */
+    size_t used = strlen(self->profile.name);
+    snprintf(self->profile.name + used, sizeof self->profile.name - used, "@%" PRIu64 "ns",
+             options->host_clock_ns);
+    return error_prefix(error, status, "device sim, option host_clock_ns");
 }
 
 /* A list of reserved ranges, if one was given. They are whole pages. */

@@ -29,6 +29,8 @@ first_step() {
 without=$(first_step ./tests/support/card.profile) with=$(first_step "$tmp/products.profile")
 # Two orders of lengths. The host waits while the device goes on: a little less shows.
 check first_products_take_their_time [ $((with - without)) -gt 105000000 -a $((with - without)) -le 107000000 ]
+slowdown_of() { "$ALLOCRIG" run -p growth -w gradient_tape:steps=3 -d "sim:profile=$1" --json - | sed -n 's/^ *"slowdown": \([0-9.]*\).*/\1/p'; }
+check the_baseline_waits_for_them_too awk -v s="$(slowdown_of "$tmp/products.profile")" 'BEGIN { exit !(s >= 1 && s < 1.05) }'
 printf '# allocrig-trace 1\na,0,4096\nk,0,10,op=matmul,out=0,in=0+0,type=f99\n' >"$tmp/bad_work.trace"
 refuses bad_work_is_told 2 'event 1: type=f99 is not known; there are' run -p growth -w "$tmp/bad_work.trace" -d "sim:profile=$tmp/products.profile"
 
