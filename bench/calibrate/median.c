@@ -406,6 +406,8 @@ static void write_origins(const struct median *self, const struct calibration *c
         const char *source = calibrations[i].profile.source;
         fprintf(stream, "#   %s: %s\n", file, *source ? source : "says no source");
     }
+    if (!self->profile.host_clock_ps)
+        fputs("# Not brought to one host: not all of them state theirs (host_clock_ps)\n", stream);
     for (int kind = 0; kind < SIM_COST_COUNT; kind++)
         if (self->rests_taken[kind] < self->rests_stated[kind])
             fprintf(stream,

@@ -262,6 +262,13 @@ static enum status write_median(const struct calibrate_arguments *self, const ch
         return status;
     }
     status = output_commit(&file, error);
+    for (size_t i = 0; i < count && !status; i++)
+        if (!calibrations[i].profile.host_clock_ps)
+            fprintf(
+                stderr,
+                "note: %s does not state its host's clock (host_clock_ps), so nothing was\n"
+                "  brought to one host: the figures are a mixture of fast hosts and slow ones\n",
+                calibrations[i].path);
     if (!status && strcmp(self->path, "-") != 0)
         printf("wrote %s, the median of %zu calibrations\nuse it with -d sim:profile=%s%s\n",
                self->path, count, place_of(self->path), self->path);
