@@ -59,15 +59,20 @@ static struct sim_stream *clock_stream(struct sim_clock *self, uint32_t ordinal)
         self->failed = true;
         return NULL;
     }
-    struct sim_stream *grown = realloc(self->streams, (ordinal + 1) * sizeof *grown);
-    if (!grown) {
-        self->failed = true;
-        return NULL;
+    if (ordinal >= self->stream_room) {
+        uint32_t room = 2 * self->stream_room > ordinal ? 2 * self->stream_room : ordinal + 1;
+        struct sim_stream *grown = realloc(self->streams, room * sizeof *grown);
+        if (!grown) {
+            self->failed = true;
+            return NULL;
+        }
+        self->streams = grown;
+        self->stream_room = room;
     }
-    memset(grown + self->stream_count, 0, (ordinal + 1 - self->stream_count) * sizeof *grown);
-    self->streams = grown;
+    memset(self->streams + self->stream_count, 0,
+           (ordinal + 1 - self->stream_count) * sizeof *self->streams);
     self->stream_count = ordinal + 1;
-    return &grown[ordinal];
+    return &self->streams[ordinal];
 }
 
 /* The first kernel of a stream: makes its queue. Apart, so that all others need no frame. */

@@ -49,7 +49,7 @@ struct sim_clock {
     uint64_t now_ns;
     uint64_t latest_ns; /* the latest tail of all streams */
     struct sim_stream *streams;
-    uint32_t stream_count;
+    uint32_t stream_count, stream_room;
     uint32_t launch_queue;
     struct ranges events;
     size_t events_bound; /* at so many events those that no longer matter are forgotten */
