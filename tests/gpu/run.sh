@@ -19,11 +19,11 @@ if [ ${#names[@]} = 0 ]; then
     names+=(calibrate equal verify plugin)
 fi
 
-card=$("$ALLOCRIG" list devices cuda | sed -n '2,/^$/p' | tr '\n' ' ')
+card=$("$ALLOCRIG" list devices cuda | sed -n '2,/^$/p' | tr -s ' \n' ' ')
 case $card in
 Available*) echo "card: ${card#Available: }" ;;
 *)
-    echo "no card here, so everything is skipped: ${card#Not available: }"
+    echo "no card here, so everything is skipped: ${card#Not available: }" | fold -sw 80
     echo "0 passed, 0 failed, ${#names[@]} skipped"
     exit 0
     ;;
