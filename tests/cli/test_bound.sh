@@ -51,7 +51,7 @@ wrong twice 's/^1,\(.*\)/1,\1\n1,\1/' 'line 4: block 1 has a place already, in l
 sed 's/^a,2,200/a,2,200,align=256/' "$tmp/three.txt" >"$tmp/aligned.txt"
 run bound --check "$tmp/plan.csv" "$tmp/aligned.txt"
 check wrong_alignment [ "$status" = 1 ]
-check wrong_alignment_is_told grep -q 'block 2 is misaligned: offset 300 is no multiple of 256' "$out"
+check wrong_alignment_is_told says 'block 2 is misaligned: offset 300 is no multiple of 256'
 run bound "$tmp/aligned.txt" --plan "$tmp/aligned.csv"
 run bound --check "$tmp/aligned.csv" "$tmp/aligned.txt"
 check aligned_plan [ "$status" = 0 ]
