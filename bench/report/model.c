@@ -61,8 +61,9 @@ struct reading {
     size_t rows;
 };
 
-static bool take_row(struct reading *reading, char **fields, const size_t places[COLUMN_COUNT],
-                     struct model_result *out)
+/* Returns what is wrong with the row, or NULL. */
+static const char *take_row(struct reading *reading, char **fields,
+                            const size_t places[COLUMN_COUNT], struct model_result *out)
 {
     if (reading->rows == 0) {
         snprintf(out->policy, sizeof out->policy, "%s", fields[places[POLICY]]);
@@ -71,16 +72,20 @@ static bool take_row(struct reading *reading, char **fields, const size_t places
     } else if (strncmp(out->policy, fields[places[POLICY]], sizeof out->policy - 1) != 0 ||
                strncmp(out->workload, fields[places[WORKLOAD]], sizeof out->workload - 1) != 0 ||
                reading->rows == REPETITIONS_MOST) {
-        return false;
+        return "wanted one policy and one workload, repeated at most";
     }
     reading->rows++;
     out->passed = out->passed && strcmp(fields[places[PASSED]], "true") == 0;
     for (int i = 0; i < 3; i++) {
         const char *text = fields[places[SLOWDOWN + i]];
+        char *end;
+        double value = strtod(text, &end);
+        if (text[0] && (*end || !isfinite(value) || value < 0))
+            return "slowdown, steady_step_ns and device_time_ns are numbers from 0, or empty";
         if (text[0])
-            reading->values[i][reading->counts[i]++] = strtod(text, NULL);
+            reading->values[i][reading->counts[i]++] = value;
     }
-    return true;
+    return NULL;
 }
 
 static enum status read_rows(FILE *file, const char *path, struct reading *reading,
@@ -108,10 +113,11 @@ static enum status read_rows(FILE *file, const char *path, struct reading *readi
                 status = error_set(error, STATUS_FORMAT,
                                    "%s: is no file of `run --csv`: it lacks the column %s", path,
                                    missing);
-        } else if (count != columns || !take_row(reading, fields, places, out)) {
-            status = error_set(error, STATUS_FORMAT,
-                               "%s:%zu: wanted one policy and one workload, repeated at most", path,
-                               number);
+        } else {
+            const char *wrong = count == columns ? take_row(reading, fields, places, out)
+                                                 : "it has not as many fields as the first line";
+            if (wrong)
+                status = error_set(error, STATUS_FORMAT, "%s:%zu: %s", path, number, wrong);
         }
     }
     free(line);
