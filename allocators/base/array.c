@@ -15,3 +15,14 @@ void *array_double(void *items, size_t *room, size_t item_bytes)
         *room = larger;
     return grown;
 }
+
+static int by_value(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+void array_sort(uint64_t *values, size_t count)
+{
+    qsort(values, count, sizeof *values, by_value);
+}

@@ -34,4 +34,7 @@ static inline size_t array_above(const void *items, size_t count, size_t item_by
     return low;
 }
 
+/* Puts them in rising order. */
+void array_sort(uint64_t *values, size_t count);
+
 #endif

@@ -23,6 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
+
 struct merge {
     const struct calibration *from;
     size_t count;
@@ -30,18 +32,10 @@ struct merge {
     struct error *error;
 };
 
-static int compare(const void *a, const void *b)
-{
-    uint64_t left, right;
-    memcpy(&left, a, sizeof left);
-    memcpy(&right, b, sizeof right);
-    return (left > right) - (left < right);
-}
-
 /* Of one or more, which it sorts. */
 static uint64_t median(uint64_t *values, size_t count)
 {
-    qsort(values, count, sizeof *values, compare);
+    array_sort(values, count);
     uint64_t low = values[(count - 1) / 2], high = values[count / 2];
     return low + (high - low + 1) / 2;
 }

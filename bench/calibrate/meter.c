@@ -1,8 +1,8 @@
 #include "bench/calibrate/meter.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "sim/replay/latency.h"
 
@@ -23,18 +23,11 @@ void meter_samples_add(struct meter_samples *self, uint64_t ns)
         self->ns[self->count++] = ns;
 }
 
-static int by_value(const void *left, const void *right)
-{
-    const uint64_t *a = left;
-    const uint64_t *b = right;
-    return (*a > *b) - (*a < *b);
-}
-
 uint64_t meter_samples_median(struct meter_samples *self)
 {
     if (!self->count)
         return 0;
-    qsort(self->ns, self->count, sizeof self->ns[0], by_value);
+    array_sort(self->ns, self->count);
     return self->ns[(self->count - 1) / 2];
 }
 

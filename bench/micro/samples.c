@@ -1,7 +1,6 @@
 #include "bench/micro/samples.h"
 
-#include <stdlib.h>
-
+#include "allocators/base/array.h"
 #include "sim/replay/latency.h"
 
 void samples_begin(struct samples *samples, uint64_t budget_ns, size_t least)
@@ -25,12 +24,6 @@ void samples_add(struct samples *samples, uint64_t ns, uint64_t clock_ns)
     samples->ns[samples->count++] = ns > clock_ns ? ns - clock_ns : 0;
 }
 
-static int by_size(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
-}
-
 /* The smallest that at least the fraction of all do not exceed. */
 static double quantile(const struct samples *samples, double fraction)
 {
@@ -40,7 +33,7 @@ static double quantile(const struct samples *samples, double fraction)
 
 void samples_report(struct samples *samples, struct micro_state *state, uint64_t operations)
 {
-    qsort(samples->ns, samples->count, sizeof *samples->ns, by_size);
+    array_sort(samples->ns, samples->count);
     double median_ns = quantile(samples, 0.5);
     micro_time(state, median_ns);
     micro_counter(state, "ns_per_op", median_ns / (double)operations);

@@ -23,12 +23,6 @@ static enum status add(struct sizes *self, uint64_t bytes, struct error *error)
     return STATUS_OK;
 }
 
-static int compare(const void *left, const void *right)
-{
-    const uint64_t *a = left, *b = right;
-    return (*a > *b) - (*a < *b);
-}
-
 static enum status collect(struct trace_source *source, struct sizes *out, struct error *error)
 {
     const struct trace_event *events;
@@ -41,7 +35,7 @@ static enum status collect(struct trace_source *source, struct sizes *out, struc
                 status = add(out, events[i].value, error);
     }
     if (!status && out->count)
-        qsort(out->at, out->count, sizeof *out->at, compare);
+        array_sort(out->at, out->count);
     return status;
 }
 

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "allocators/base/array.h"
+
 #define CLOCK_TRIALS 4096u
 
 uint64_t latency_clock_ns(void)
@@ -15,12 +17,6 @@ uint64_t latency_clock_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-static int by_size(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
-}
-
 uint64_t latency_clock_cost_ns(void)
 {
     uint64_t trials[CLOCK_TRIALS];
@@ -28,7 +24,7 @@ uint64_t latency_clock_cost_ns(void)
         uint64_t begun_ns = latency_clock_ns();
         trials[i] = latency_clock_ns() - begun_ns;
     }
-    qsort(trials, CLOCK_TRIALS, sizeof *trials, by_size);
+    array_sort(trials, CLOCK_TRIALS);
     return trials[CLOCK_TRIALS / 2];
 }
 

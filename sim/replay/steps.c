@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
+
 uint64_t steps_driver_calls(const struct device *device)
 {
     uint64_t calls = 0;
@@ -71,17 +73,11 @@ uint64_t steps_steady_ns(const uint64_t *end_ns, uint64_t count, uint64_t begun_
     return end_ns[count - 1] - (count / 2 ? end_ns[count / 2 - 1] : begun_ns);
 }
 
-static int by_size(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
-}
-
 /* The median of the steady steps' values, of an even number of them the lower one. */
 static void report_median(uint64_t *values, uint64_t count, struct metric_values *metrics,
                           enum metric metric)
 {
-    qsort(values, count, sizeof *values, by_size);
+    array_sort(values, count);
     metric_set(metrics, metric, values[(count - 1) / 2]);
 }
 

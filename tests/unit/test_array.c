@@ -56,12 +56,25 @@ static void the_first_above_is_found(void **state)
     assert_int_equal(array_above(NULL, 0, sizeof *items, key_at, 5), 0);
 }
 
+/* Values whose difference does not fit into an int, equal ones and one alone. */
+static void values_are_put_in_order(void **state)
+{
+    (void)state;
+    uint64_t values[] = {UINT64_MAX, 3, UINT64_C(1) << 40, 0, 3};
+    static const uint64_t wanted[] = {0, 3, 3, UINT64_C(1) << 40, UINT64_MAX};
+    array_sort(values, 1);
+    assert_true(values[0] == UINT64_MAX);
+    array_sort(values, 5);
+    assert_memory_equal(values, wanted, sizeof wanted);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(items_stay_as_it_grows),
         cmocka_unit_test(what_cannot_be_had_changes_nothing),
         cmocka_unit_test(the_first_above_is_found),
+        cmocka_unit_test(values_are_put_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
