@@ -152,11 +152,10 @@ enum status works_prepare(struct works *works, const struct trace_event *event, 
     if (!event->attributes)
         return STATUS_OK;
     enum status status = entry_of(works, event->attributes, &entry, error);
-    if (status != STATUS_OK || !entry->works || entry->prepared)
+    if (status != STATUS_OK || !entry->works)
         return status;
     const struct device_work work = work_of(entry, event->stream);
     works->device->ops->prepare(works->device, &work);
-    entry->prepared = true;
     return STATUS_OK;
 }
 

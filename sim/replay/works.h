@@ -9,7 +9,7 @@
 #include "workloads/trace/work_keys.h"
 
 struct works_entry {
-    bool read, works, prepared;
+    bool read, works;
     enum device_work_kind kind;
     enum device_type type;
     struct trace_work keys;
