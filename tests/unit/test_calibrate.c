@@ -57,6 +57,17 @@ static void card_with(const char *lines, char path[32])
     close(descriptor);
 }
 
+/* That profile, and what measuring the device that has it gives. */
+static void measure_with(const char *lines, struct sim_profile *card, struct sim_profile *measured)
+{
+    char path[32], spec[64];
+    card_with(lines, path);
+    load(path, card);
+    snprintf(spec, sizeof spec, "sim:profile=%s", path);
+    measure(spec, measured);
+    unlink(path);
+}
+
 /* Every point of `points` that is measured at all says what `asked` costs there. Times that were
  * divided or subtracted may be a nanosecond off. */
 static void agree(struct sim_profile *points, struct sim_profile *asked)
@@ -97,12 +108,7 @@ static void a_card_gives_back_its_profile(void **state)
     };
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         struct sim_profile card, measured;
-        char path[32], spec[64];
-        card_with(lines[i], path);
-        load(path, &card);
-        snprintf(spec, sizeof spec, "sim:profile=%s", path);
-        measure(spec, &measured);
-        unlink(path);
+        measure_with(lines[i], &card, &measured);
         agree(&measured, &card);
         agree(&card, &measured);
         assert_int_equal(measured.waits, card.waits);
@@ -127,22 +133,18 @@ static void rests_are_measured_and_taken_out(void **state)
                                           SIM_COST_reserve,    SIM_COST_map,  SIM_COST_access,
                                           SIM_COST_pool_alloc, SIM_COST_event};
     struct sim_profile card, measured;
-    char path[32], spec[64];
-    card_with("cost: event 1 900\ncost: event_known 1 35\ncost: pool_first 1 9000000\nrest_cost: "
-              "alloc 10000 0\n"
-              "rest_cost: alloc 30000000 90000\nrest_cost: free 10000 0\n"
-              "rest_cost: free 700000000 50000\nrest_cost: alloc_shared 20000 0\n"
-              "rest_cost: alloc_shared 900000 1500\nrest_cost: reserve 20000 0\n"
-              "rest_cost: reserve 1000000000 20000\nrest_cost: map 20000 0\n"
-              "rest_cost: map 80000000 8000\nrest_cost: access 20000 0\n"
-              "rest_cost: access 80000000 70000\nrest_cost: pool_alloc 30000 0\n"
-              "rest_cost: pool_alloc 3000000 900\nrest_cost: event 50000 0\n"
-              "rest_cost: event 2000000 900\n",
-              path);
-    load(path, &card);
-    snprintf(spec, sizeof spec, "sim:profile=%s", path);
-    measure(spec, &measured);
-    unlink(path);
+    measure_with(
+        "cost: event 1 900\ncost: event_known 1 35\ncost: pool_first 1 9000000\nrest_cost: "
+        "alloc 10000 0\n"
+        "rest_cost: alloc 30000000 90000\nrest_cost: free 10000 0\n"
+        "rest_cost: free 700000000 50000\nrest_cost: alloc_shared 20000 0\n"
+        "rest_cost: alloc_shared 900000 1500\nrest_cost: reserve 20000 0\n"
+        "rest_cost: reserve 1000000000 20000\nrest_cost: map 20000 0\n"
+        "rest_cost: map 80000000 8000\nrest_cost: access 20000 0\n"
+        "rest_cost: access 80000000 70000\nrest_cost: pool_alloc 30000 0\n"
+        "rest_cost: pool_alloc 3000000 900\nrest_cost: event 50000 0\n"
+        "rest_cost: event 2000000 900\n",
+        &card, &measured);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         const struct sim_curve *curve = &measured.rest_costs[kinds[i]];
         assert_in_range(curve->count, 4, 6);
@@ -181,28 +183,23 @@ static void what_is_paid_again_is_measured_and_taken_out(void **state)
 {
     (void)state;
     struct sim_profile card, measured;
-    char path[32], spec[64];
-    card_with("cost: event 1 900\ncost: event_known 1 35\n"
-              "rest_cost: alloc 10000 0\nrest_cost: alloc 30000 3000\n"
-              "rest_cost: alloc_shared 700000 0\nrest_cost: alloc_shared 2000000 400\n"
-              "rest_cost: free_shared 700000 0\nrest_cost: free_shared 2000000 600\n"
-              "rest_cost: create 700000 0\nrest_cost: create 2000000 4000\n"
-              "rest_cost: map 700000 0\nrest_cost: map 2000000 300\n"
-              "rest_cost: unmap 700000 0\nrest_cost: unmap 2000000 7000\n"
-              "rest_cost: reserve 700000 0\nrest_cost: reserve 2000000 200\n"
-              "rest_cost: pool_alloc 700000 0\nrest_cost: pool_alloc 2000000 250\n"
-              "rest_cost: pool_free 700000 0\nrest_cost: pool_free 2000000 300\n"
-              "rest_cost: event 700000 0\nrest_cost: event 2000000 400\n"
-              "rest_again_percent: alloc 10\nrest_again_percent: alloc_shared 30\n"
-              "rest_again_percent: free_shared 3\nrest_again_percent: create 20\n"
-              "rest_again_percent: map 10\nrest_again_percent: unmap 40\n"
-              "rest_again_percent: pool_alloc 28\nrest_again_percent: pool_free 1\n"
-              "rest_again_percent: event 7\n",
-              path);
-    load(path, &card);
-    snprintf(spec, sizeof spec, "sim:profile=%s", path);
-    measure(spec, &measured);
-    unlink(path);
+    measure_with("cost: event 1 900\ncost: event_known 1 35\n"
+                 "rest_cost: alloc 10000 0\nrest_cost: alloc 30000 3000\n"
+                 "rest_cost: alloc_shared 700000 0\nrest_cost: alloc_shared 2000000 400\n"
+                 "rest_cost: free_shared 700000 0\nrest_cost: free_shared 2000000 600\n"
+                 "rest_cost: create 700000 0\nrest_cost: create 2000000 4000\n"
+                 "rest_cost: map 700000 0\nrest_cost: map 2000000 300\n"
+                 "rest_cost: unmap 700000 0\nrest_cost: unmap 2000000 7000\n"
+                 "rest_cost: reserve 700000 0\nrest_cost: reserve 2000000 200\n"
+                 "rest_cost: pool_alloc 700000 0\nrest_cost: pool_alloc 2000000 250\n"
+                 "rest_cost: pool_free 700000 0\nrest_cost: pool_free 2000000 300\n"
+                 "rest_cost: event 700000 0\nrest_cost: event 2000000 400\n"
+                 "rest_again_percent: alloc 10\nrest_again_percent: alloc_shared 30\n"
+                 "rest_again_percent: free_shared 3\nrest_again_percent: create 20\n"
+                 "rest_again_percent: map 10\nrest_again_percent: unmap 40\n"
+                 "rest_again_percent: pool_alloc 28\nrest_again_percent: pool_free 1\n"
+                 "rest_again_percent: event 7\n",
+                 &card, &measured);
     for (int kind = 0; kind < SIM_COST_COUNT; kind++) {
         assert_in_range(measured.rest_again_percent[kind] + 1, card.rest_again_percent[kind],
                         card.rest_again_percent[kind] + 2);

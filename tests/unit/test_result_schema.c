@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/suite/suite_run.h"
 
@@ -191,19 +192,35 @@ static json_t *load(const char *path)
     return value;
 }
 
-/* A result with every part: two policies, one that fails at this capacity, and a curve. */
-static json_t *make_result(void)
+/* Runs the suite, which is closed by it; its result as JSON. */
+static json_t *run_suite(struct suite *suite)
 {
-    static const char *const settings[][2] = {
-        {"name", "schema test"}, {"time", "yes"}, {"reps", "2"}};
     char path[] = "/tmp/allocrig-schema-XXXXXX";
     struct error error = {{0}};
-    struct suite suite;
     struct environment environment;
     FILE *table = tmpfile();
     int file = mkstemp(path);
     assert_non_null(table);
     assert_true(file >= 0);
+    environment_capture(&environment, 0, NULL, suite->seed);
+    const struct suite_files files = {.path[SUITE_FILE_json] = path};
+    if (suite_run(suite, &files, &environment, table, &error))
+        fail_msg("%s", error.text);
+    suite_close(suite);
+    fclose(table);
+    close(file);
+    json_t *result = load(path);
+    remove(path);
+    return result;
+}
+
+/* A result with every part: two policies, one that fails at this capacity, and a curve. */
+static json_t *make_result(void)
+{
+    static const char *const settings[][2] = {
+        {"name", "schema test"}, {"time", "yes"}, {"reps", "2"}};
+    struct error error = {{0}};
+    struct suite suite;
     suite_init(&suite);
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
         assert_int_equal(suite_set(&suite, settings[i][0], settings[i][1], &error), STATUS_OK);
@@ -216,15 +233,7 @@ static json_t *make_result(void)
     assert_int_equal(text_list_add(&suite.devices, "sim:capacity=300MiB", &error), STATUS_OK);
     assert_int_equal(text_list_add(&suite.devices, "sim", &error), STATUS_OK);
     suite.ratios[suite.ratio_count++] = 2;
-    environment_capture(&environment, 0, NULL, suite.seed);
-    const struct suite_files files = {.path[SUITE_FILE_json] = path};
-    if (suite_run(&suite, &files, &environment, table, &error))
-        fail_msg("%s", error.text);
-    suite_close(&suite);
-    fclose(table);
-    json_t *result = load(path);
-    remove(path);
-    return result;
+    return run_suite(&suite);
 }
 
 static void a_result_is_valid(void **state)
@@ -258,14 +267,8 @@ static void a_result_is_valid(void **state)
 /* A result of six draws of two policies. */
 static json_t *make_drawn_result(void)
 {
-    char path[] = "/tmp/allocrig-schema-XXXXXX";
     struct error error = {{0}};
     struct suite suite;
-    struct environment environment;
-    FILE *table = tmpfile();
-    int file = mkstemp(path);
-    assert_non_null(table);
-    assert_true(file >= 0);
     suite_init(&suite);
     assert_int_equal(suite_set(&suite, "name", "draws", &error), STATUS_OK);
     suite.draws = 6;
@@ -274,15 +277,7 @@ static json_t *make_drawn_result(void)
     assert_int_equal(text_list_add(&suite.workloads, "random:events=500,seed=7", &error),
                      STATUS_OK);
     assert_int_equal(text_list_add(&suite.devices, "sim", &error), STATUS_OK);
-    environment_capture(&environment, 0, NULL, suite.seed);
-    const struct suite_files files = {.path[SUITE_FILE_json] = path};
-    if (suite_run(&suite, &files, &environment, table, &error))
-        fail_msg("%s", error.text);
-    suite_close(&suite);
-    fclose(table);
-    json_t *result = load(path);
-    remove(path);
-    return result;
+    return run_suite(&suite);
 }
 
 static void a_result_of_draws_is_valid(void **state)
