@@ -3,15 +3,17 @@
 # scale is by factors, since policies lie between a hundredth of a percent and many times. What costs
 # less than 0.001 % lies on the lower edge. The capacities stand at equal distances, and the policies
 # beside each other at each, so that equal values are all seen. The rows above are one per policy, its
-# mark at their left: a cross where the program did not finish at that capacity.
+# mark at their left: a cross where the program did not finish at that capacity, with draws in any of them.
 load 'plots/style.gp'
 
 PANELS = values(1, 4)
 W = words(PANELS)
 SHOWN = values(2, 1)
 M = key_policies(SHOWN, 1.4)
-rest = key_add('did not finish', '#444444', 2, 1, 0)
+crosses = key_add('did not finish', '#444444', 2, 1, 0)
 load 'plots/spread.gp'
+# Of draws a point is the median of all, so a cross stands where even one did not finish.
+if (SPREAD > 0) { KEY_NAME[crosses] = 'did not finish in every draw' }
 CAPACITIES = system(sprintf("awk -F, 'NR > 1 && !seen[$3 + 0]++ { print $3 + 0 }' '%s' | sort -n | paste -sd ' '", IN))
 C = words(CAPACITIES)
 

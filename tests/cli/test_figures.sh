@@ -80,6 +80,9 @@ check a_missing_file_is_said grep -q 'no latency.csv, so no figure latency' <<<"
 check a_quoted_name_is_in_the_picture grep -q 'torch:conf=a;b' "$out/slowdown.svg"
 # greedy holds 64 GiB beside 700 MiB live: on the upper edge, with the number
 check what_is_too_high_is_said grep -q '65536 MiB, 93.8 × live: above the scale' "$out/memory-saw_tooth.svg"
+# once beside the rows of its panel, once in the key
+crosses() { grep -c '<text>did not finish</text>' "$1"; }
+check a_cross_is_in_the_key [ "$(crosses "$out/slowdown.svg")" = 2 ]
 # growth and torch hold the same at every event: one panel with both names
 check equal_curves_are_drawn_once grep -q 'growth, torch:conf=a;b<' "$out/memory-saw_tooth.svg"
 
@@ -126,6 +129,7 @@ check medians_are_drawn [ "$status $output" = "0 figures: no series-*.csv, so no
 for name in fragmentation slowdown; do
     check "the_key_of_${name}_says_so" grep -q '>median of 10 draws, 95 % interval<' "$TEST_TMP/whiskers/$name.svg" "$TEST_TMP/whiskers/$name-column.svg"
 done
+check a_cross_is_of_any_draw grep -q '<text>did not finish in every draw</text>' "$TEST_TMP/whiskers/slowdown.svg" "$TEST_TMP/whiskers/slowdown-column.svg"
 check repetitions_are_said grep -q '>median of 6 repetitions, 95 % interval<' "$TEST_TMP/whiskers/latency.svg"
 check a_range_is_said grep -q '>median of 3 repetitions, least to most<' "$TEST_TMP/whiskers/pareto.svg"
 check single_runs_say_nothing eval '! grep -q "median of" "$out"/*.svg'
