@@ -29,7 +29,7 @@ TITLE = 'time lost to the allocator, by capacity of the card'
 MOST_COLUMNS = 4
 COLUMN_COLUMNS = 2
 # The rows above take 10 pixels for each policy, and no less than the words beside them need.
-STRIP = larger(NARROW ? 60 : 100, (NARROW ? 6 : 10) * (M + 1))
+STRIP = larger(NARROW ? 80 : 100, (NARROW ? 6 : 10) * (M + 1))
 SIZE = NARROW ? 0.75 : 1 # of marks
 ROW = (NARROW ? 138 : 260) + STRIP
 ABOVE = NARROW ? 24 : 30
@@ -62,8 +62,9 @@ WHISKERS = SPREAD_OF eq '' ? '' : 'for [k = 1:M] rows(KEY_NAME[k], workload, PAS
 do for [w = 1:W] {
     eval panel(w)
     workload = word(PANELS, w)
-    set title workload
-    if (lowest(w)) { set xlabel 'capacity / peak of live bytes' } else { unset xlabel }
+    # Side by side in a column, long names and the words below meet.
+    set title workload font (NARROW && strlen(workload) > 16 ? ',8' : ',11')
+    if (lowest(w)) { set xlabel (NARROW ? 'capacity / live peak' : 'capacity / peak of live bytes') } else { unset xlabel }
     # All panels have the same scale: its labels stand on the left only, and none beside the crosses.
     unset label 2; unset label 3
     if (leftmost(w)) {
