@@ -8,14 +8,16 @@
 #include "bench/report/json_writer.h"
 #include "bench/report/results_csv.h"
 
-void figure_series_header(FILE *stream)
+void figure_series_header(FILE *stream, size_t draws)
 {
-    fputs("policy,event,time_s,live_bytes,reserved_bytes,physical_bytes\n", stream);
+    fprintf(stream, "policy,event,time_s,live_bytes,reserved_bytes,physical_bytes%s\n",
+            draws > 1 ? ",draws" : "");
 }
 
 struct series_rows {
     FILE *stream;
     const char *policy_spec;
+    size_t draws;
 };
 
 static void series_row(void *argument, const struct replay_sample *sample)
@@ -23,14 +25,18 @@ static void series_row(void *argument, const struct replay_sample *sample)
     const struct series_rows *rows = argument;
     char time_s[REAL_TEXT_BYTES];
     csv_text(rows->stream, rows->policy_spec);
-    fprintf(rows->stream, ",%" PRIu64 ",%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", sample->event,
+    fprintf(rows->stream, ",%" PRIu64 ",%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64, sample->event,
             real_print((double)sample->time_ns / 1e9, time_s), sample->live_bytes,
             sample->reserved_bytes, sample->physical_bytes);
+    if (rows->draws > 1)
+        fprintf(rows->stream, ",%zu", rows->draws);
+    fputc('\n', rows->stream);
 }
 
-void figure_series_rows(FILE *stream, const char *policy_spec, const struct thin_series *series)
+void figure_series_rows(FILE *stream, const char *policy_spec, size_t draws,
+                        const struct thin_series *series)
 {
-    struct series_rows rows = {stream, policy_spec};
+    struct series_rows rows = {stream, policy_spec, draws};
     thin_series_each(series, series_row, &rows);
 }
 

@@ -9,9 +9,11 @@
 #include "bench/report/run_record.h"
 #include "bench/report/thin_series.h"
 
-/* series-<workload>.csv: policy,event,time_s,live_bytes,reserved_bytes,physical_bytes */
-void figure_series_header(FILE *stream);
-void figure_series_rows(FILE *stream, const char *policy_spec, const struct thin_series *series);
+/* series-<workload>.csv: policy,event,time_s,live_bytes,reserved_bytes,physical_bytes, and draws
+ * where it is the first of several: of how many. */
+void figure_series_header(FILE *stream, size_t draws);
+void figure_series_rows(FILE *stream, const char *policy_spec, size_t draws,
+                        const struct thin_series *series);
 
 /* slowdown.csv: workload,policy,capacity_ratio,slowdown,passed,flushes,remapped_bytes. No value
  * where it is null. With draws also those below. */

@@ -183,6 +183,17 @@ static unsigned namesakes(const struct result_set *set, size_t index)
     return count;
 }
 
+/* How many draws there are of the run of `records[index]`, itself with them. */
+static size_t draws_of(const struct result_set *set, size_t index)
+{
+    const struct run_record *of = &set->records[index];
+    size_t draws = 0;
+    for (const struct run_record *at = set->records; at < set->records + set->record_count; at++)
+        draws += at->repetition == of->repetition && run_record_same_group(at, of) &&
+                 strcmp(at->policy_spec, of->policy_spec) == 0;
+    return draws;
+}
+
 /* The series of one workload, all policies: records[begin] is the first of it with one. */
 static enum status write_series(struct result_folder *self, const struct result_set *set,
                                 const struct thin_series *const *thin, size_t begin,
@@ -200,10 +211,11 @@ static enum status write_series(struct result_folder *self, const struct result_
     FILE *stream = open_in(self, file, error);
     if (!stream)
         return STATUS_IO;
-    figure_series_header(stream);
+    size_t draws = draws_of(set, begin);
+    figure_series_header(stream, draws);
     for (size_t i = begin; i < set->record_count; i++)
         if (thin[i] && strcmp(set->records[i].workload_spec, workload) == 0)
-            figure_series_rows(stream, set->records[i].policy_spec, thin[i]);
+            figure_series_rows(stream, set->records[i].policy_spec, draws, thin[i]);
     return STATUS_OK;
 }
 

@@ -85,6 +85,7 @@ fragmentation() { awk -F, -v policy="$1" -v c="$2" '{ gsub(/"[^"]*"/, "-") } NR 
 for column in overhead:5 overhead_low:2 overhead_high:8; do
     check "figure_has_${column%:*}" [ "$(fragmentation torch "${column%:*}" nine)" = "$(of torch overhead | sort -g | sed -n "${column#*:}p")" ]
 done
+check series_say_of_how_many [ "$(awk -F, '{ print $NF }' "$tmp"/nine/data/series-random-*.csv | sort -u | paste -sd ' ')" = '9 draws' ]
 check figure_says_of_what [ "$(fragmentation torch runs nine),$(fragmentation torch over nine),$(fragmentation torch level nine | cut -c 1-4)" = 9,draws,0.96 ]
 "$ALLOCRIG" run -d sim -p growth -p torch -p best-fit -w random:events=2000,seed=7 --draws 9 --output "$tmp/again" >/dev/null
 check pairs_are_the_same_bytes cmp "$tmp/nine/data/pairs.csv" "$tmp/again/data/pairs.csv"
@@ -130,6 +131,7 @@ check repetitions_are_no_pairs eval '! grep -q draw_pairs "$tmp/nine/results.jso
 check pairs_of_an_earlier_run_are_gone [ ! -e "$tmp/nine/data/pairs.csv" ]
 run run -d sim -p growth -p torch -w random:events=2000,seed=7 --output "$tmp/nine"
 check one_run_has_no_interval [ "$(head -n 1 "$tmp/nine/data/fragmentation.csv")" = workload,policy,internal_mean,external_mean,unusable_mean,overhead ]
+check one_series_has_no_draws [ "$(head -n 1 "$tmp"/nine/data/series-random-*.csv)" = policy,event,time_s,live_bytes,reserved_bytes,physical_bytes ]
 check one_run_has_no_draws eval '! grep -qE "\"(draws|draw_pairs)\"" "$tmp/nine/results.json"'
 run run -d sim -p growth -p torch -w random:events=2000,seed=7 --draws 3 --reps 2
 check repetitions_of_a_draw_have_no_table eval '! grep -q "^Medians over the repetitions" "$out"'

@@ -79,6 +79,7 @@ check fragmentation_is_drawn drawn fragmentation
 check a_missing_file_is_said grep -q 'no latency.csv, so no figure latency' <<<"$output"
 check a_quoted_name_is_in_the_picture grep -q 'torch:conf=a;b' "$out/slowdown.svg"
 # greedy holds 64 GiB beside 700 MiB live: on the upper edge, with the number
+check one_run_is_no_draw eval '! grep -q draws "$out/memory-saw_tooth.svg"'
 check what_is_too_high_is_said grep -q '65536 MiB, 93.8 × live: above the scale' "$out/memory-saw_tooth.svg"
 # once beside the rows of its panel, once in the key
 crosses() { grep -c '<text>did not finish</text>' "$1"; }
@@ -133,6 +134,10 @@ check a_cross_is_of_any_draw grep -q '<text>did not finish in every draw</text>'
 check repetitions_are_said grep -q '>median of 6 repetitions, 95 % interval<' "$TEST_TMP/whiskers/latency.svg"
 check a_range_is_said grep -q '>median of 3 repetitions, least to most<' "$TEST_TMP/whiskers/pareto.svg"
 check single_runs_say_nothing eval '! grep -q "median of" "$out"/*.svg'
+sed -e '1s/$/,draws/' -e '2,$s/$/,7/' "$data/series-saw_tooth.csv" >"$TEST_TMP/medians/series-saw_tooth-seed-1.csv"
+FIGURES='memory-*' plots/render.sh "$TEST_TMP/medians" "$TEST_TMP/whiskers" svg svg-column >/dev/null 2>&1
+check the_title_says_which_draw grep -q '>memory of saw_tooth-seed-1 over time: the first of 7 draws<' "$TEST_TMP/whiskers/memory-saw_tooth-seed-1.svg"
+check in_a_column_the_key_does grep -q '>the first of 7 draws<' "$TEST_TMP/whiskers/memory-saw_tooth-seed-1-column.svg"
 # in the order of the panels: 2 + 1 + 1 + 2; across and up; where it finished; percentiles
 for bars in fragmentation:6 pareto:1 slowdown:1 latency:7; do
     check "${bars%:*}_has_whiskers" [ "$(bars "$TEST_TMP/whiskers/${bars%:*}.svg")" = "${bars#*:}" ]
