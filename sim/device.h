@@ -46,6 +46,9 @@ struct device_props {
     uint64_t capacity_bytes; /* for this process; UINT64_MAX: unlimited */
     uint64_t total_bytes;    /* of the card */
     bool has_virtual_memory, has_pool, has_timing;
+    /* The shortest timed kernel that is launched by itself, in ns; shorter ones go with the next one
+     * of their stream. 0: not known. */
+    uint64_t kernel_least_ns;
 };
 
 /* Kept up to date by the device; anybody may read it between calls. */
@@ -183,6 +186,10 @@ struct device_ops {
     /* What the host does for a kind of work before it is done first, as loading a library; on a
      * device that has no memory to do it on. The operands are not looked at. NULL: nothing. */
     void (*prepare)(struct device *self, const struct device_work *work);
+
+    /* A request or a free was served: the host spends on it what the program and the policy themselves
+     * take, beside the driver's calls, on a device whose host is simulated. NULL: nothing. */
+    void (*requested)(struct device *self);
 };
 
 /* Told of each counted call right after it. `ns` is its own time, without `waited_ns`, for

@@ -48,6 +48,7 @@ static const struct part parts[] = {
     {"pool, growing and trimmed", parts_pool_growth, 32 * MIB, GIB, true, true, false, true},
     {"pool, other streams' frees", parts_pool_pending, 2 * MIB, 2 * MIB, false, true, false, true},
     {"which calls wait", parts_waits, 1, 1, true, false, false, false},
+    {"the program's own part", parts_program, 1, 1, true, false, false, false},
     {"matrix products, first ones", parts_products, 1, 1, true, false, false, false},
 };
 
@@ -151,6 +152,7 @@ static void describe(const struct meter *meter, struct sim_profile *out)
     out->page_bytes = device->backing->page_bytes;
     out->granule_bytes = device->backing->granule_bytes;
     out->first_address = FIRST_ADDRESS;
+    out->kernel_least_ns = device->props.kernel_least_ns;
     if (device->ops->card_bytes)
         out->context_bytes = device->ops->card_bytes(device);
 }

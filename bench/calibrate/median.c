@@ -68,6 +68,7 @@ static void merge_numbers(struct merge *self, struct sim_profile *out)
         offsetof(struct sim_profile, usable_bytes),
         offsetof(struct sim_profile, context_bytes),
         offsetof(struct sim_profile, cleaning_bytes_per_us),
+        offsetof(struct sim_profile, kernel_least_ns),
     };
     for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++)
         merge_number(self, offsets[i], out);

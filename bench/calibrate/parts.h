@@ -43,6 +43,9 @@ void parts_pool_pending(struct meter *meter, struct sim_profile *out, uint64_t b
 void parts_waits(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 void parts_cleaning(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 
+/* program.c: what the program around the allocator takes of the host. */
+void parts_program(struct meter *meter, struct sim_profile *out, uint64_t bytes);
+
 /* products.c: what the host prepares for the first products. Last of all. */
 void parts_products(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 

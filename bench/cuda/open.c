@@ -238,8 +238,12 @@ static enum status parts_open(struct cuda_device *self, const struct cuda_option
         status = context_open(self, error);
     if (status == STATUS_OK && !options->embedded)
         status = kernels_open(&self->api, self->card, &self->kernels, error);
-    if (status == STATUS_OK && !options->embedded)
+    if (status == STATUS_OK && !options->embedded) {
+        struct kernels_facts facts;
+        kernels_facts(self->kernels, &facts);
+        self->base.props.kernel_least_ns = (uint64_t)(facts.spin_least_ns + 0.5);
         status = matmul_open(self, options, error);
+    }
     if (status == STATUS_OK && !cuda_streams_open(self))
         status = open_failed(self, error);
     self->streams.embedded = options->embedded;

@@ -316,7 +316,7 @@ static enum status begin(struct replay *run, const struct replay_config *config,
         return status;
     run->watched = replay_memory_used(run) || config->row || config->sample ||
                    config->source->ops->served || run->hazards || run->latency ||
-                   run->pauses.responses || config->event_now;
+                   run->pauses.responses || config->event_now || config->device->ops->requested;
     run->is_exact = config->measure == REPLAY_METRICS_EXACT;
     run->counts = run->is_exact || run->watched;
     return STATUS_OK;

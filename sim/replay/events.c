@@ -42,6 +42,8 @@ static enum status policy_asked(struct replay *run, struct replay_slot *slot)
         uint64_t pause_ns = pauses_end(&run->pauses, run->device);
         latency_add_alloc(run->latency, run->device, pause_ns, place_of(run));
     }
+    if (run->device->ops->requested)
+        run->device->ops->requested(run->device);
     if (run->pauses.responses)
         pauses_respond(&run->pauses, run->device, run->opened_ns + run->time_ns);
     return status;
@@ -61,6 +63,8 @@ static enum status policy_told(struct replay *run, struct replay_slot *slot, uin
         uint64_t pause_ns = pauses_end(&run->pauses, run->device);
         latency_add_free(run->latency, run->device, pause_ns);
     }
+    if (run->device->ops->requested)
+        run->device->ops->requested(run->device);
     return status;
 }
 

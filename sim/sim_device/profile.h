@@ -42,6 +42,11 @@
     X(event_poll, event, "event polled or waited for")                                             \
     X(event_known, event_known, "event behind work that the host knows to be done: none is made")  \
     X(launch, launch, "kernel launched: host time, no call of the allocator")                      \
+    X(request, request,                                                                            \
+      "request or free, beside the driver's calls: host time of program, policy")                  \
+    X(mark, mark, "end of a step marked: host time, no call of the allocator")                     \
+    X(record, record, "event recorded by the program: host time, no call of the allocator")        \
+    X(wait, wait, "stream made to wait for an event by the program: host time, likewise")          \
     X(pool_alloc, pool_alloc, "stream-ordered allocation from what the pool has")                  \
     X(pool_grow, pool_grow, "memory for the pool, by the bytes that it gets")                      \
     X(pool_first, pool_first, "first stream-ordered allocation of a process, beyond that")         \
@@ -82,6 +87,8 @@ struct sim_profile {
     uint64_t first_address;
     /* How long the host that it was measured on took to read its clock, 10^-12 s; 0: not stated. */
     uint64_t host_clock_ps;
+    /* Timed kernels are at least so long: shorter ones go with the next. 0: not stated, a launch. */
+    uint64_t kernel_least_ns;
     uint64_t cleaning_bytes_per_us; /* freed memory is cleaned at this rate; 0: at once */
     uint64_t cleaning_wait_bytes[SIM_COST_COUNT]; /* requests from this size on wait for all
                                                      of it; 0: none does */

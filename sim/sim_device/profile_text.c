@@ -32,18 +32,21 @@ static const struct {
 #undef TEXT
 };
 
-/* Lines that hold one number. The last one is written only where it is known. */
+/* Lines that hold one number; some are written only where it is stated. */
 static const struct {
     const char *key;
     size_t offset;
+    bool if_stated;
 } number_fields[] = {
-#define NUMBER(field)                                                                              \
+#define NUMBER(field, if_stated)                                                                   \
     {                                                                                              \
-#field, offsetof(struct sim_profile, field)                                                \
+#field, offsetof(struct sim_profile, field), if_stated                                     \
     }
-    NUMBER(total_bytes),   NUMBER(usable_bytes),  NUMBER(context_bytes),
-    NUMBER(page_bytes),    NUMBER(granule_bytes), NUMBER(cleaning_bytes_per_us),
-    NUMBER(first_address), NUMBER(host_clock_ps),
+    NUMBER(total_bytes, false),    NUMBER(usable_bytes, false),
+    NUMBER(context_bytes, false),  NUMBER(page_bytes, false),
+    NUMBER(granule_bytes, false),  NUMBER(cleaning_bytes_per_us, false),
+    NUMBER(first_address, false),  NUMBER(host_clock_ps, true),
+    NUMBER(kernel_least_ns, true),
 #undef NUMBER
 };
 
@@ -310,7 +313,7 @@ void sim_profile_write(const struct sim_profile *self, FILE *file)
     for (size_t i = 0; i < COUNT_OF(number_fields); i++) {
         uint64_t value;
         memcpy(&value, (const char *)self + number_fields[i].offset, sizeof value);
-        if (value || number_fields[i].offset != offsetof(struct sim_profile, host_clock_ps))
+        if (value || !number_fields[i].if_stated)
             fprintf(file, "%s: %" PRIu64 "\n", number_fields[i].key, value);
     }
     write_per_kind("cleaning_wait_bytes", self->cleaning_wait_bytes, file);

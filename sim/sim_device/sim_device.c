@@ -166,14 +166,21 @@ static enum status sim_outside(struct device *device, uint64_t bytes)
     return STATUS_OK;
 }
 
-/* Launches are part of the recorded gaps: they were made in them. What does not fit into the next
- * gap is made up for in later ones. */
+/* The host spends time on the program's own doing. */
+static inline void program_takes(struct sim_device *self, uint64_t ns)
+{
+    self->clock.now_ns += ns;
+    self->program_ns += ns;
+}
+
+/* What the program did itself, launches for one, is part of the recorded gaps: it was done in them.
+ * What does not fit into the next gap is made up for in later ones. */
 static void sim_advance(struct device *device, uint64_t nanoseconds)
 {
     struct sim_device *self = sim_of(device);
-    uint64_t launched_ns = self->launched_ns < nanoseconds ? self->launched_ns : nanoseconds;
-    self->clock.now_ns += nanoseconds - launched_ns;
-    self->launched_ns -= launched_ns;
+    uint64_t program_ns = self->program_ns < nanoseconds ? self->program_ns : nanoseconds;
+    self->clock.now_ns += nanoseconds - program_ns;
+    self->program_ns -= program_ns;
 }
 
 static uint64_t sim_now(struct device *device)
@@ -189,7 +196,9 @@ static uint64_t sim_idle_at(struct device *device)
 /* A mark is its own time: what is queued has an end already. */
 static uint64_t sim_mark(struct device *device)
 {
+    struct sim_device *self = sim_of(device);
     uint64_t host_ns = sim_now(device), idle_ns = sim_idle_at(device);
+    program_takes(self, self->mark_ns);
     return idle_ns > host_ns ? idle_ns : host_ns;
 }
 
@@ -203,11 +212,11 @@ static void sim_kernel(struct device *device, uint32_t stream, uint64_t nanoseco
 {
     struct sim_device *self = sim_of(device);
     uint64_t ns = sim_clock_busy(&self->clock) ? self->launch_busy_ns : self->launch_ns;
+    uint64_t least_ns = self->profile.kernel_least_ns ? self->profile.kernel_least_ns : ns;
     self->owed_ns += nanoseconds;
-    if (self->owed_ns >= ns) { /* shorter ones go with the next, as on the real device */
+    if (self->owed_ns >= least_ns) { /* shorter ones go with the next, as on the real device */
         self->owed_ns = 0;
-        self->clock.now_ns += ns;
-        self->launched_ns += ns;
+        program_takes(self, ns);
     }
     sim_clock_kernel(&self->clock, stream, nanoseconds);
 }
@@ -225,18 +234,27 @@ static void sim_prepare(struct device *device, const struct device_work *work)
     enum sim_cost cost = self->products_seen ? SIM_COST_product_new : SIM_COST_product_first;
     uint64_t ns = sim_cost_now(self, cost, 1);
     self->products_seen |= bit;
-    self->clock.now_ns += ns;
-    self->launched_ns += ns;
+    program_takes(self, ns);
+}
+
+static void sim_requested(struct device *device)
+{
+    struct sim_device *self = sim_of(device);
+    program_takes(self, self->request_ns);
 }
 
 static void sim_event_record(struct device *device, uint64_t event, uint32_t stream)
 {
-    sim_clock_event_record(&sim_of(device)->clock, event, stream);
+    struct sim_device *self = sim_of(device);
+    program_takes(self, self->record_ns);
+    sim_clock_event_record(&self->clock, event, stream);
 }
 
 static void sim_stream_wait(struct device *device, uint32_t stream, uint64_t event)
 {
-    sim_clock_stream_wait(&sim_of(device)->clock, stream, event);
+    struct sim_device *self = sim_of(device);
+    program_takes(self, self->wait_ns);
+    sim_clock_stream_wait(&self->clock, stream, event);
 }
 
 static void sim_sync(struct device *device, uint32_t stream)
@@ -321,17 +339,27 @@ static const char *sim_backing_problem(struct backing *backing)
     return sim_problem(&sim_of_backing(backing)->base);
 }
 
-#define SIM_OPS_COMMON                                                                             \
-    .close = sim_close, .outside = sim_outside, .others = sim_others, .advance = sim_advance,      \
-    .now = sim_now, .idle_at = sim_idle_at, .kernel = sim_kernel,                                  \
-    .event_record = sim_event_record, .stream_wait = sim_stream_wait, .sync = sim_sync,            \
-    .used = sim_used, .handed_out = sim_handed_out, .race_text = sim_race_text,                    \
-    .segment_of = sim_segment_of, .problem = sim_problem, .mark = sim_mark, .mark_ns = sim_mark_ns
-
-static const struct device_ops sim_ops = {SIM_OPS_COMMON};
-
-/* Where the profile says what products take to be prepared. */
-static const struct device_ops sim_preparing_ops = {SIM_OPS_COMMON, .prepare = sim_prepare};
+static const struct device_ops sim_ops = {
+    .close = sim_close,
+    .outside = sim_outside,
+    .others = sim_others,
+    .advance = sim_advance,
+    .now = sim_now,
+    .idle_at = sim_idle_at,
+    .kernel = sim_kernel,
+    .event_record = sim_event_record,
+    .stream_wait = sim_stream_wait,
+    .sync = sim_sync,
+    .used = sim_used,
+    .handed_out = sim_handed_out,
+    .race_text = sim_race_text,
+    .segment_of = sim_segment_of,
+    .problem = sim_problem,
+    .mark = sim_mark,
+    .mark_ns = sim_mark_ns,
+    .prepare = sim_prepare,
+    .requested = sim_requested,
+};
 
 #define SIM_BACKING_COMMON                                                                         \
     .segment_alloc = sim_segment_alloc, .segment_free = sim_segment_free, .fence = sim_fence,      \
@@ -437,6 +465,17 @@ static enum status ledger_open(struct sim_device *self, const struct sim_options
     return STATUS_OK;
 }
 
+/* What the program's own doing takes, of no size. */
+static void program_open(struct sim_device *self)
+{
+    self->launch_ns = sim_profile_cost(&self->profile, SIM_COST_launch, 1, false);
+    self->launch_busy_ns = sim_profile_cost(&self->profile, SIM_COST_launch, 1, true);
+    self->request_ns = sim_profile_cost(&self->profile, SIM_COST_request, 1, false);
+    self->mark_ns = sim_profile_cost(&self->profile, SIM_COST_mark, 1, false);
+    self->record_ns = sim_profile_cost(&self->profile, SIM_COST_record, 1, false);
+    self->wait_ns = sim_profile_cost(&self->profile, SIM_COST_wait, 1, false);
+}
+
 static void sim_describe(struct sim_device *self)
 {
     const struct sim_profile *profile = &self->profile;
@@ -446,9 +485,14 @@ static void sim_describe(struct sim_device *self)
     props->has_virtual_memory = profile->page_bytes != 0;
     props->has_pool = profile->page_bytes != 0;
     props->has_timing = true;
-    bool prepares =
-        profile->costs[SIM_COST_product_first].count || profile->costs[SIM_COST_product_new].count;
-    self->base.ops = prepares ? &sim_preparing_ops : &sim_ops;
+    props->kernel_least_ns = profile->kernel_least_ns;
+    self->ops = sim_ops;
+    if (!profile->costs[SIM_COST_product_first].count &&
+        !profile->costs[SIM_COST_product_new].count)
+        self->ops.prepare = NULL;
+    if (!profile->costs[SIM_COST_request].count)
+        self->ops.requested = NULL;
+    self->base.ops = &self->ops;
     self->base.backing = &self->backing;
     self->backing = (struct backing){
         .ops = profile->page_bytes ? &sim_virtual_ops : &sim_plain_ops,
@@ -460,8 +504,7 @@ static void sim_describe(struct sim_device *self)
     };
     self->small.granule_bytes = profile->granule_bytes;
     self->small.page_bytes = profile->page_bytes;
-    self->launch_ns = sim_profile_cost(&self->profile, SIM_COST_launch, 1, false);
-    self->launch_busy_ns = sim_profile_cost(&self->profile, SIM_COST_launch, 1, true);
+    program_open(self);
     sim_show_memory(self);
 }
 

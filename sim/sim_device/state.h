@@ -32,10 +32,12 @@ struct sim_device {
     uint64_t
         ended_ns[SIM_COST_COUNT]; /* of the last call, by what rests are kept by, + 1; 0: none */
     uint64_t carried_ns[SIM_COST_COUNT]; /* that were added to it for a rest */
+    struct device_ops ops;               /* without the hooks that the profile has no use for */
     uint64_t launch_ns, launch_busy_ns;  /* host time of a kernel's launch */
-    uint64_t launched_ns;                /* that launches took and no gap made up for */
-    uint64_t owed_ns;                    /* of kernels since the last launch that was charged */
-    uint64_t products_seen;              /* a bit for each type and order of lengths */
+    uint64_t request_ns, mark_ns, record_ns, wait_ns; /* of what else the program does */
+    uint64_t program_ns;    /* that all this took and no gap made up for */
+    uint64_t owed_ns;       /* of kernels since the last launch that was charged */
+    uint64_t products_seen; /* a bit for each type and order of lengths */
     char problem[512];
     char race[512];
 };

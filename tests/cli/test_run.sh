@@ -34,6 +34,18 @@ check the_baseline_waits_for_them_too awk -v s="$(slowdown_of "$tmp/products.pro
 printf '# allocrig-trace 1\na,0,4096\nk,0,10,op=matmul,out=0,in=0+0,type=f99\n' >"$tmp/bad_work.trace"
 refuses bad_work_is_told 2 'event 1: type=f99 is not known; there are' run -p growth -w "$tmp/bad_work.trace" -d "sim:profile=$tmp/products.profile"
 
+# -- what the program does itself takes the host's time, where the profile says it
+{ cat tests/support/card.profile && printf 'cost: request 1 1000\n'; } >"$tmp/program.profile"
+figure() { sed -n "s/^ *\"$1\": \([0-9]*\).*/\1/p" "$2"; }
+cp tests/support/card.profile "$tmp/card.profile"
+for which in card program; do
+    "$ALLOCRIG" run -p growth -w random:seed=1 -d "sim:profile=$tmp/$which.profile" --json "$tmp/$which.json" >"$out" 2>"$err"
+done
+check requests_take_their_time [ $(($(figure device_time_ns "$tmp/program.json") - $(figure device_time_ns "$tmp/card.json"))) = \
+    $((1000 * ($(figure allocs "$tmp/card.json") + $(figure frees "$tmp/card.json")))) ]
+check and_change_nothing_else [ "$(figure peak_reserved_bytes "$tmp/program.json") $(figure driver_calls "$tmp/program.json")" = \
+    "$(figure peak_reserved_bytes "$tmp/card.json") $(figure driver_calls "$tmp/card.json")" ]
+
 # -- a run that does not finish
 run run -p first-fit -p growth -w order_flip -d sim:capacity=300MiB
 check dnf_is_no_failure [ "$status" = 0 ]

@@ -99,7 +99,9 @@ static void a_card_gives_back_its_profile(void **state)
          "busy_cost: free 8589934592 4000000\nbusy_cost: pool_alloc 256 700\n"
          "cost: pool_trim 33554432 20000\ncost: pool_trim 1073741824 90000\n"
          "busy_cost: reserve 2097152 999\n"
-         "cost: product_first 1 110000000\ncost: product_new 1 17000000\n"),
+         "cost: product_first 1 110000000\ncost: product_new 1 17000000\n"
+         "cost: request 1 250\ncost: mark 1 2100\ncost: record 1 1500\ncost: wait 1 900\n"
+         "kernel_least_ns: 1807\n"),
         "waits: none\ncleaning_bytes_per_us: 0\n",
         ("waits: free alloc create unmap pool_alloc\ncleaning_bytes_per_us: 150000\n"
          "cleaning_wait_bytes: create 268435456\ncleaning_wait_bytes: alloc 1073741824\n"),
@@ -121,6 +123,7 @@ static void a_card_gives_back_its_profile(void **state)
         assert_int_equal(measured.usable_bytes, size_round_down(card.usable_bytes, 2 * MIB));
         assert_int_equal(measured.page_bytes, card.page_bytes);
         assert_int_equal(measured.granule_bytes, card.granule_bytes);
+        assert_int_equal(measured.kernel_least_ns, card.kernel_least_ns);
     }
 }
 

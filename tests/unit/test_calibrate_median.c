@@ -176,11 +176,11 @@ static void all_are_brought_to_one_host(void **state)
     struct error error = {""};
     struct calibration from[] = {
         GIVEN("a", "host_clock_ps: 30000", "cost: create 64 100", "busy_cost: create 64 110",
-              "rest_cost: create 10 0", "rest_cost: create 20 50", "cost: pool_first 1 1000",
-              "cost: product_first 1 7000"),
+              "rest_cost: create 10 0", "rest_cost: create 20 50", "kernel_least_ns: 1800",
+              "cost: request 1 100", "cost: pool_first 1 1000", "cost: product_first 1 7000"),
         GIVEN("b", "host_clock_ps: 60000", "cost: create 64 200", "busy_cost: create 64 220",
-              "rest_cost: create 10 0", "rest_cost: create 20 100", "cost: pool_first 1 1000",
-              "cost: product_first 1 7000"),
+              "rest_cost: create 10 0", "rest_cost: create 20 100", "kernel_least_ns: 1900",
+              "cost: request 1 200", "cost: pool_first 1 1000", "cost: product_first 1 7000"),
     };
     assert_int_equal(median_one_host(from, 2, 0, &error), STATUS_OK);
     struct median out = made(from, 2);
@@ -189,6 +189,8 @@ static void all_are_brought_to_one_host(void **state)
     assert_curve(&out.profile.busy_costs[SIM_COST_create], 1, (const uint64_t[][2]){{64, 165}});
     assert_curve(&out.profile.rest_costs[SIM_COST_create], 2,
                  (const uint64_t[][2]){{10, 0}, {20, 75}});
+    assert_curve(&out.profile.costs[SIM_COST_request], 1, (const uint64_t[][2]){{1, 150}});
+    assert_int_equal(out.profile.kernel_least_ns, 1850); /* the card's */
     assert_curve(&out.profile.costs[SIM_COST_pool_first], 1, (const uint64_t[][2]){{1, 1000}});
     assert_curve(&out.profile.costs[SIM_COST_product_first], 1, (const uint64_t[][2]){{1, 7000}});
     assert_int_equal(median_one_host(from, 2, 90000, &error), STATUS_OK);

@@ -313,6 +313,42 @@ static void launches_take_the_hosts_time(void **state)
     device_close(device);
 }
 
+/* So do requests, marks, events and waits of the program; recorded gaps have it all in them. */
+static void the_program_takes_the_hosts_time(void **state)
+{
+    (void)state;
+    struct device *device = open_card(HEAD "cost: launch 1 30\ncost: request 1 7\ncost: mark 1 11\n"
+                                           "cost: record 1 13\ncost: wait 1 17\n"
+                                           "kernel_least_ns: 12\n");
+    const struct device_ops *ops = device->ops;
+    uint64_t before_ns = 0;
+    assert_int_equal(device->props.kernel_least_ns, 12);
+    ops->requested(device);
+    assert_int_equal(passed(device, &before_ns), 7);
+    assert_int_equal(ops->mark(device), 7); /* the moment when the host comes there */
+    assert_int_equal(passed(device, &before_ns), 11);
+    ops->event_record(device, 1, 0);
+    assert_int_equal(passed(device, &before_ns), 13);
+    ops->stream_wait(device, 1, 1);
+    assert_int_equal(passed(device, &before_ns), 17);
+    ops->kernel(device, 0, 11); /* goes with the next */
+    assert_int_equal(passed(device, &before_ns), 0);
+    ops->kernel(device, 0, 1);
+    assert_int_equal(passed(device, &before_ns), 30);
+    ops->kernel(device, 0, 12);
+    assert_int_equal(passed(device, &before_ns), 30);
+    assert_int_equal(device->counters.driver_ns + device->counters.stall_ns, 0);
+    ops->advance(device, 100); /* of 108 that it took since the last gap */
+    assert_int_equal(passed(device, &before_ns), 0);
+    ops->advance(device, 100);
+    assert_int_equal(passed(device, &before_ns), 92);
+    device_close(device);
+    device = open_card(HEAD "cost: mark 1 11\n");
+    assert_null(device->ops->requested); /* the profile says nothing of it */
+    assert_int_equal(device->props.kernel_least_ns, 0);
+    device_close(device);
+}
+
 static void load(const char *path, struct sim_profile *out)
 {
     struct error error = {""};
@@ -331,7 +367,8 @@ static void a_written_profile_is_the_same(void **state)
              "rest_cost: map 10000 0\nrest_cost: map 300000 7000\n"
              "rest_again_percent: map 100\nrest_again_percent: alloc_shared 1\n"
              "rest_again_percent: free 0\n",
-        HEAD "waits: create free\nbusy_percent: free 150\ncleaning_wait_bytes: create 7\n",
+        HEAD "host_clock_ps: 37000\nkernel_least_ns: 1807\ncost: request 1 250\ncost: mark 1 2000\n"
+             "waits: create free\nbusy_percent: free 150\ncleaning_wait_bytes: create 7\n",
         NULL,
     };
     for (int i = 0; i < 3; i++) {
@@ -401,6 +438,7 @@ int main(void)
         cmocka_unit_test(what_is_added_is_the_greater),
         cmocka_unit_test(the_profile_says_what_waits),
         cmocka_unit_test(launches_take_the_hosts_time),
+        cmocka_unit_test(the_program_takes_the_hosts_time),
         cmocka_unit_test(a_written_profile_is_the_same),
         cmocka_unit_test(wrong_lines_are_refused),
     };
