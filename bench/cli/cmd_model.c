@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "bench/cli/cli.h"
@@ -214,11 +215,31 @@ static enum status write_page(const struct arguments *self, const struct model_c
     return output_commit(&output, error);
 }
 
+/* A folder named twice, however it is written, would be a run that repeats itself to the byte. */
+static enum status refuse_twice(const struct arguments *self, struct error *error)
+{
+    struct stat all[REPETITIONS_MOST];
+    for (size_t i = 0; i < self->count; i++) {
+        if (stat(self->folders[i], &all[i]) != 0)
+            return error_set(error, STATUS_IO, "%s: cannot be read: %s", self->folders[i],
+                             strerror(errno));
+        for (size_t j = 0; j < i; j++)
+            if (all[i].st_dev == all[j].st_dev && all[i].st_ino == all[j].st_ino)
+                return error_set(error, STATUS_INVALID,
+                                 "model: %s and %s are one folder: its runs are no repetitions of "
+                                 "themselves; name it once",
+                                 self->folders[j], self->folders[i]);
+    }
+    return STATUS_OK;
+}
+
 static enum status run(const struct arguments *self, struct error *error)
 {
     struct dirent **names = NULL;
     int count = 0;
-    enum status status = scan(self->folders[0], &names, &count, error);
+    enum status status = refuse_twice(self, error);
+    if (!status)
+        status = scan(self->folders[0], &names, &count, error);
     if (status)
         return status;
     struct model_cell *cells = calloc(count ? (size_t)count : 1, sizeof *cells);

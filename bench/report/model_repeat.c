@@ -74,7 +74,21 @@ static enum status sum_runs(struct alike *self, const struct call_list *sim,
 /* To whole ns. */
 static uint64_t whole_median(double *values, size_t count)
 {
-    return (uint64_t)(model_median(values, count) + 0.5);
+    double ns = model_median(values, count) + 0.5;
+    return ns < (double)UINT64_MAX ? (uint64_t)ns : UINT64_MAX;
+}
+
+/* Of each call its median over the runs, left in the first of them. */
+static void take_medians(struct alike *self, struct call_list *first)
+{
+    for (size_t i = 0; i < first->count; i++) {
+        for (size_t run = 0; run < self->count; run++) {
+            self->ns[run] = (double)self->runs[run]->items[i].ns;
+            self->waited_ns[run] = (double)self->runs[run]->items[i].waited_ns;
+        }
+        first->items[i].ns = whole_median(self->ns, self->count);
+        first->items[i].waited_ns = whole_median(self->waited_ns, self->count);
+    }
 }
 
 enum status model_repeat_compare(struct model_cell *cell, struct call_list *runs, size_t count,
@@ -83,19 +97,14 @@ enum status model_repeat_compare(struct model_cell *cell, struct call_list *runs
     struct alike alike = {.runs = NULL};
     struct model_kind sums = {0};
     enum status status = alike_find(&alike, cell, runs, count, error);
-    if (!status)
+    bool several = alike.count > 1; /* one run is its own median */
+    if (!status && several)
         status = sum_runs(&alike, sim, &sums, error);
-    for (size_t i = 0; i < runs[0].count && !status; i++) {
-        for (size_t run = 0; run < alike.count; run++) {
-            alike.ns[run] = (double)alike.runs[run]->items[i].ns;
-            alike.waited_ns[run] = (double)alike.runs[run]->items[i].waited_ns;
-        }
-        runs[0].items[i].ns = whole_median(alike.ns, alike.count);
-        runs[0].items[i].waited_ns = whole_median(alike.waited_ns, alike.count);
-    }
+    if (!status && several)
+        take_medians(&alike, &runs[0]);
     if (!status)
         status = model_compare(cell, &runs[0], sim, error);
-    if (!status) {
+    if (!status && several) {
         cell->all.card_ns = sums.card_ns;
         cell->all.card_waited_ns = sums.card_waited_ns;
     }
