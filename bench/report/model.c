@@ -65,12 +65,14 @@ struct reading {
 static const char *take_row(struct reading *reading, char **fields,
                             const size_t places[COLUMN_COUNT], struct model_result *out)
 {
+    const char *policy = fields[places[POLICY]], *workload = fields[places[WORKLOAD]];
+    if (strlen(policy) >= MODEL_NAME_ROOM || strlen(workload) >= MODEL_NAME_ROOM)
+        return "policy_spec and workload have fewer than 4096 bytes each";
     if (reading->rows == 0) {
-        snprintf(out->policy, sizeof out->policy, "%s", fields[places[POLICY]]);
-        snprintf(out->workload, sizeof out->workload, "%s", fields[places[WORKLOAD]]);
+        strcpy(out->policy, policy);
+        strcpy(out->workload, workload);
         out->passed = true;
-    } else if (strncmp(out->policy, fields[places[POLICY]], sizeof out->policy - 1) != 0 ||
-               strncmp(out->workload, fields[places[WORKLOAD]], sizeof out->workload - 1) != 0 ||
+    } else if (strcmp(out->policy, policy) != 0 || strcmp(out->workload, workload) != 0 ||
                reading->rows == REPETITIONS_MOST) {
         return "wanted one policy and one workload, repeated at most";
     }

@@ -23,14 +23,17 @@
 
 #define MODEL_LARGE_BYTES (UINT64_C(1) << 30)
 
+#define MODEL_NAME_ROOM 4096 /* of a policy or workload, which may name a file; with its end */
+
 /* What a results file (`run --csv`) says of one run. Times not known are NAN. */
 struct model_result {
-    char policy[128], workload[128];
+    char policy[MODEL_NAME_ROOM], workload[MODEL_NAME_ROOM];
     bool passed;
     double slowdown, step_ns, device_time_ns;
 };
 
-/* Reads it. Several rows must be repetitions of one run: FORMAT otherwise. */
+/* Reads it. Several rows must be repetitions of one run, and names fit their room: FORMAT
+ * otherwise. */
 enum status model_result_read(const char *path, struct model_result *out,
                               struct error *error) STATUS_CHECKED;
 

@@ -216,6 +216,30 @@ static void results_are_read(void **state)
     }
 }
 
+/* Two that differ in the last letter only are two, and what has no room is no name. */
+static void long_names_are_not_cut(void **state)
+{
+    (void)state;
+    static char names[2][MODEL_NAME_ROOM + 8], text[2 * MODEL_NAME_ROOM + 256];
+    static struct model_result results[2];
+    for (size_t i = 0; i < 3; i++) {
+        char path[32];
+        struct error error;
+        size_t length = i < 2 ? 300 : MODEL_NAME_ROOM;
+        char *name = names[i % 2];
+        memset(name, 'a', length);
+        snprintf(name + length - 1, 3, "%zu,", i);
+        name[length] = '\0';
+        snprintf(text, sizeof text, RESULT_HEADER "%s,w,true,1,1,1\n", name);
+        write_file(path, text);
+        assert_int_equal(model_result_read(path, &results[i % 2], &error),
+                         i < 2 ? STATUS_OK : STATUS_FORMAT);
+        assert_true(i < 2 || strstr(error.text, ":2: policy_spec and workload have fewer"));
+        assert_true(i > 1 || strcmp(results[i].policy, name) == 0);
+        remove(path);
+    }
+}
+
 static void calls_are_read_as_they_were_written(void **state)
 {
     (void)state;
@@ -251,6 +275,7 @@ int main(void)
         cmocka_unit_test(ranks_correlate),
         cmocka_unit_test(errors_are_shares_of_the_measured),
         cmocka_unit_test(results_are_read),
+        cmocka_unit_test(long_names_are_not_cut),
         cmocka_unit_test(calls_are_read_as_they_were_written),
         cmocka_unit_test(repetitions_become_one),
         cmocka_unit_test(of_an_even_number_the_middle_counts),
