@@ -136,6 +136,11 @@ check one_run_has_no_draws eval '! grep -qE "\"(draws|draw_pairs)\"" "$tmp/nine/
 run run -d sim -p growth -p torch -w random:events=2000,seed=7 --draws 3 --reps 2
 check repetitions_of_a_draw_have_no_table eval '! grep -q "^Medians over the repetitions" "$out"'
 
+# a spec that is longer than a name is cut, and its draws are still told apart
+run run -d sim -p growth -p torch -w "random:events=$(printf %0150d 500)" --draws 3 --output "$tmp/long"
+check draws_of_a_long_spec [ "$(grep -c '3 draws: 500 events' "$out")" = 2 ]
+check draws_of_a_long_spec_are_medians [ "$(awk -F, 'NR > 1 { print $7, $8 }' "$tmp/long/data/fragmentation.csv" | sort -u)" = '3 draws' ]
+
 # -- the curve: medians over the draws, each on a card by its own live peak
 cat >"$tmp/curve.ini" <<'EOF'
 [policies]

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "workloads/gen/gen.h"
+#include "workloads/trace/name.h"
 
 struct held {
     uint64_t id, bytes;
@@ -33,9 +34,9 @@ struct trace_source *gen_rig_open(const char *text)
         fail_msg("%s", error.text);
     if (gen_open(&spec, &source, &error) != STATUS_OK)
         fail_msg("%s", error.text);
-    assert_memory_equal(source->info.name, text,
-                        strlen(text) < sizeof source->info.name ? strlen(text) + 1
-                                                                : sizeof source->info.name - 1);
+    char name[sizeof source->info.name];
+    trace_name_put(name, sizeof name, text, strlen(text));
+    assert_string_equal(source->info.name, name);
     spec_close(&spec);
     return source;
 }

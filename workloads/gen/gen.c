@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "workloads/trace/name.h"
+
 #define GENERATOR(name) extern const struct gen_ops name;
 #include "workloads/gen/generators.def"
 #undef GENERATOR
@@ -64,6 +66,6 @@ enum status gen_open(const struct spec *spec, struct trace_source **out, struct 
         status = ops->create(values, out, error);
     free(values);
     if (status == STATUS_OK)
-        snprintf((*out)->info.name, sizeof(*out)->info.name, "%s", spec->text);
+        trace_name_put((*out)->info.name, sizeof(*out)->info.name, spec->text, strlen(spec->text));
     return status;
 }

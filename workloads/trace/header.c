@@ -1,9 +1,8 @@
-/* What a trace says of itself: its header lines, and its name. */
+/* What a trace says of itself: its header lines. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "allocators/base/utf8.h"
 #include "allocators/base/size.h"
 #include "workloads/trace/reader.h"
 
@@ -21,26 +20,6 @@ enum header_key {
 
 static const char *const names[HEADER_COUNT] = {"name",     "recorder", "conf",     "limit",
                                                 "capacity", "card",     "complete", "let-go"};
-
-void trace_name_from_path(const char *path, char *name, size_t room)
-{
-    static const char *const endings[] = {".gz",  ".zst", ".csv",   ".txt",    ".bin", ".json",
-                                          ".log", ".raw", ".trace", ".pickle", ".pkl", ".default"};
-    const char *slash = strrchr(path, '/');
-    memset(name, 0, room);
-    (void)snprintf(name, room, "%s", slash ? slash + 1 : path);
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        size_t length = strlen(name), cut = strlen(endings[i]);
-        if (length > cut && !strcmp(name + length - cut, endings[i]))
-            memset(name + length - cut, 0, cut); /* two infos of the same are the same bytes */
-    }
-    for (char *at = name; *at;) { /* a file's name may hold any bytes, a trace's is text */
-        size_t bytes = utf8_bytes(at);
-        if (!bytes || (unsigned char)*at < 0x20 || *at == 0x7f)
-            *at = '_';
-        at += bytes ? bytes : 1;
-    }
-}
 
 size_t trace_header_print(const struct trace_info *info, const struct trace_stats *stats,
                           bool let_go_final, char *out, size_t room)

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "workloads/trace/id_map.h"
+#include "workloads/trace/name.h"
 #include "workloads/trace/rewrite.h"
 
 struct part {
@@ -208,17 +209,26 @@ static void merge_close(struct trace_rewrite *self)
 static const struct trace_rewrite_ops merge_ops = {
     .fill = merge_fill, .restart = merge_restart, .close = merge_close};
 
+/* The names of all parts, and a + between. */
+static void name_all(struct trace_info *info, const struct part *parts, size_t count)
+{
+    char both[2 * sizeof info->name];
+    for (size_t i = 0; i < count; i++) {
+        int used = snprintf(both, sizeof both, "%s%s%s", info->name, i ? "+" : "",
+                            parts[i].source->info.name);
+        trace_name_put(info->name, sizeof info->name, both, (size_t)used);
+    }
+}
+
 static void describe(struct merge *merge)
 {
     struct trace_info *info = &merge->base.base.info;
     uint32_t streams = 0;
+    name_all(info, merge->parts, merge->part_count);
     info->complete = true;
     merge->by_time = true;
     for (size_t i = 0; i < merge->part_count; i++) {
         const struct trace_info *from = &merge->parts[i].source->info;
-        size_t used = strlen(info->name);
-        (void)snprintf(info->name + used, sizeof info->name - used, "%s%s", i ? "+" : "",
-                       from->name);
         merge->parts[i].first_stream = streams;
         streams += from->streams;
         info->complete &= from->complete;

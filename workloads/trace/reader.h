@@ -3,6 +3,7 @@
 #define WORKLOADS_TRACE_READER_H
 
 #include "workloads/trace/input.h"
+#include "workloads/trace/name.h"
 #include "workloads/trace/source.h"
 
 /* Each takes the input, which stands at its start, over: also where it fails. */
@@ -16,10 +17,6 @@ enum status trace_binary_open(struct trace_input *input, struct trace_source **o
 
 #define TRACE_TEXT_FIRST_LINE "# allocrig-trace 1"
 #define TRACE_CSV_FIRST_LINE  "action,addr,size,stream,time_us"
-
-/* What to call a trace that does not say it: the file's name without folder and endings;
- * ".default" counts as one. */
-void trace_name_from_path(const char *path, char *name, size_t room);
 
 /* The header lines "# key: value" of what `info` holds beside the counts, and of `stats`, each with its
  * end; returns their length, whatever the room. `let_go_final`: see FORMAT.md. */

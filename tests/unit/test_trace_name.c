@@ -1,0 +1,104 @@
+/* What traces are called: short names as they are, long ones cut and still apart. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "workloads/gen/gen.h"
+#include "workloads/trace/filter.h"
+#include "workloads/trace/name.h"
+#include "workloads/trace/source.h"
+#include "workloads/workload.h"
+
+#define ROOM sizeof(((struct trace_info *)0)->name)
+
+static void a_name_that_fits_stays(void **state)
+{
+    (void)state;
+    char name[17];
+    memset(name, 'x', sizeof name);
+    trace_name_put(name, 17, "0123456789abcdefrest", 16);
+    assert_string_equal(name, "0123456789abcdef");
+    trace_name_put(name, 17, "short", 5);
+    static const char rest[12];
+    assert_memory_equal(name + 5, rest, sizeof rest);
+}
+
+/* FNV-1a of "0123456789abcdefg" in 32 bits, worked out apart from this program. */
+static void a_long_name_ends_in_its_digits(void **state)
+{
+    (void)state;
+    char name[17], other[17];
+    trace_name_put(name, sizeof name, "0123456789abcdefg", 17);
+    assert_string_equal(name, "0123456~0744d6ae");
+    trace_name_put(other, sizeof other, "0123456789abcdefh", 17);
+    assert_memory_equal(name, other, 8);
+    assert_string_not_equal(name, other);
+    /* a letter of two bytes that has room for one of them goes */
+    trace_name_put(name, sizeof name,
+                   "012345\xc3\xa4"
+                   "89abcdefg",
+                   17);
+    assert_memory_equal(name, "012345~", 7);
+    assert_int_equal(strlen(name), 15);
+}
+
+static void files_keep_their_endings_out(void **state)
+{
+    (void)state;
+    char path[2][300], name[2][ROOM];
+    trace_name_from_path("a/b.c/gpt2_train.default.csv.gz", name[0], ROOM);
+    assert_string_equal(name[0], "gpt2_train");
+    trace_name_from_path("x/\x01y\xff.bin.zst", name[0], ROOM);
+    assert_string_equal(name[0], "_y_");
+    for (int i = 0; i < 2; i++) {
+        snprintf(path[i], sizeof path[i], "folder/%0200d.default.csv.gz", i + 1);
+        trace_name_from_path(path[i], name[i], ROOM);
+        assert_int_equal(strlen(name[i]), ROOM - 1);
+    }
+    assert_string_not_equal(name[0], name[1]);
+}
+
+/* Two specs that differ in their last letter only, and both merged with themselves. */
+static void long_specs_stay_apart(void **state)
+{
+    (void)state;
+    char names[4][ROOM];
+    struct error error;
+    for (int i = 0; i < 4; i++) {
+        char spec[300];
+        struct trace_source *source, *parts[2], *merged;
+        snprintf(spec, sizeof spec, "random:events=%0150d,seed=%d", 20, i % 2 + 1);
+        if (i < 2) {
+            assert_int_equal(workload_open(spec, &source, &error), STATUS_OK);
+            memcpy(names[i], source->info.name, ROOM);
+            trace_close(source);
+            continue;
+        }
+        assert_int_equal(workload_open("random:events=20", &parts[0], &error), STATUS_OK);
+        assert_int_equal(workload_open(spec, &parts[1], &error), STATUS_OK);
+        assert_int_equal(trace_merge(parts, 2, &merged, &error), STATUS_OK);
+        memcpy(names[i], merged->info.name, ROOM);
+        assert_memory_equal(names[i], "random:events=20+random:events=0", 32);
+        trace_close(merged);
+    }
+    assert_string_not_equal(names[0], names[1]);
+    assert_string_not_equal(names[2], names[3]);
+    assert_int_equal(strlen(names[2]), ROOM - 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_name_that_fits_stays),
+        cmocka_unit_test(a_long_name_ends_in_its_digits),
+        cmocka_unit_test(files_keep_their_endings_out),
+        cmocka_unit_test(long_specs_stay_apart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
