@@ -7,10 +7,10 @@
 #include "workloads/trace/sidecar.h"
 #include "workloads/trace/trace.h"
 
-/* "PROGRAM.SETTING" of a path. */
+/* "PROGRAM.SETTING" of a path; a file's name has 255 bytes at most (NAME_MAX). */
 struct named {
     const char *path;
-    char program[128], setting[64];
+    char program[256], setting[256];
 };
 
 static void take_apart(const char *path, struct named *out)

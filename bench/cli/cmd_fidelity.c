@@ -238,11 +238,9 @@ static enum status hold_source(const struct fidelity_arguments *self, struct tra
                                struct error *error)
 {
     char policy[1024];
-    enum status status = STATUS_OK;
     if (self->policy)
-        snprintf(policy, sizeof policy, "%s", self->policy);
-    else
-        status = fidelity_default_spec(&source->info, policy, sizeof policy, error);
+        return hold(self, source, self->policy, error);
+    enum status status = fidelity_default_spec(&source->info, policy, sizeof policy, error);
     return status ? status : hold(self, source, policy, error);
 }
 

@@ -98,13 +98,13 @@ static void add_heading(struct table *table, const struct run_record *base,
                         const struct run_record *end)
 {
     size_t draws = run_record_draws(base, (size_t)(end - base));
-    char name[sizeof base->workload.name + 32];
+    char of_draws[32] = "";
     if (draws > 1)
-        snprintf(name, sizeof name, "%s, %zu draws", base->workload_spec, draws);
-    else
-        snprintf(name, sizeof name, "%s", base->workload.name);
-    table_heading(table, "%s: against %s, frees %s, host %s, %s", name, base->policy_spec,
-                  replay_frees_name(base->frees), replay_host_name(base->host), base->device_spec);
+        snprintf(of_draws, sizeof of_draws, ", %zu draws", draws);
+    table_heading(table, "%s%s: against %s, frees %s, host %s, %s",
+                  draws > 1 ? base->workload_spec : base->workload.name, of_draws,
+                  base->policy_spec, replay_frees_name(base->frees), replay_host_name(base->host),
+                  base->device_spec);
 }
 
 struct pairs_table {

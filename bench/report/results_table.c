@@ -96,7 +96,8 @@ static struct byte_unit choose_unit(const struct run_record *records, size_t cou
 static void heading(struct table *table, const struct run_record *records, size_t count)
 {
     size_t draws = run_record_draws(records, count);
-    char name[sizeof records->workload.name + 32];
+    const char *name = draws > 1 ? records->workload_spec : records->workload.name;
+    char of_draws[32] = "";
     char capacity[32] = "no limit";
     char events[48];
     double least = 0;
@@ -117,10 +118,8 @@ static void heading(struct table *table, const struct run_record *records, size_
     if (records->device.capacity_bytes != UINT64_MAX)
         size_print(records->device.capacity_bytes, capacity, sizeof capacity);
     if (draws > 1)
-        snprintf(name, sizeof name, "%s, %zu draws", records->workload_spec, draws);
-    else
-        snprintf(name, sizeof name, "%s", records->workload.name);
-    table_heading(table, "%s: %s, frees %s, host %s, %s %s, %s", name, events,
+        snprintf(of_draws, sizeof of_draws, ", %zu draws", draws);
+    table_heading(table, "%s%s: %s, frees %s, host %s, %s %s, %s", name, of_draws, events,
                   replay_frees_name(records->frees), replay_host_name(records->host),
                   records->device.kind, records->device.profile, capacity);
 }

@@ -267,13 +267,18 @@ struct reading {
 static enum status note_key(struct reading *reading, const char *section, const char *key,
                             struct error *error)
 {
-    char name[128];
-    snprintf(name, sizeof name, "%.60s/%.60s", section, key);
-    for (size_t i = 0; i < reading->keys.count; i++)
+    char *name = NULL;
+    if (asprintf(&name, "%s/%s", section, key) < 0)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for a key");
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < reading->keys.count && !status; i++)
         if (strcmp(reading->keys.items[i], name) == 0)
-            return error_set(error, STATUS_INVALID,
-                             "the key \"%.60s\" is given twice; give it once", key);
-    return text_list_add(&reading->keys, name, error);
+            status = error_set(error, STATUS_INVALID,
+                               "the key \"%.60s\" is given twice; give it once", key);
+    if (!status)
+        status = text_list_add(&reading->keys, name, error);
+    free(name);
+    return status;
 }
 
 static enum status read_entry(void *argument, const struct ini_line *line, struct error *error)

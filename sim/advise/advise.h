@@ -56,7 +56,7 @@ struct advise_result {
     const char *framework;    /* whose settings are tried; NULL: nobody's */
     uint64_t survived;        /* requests that were not served, and the program went on */
     struct pressure pressure; /* it ran as in so much memory, which it does not tell of */
-    char given[512];          /* the recorded setting */
+    char given[CANDIDATE_SPEC_ROOM];       /* the recorded setting */
     uint64_t recorded_peak_reserved_bytes; /* 0: not known */
     uint64_t capacity_bytes;
     bool as_limit;

@@ -141,6 +141,15 @@ static const struct framework *framework_of(const char *recorder)
     return NULL;
 }
 
+/* Cut, it would be another policy. */
+static enum status too_long(const char *spec, size_t room, struct error *error)
+{
+    return error_set(error, STATUS_INVALID,
+                     "the policy \"%.60s..\" has more than %zu bytes: give what it "
+                     "names a shorter path",
+                     spec, room - 1);
+}
+
 /* Puts one more at the end, unless the spec is there already: then that one is returned. */
 static struct candidate *add(struct candidates *list, const char *spec, struct error *error)
 {
@@ -255,6 +264,8 @@ enum status candidates_list(const char *recorder, const char *given, bool others
 {
     enum status status = STATUS_OK;
     *out = (struct candidates){0};
+    if (strlen(given) >= CANDIDATE_SPEC_ROOM)
+        return too_long(given, CANDIDATE_SPEC_ROOM, error);
     struct candidate *first = add(out, given, error);
     if (!first)
         return STATUS_HOST_MEMORY;
@@ -292,5 +303,5 @@ enum status candidates_without_limit(const char *spec, char *text, size_t text_b
                                  quotes ? "'" : "", pair->value, quotes ? "'" : "");
     }
     spec_close(&parsed);
-    return STATUS_OK;
+    return used < text_bytes ? STATUS_OK : too_long(spec, text_bytes, error);
 }

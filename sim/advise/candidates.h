@@ -8,8 +8,10 @@
 
 #include "allocators/registry.h"
 
+#define CANDIDATE_SPEC_ROOM 640
+
 struct candidate {
-    char spec[320];
+    char spec[CANDIDATE_SPEC_ROOM];
     char text[192];   /* what a user sets to get it, where the policy itself does not know: an
                          environment variable or a line of code; "" else */
     const char *cost; /* a sentence; NULL: none is known */
@@ -30,7 +32,7 @@ enum status candidates_list(const char *recorder, const char *given, bool others
                             struct candidates *out, struct error *error) STATUS_CHECKED;
 void candidates_close(struct candidates *self);
 
-/* A policy spec without its limit, `text_bytes` of it. */
+/* A policy spec without its limit; INVALID where it does not fit into `text_bytes`. */
 enum status candidates_without_limit(const char *spec, char *text, size_t text_bytes,
                                      struct error *error) STATUS_CHECKED;
 

@@ -236,7 +236,7 @@ static enum status try_capacity(const struct experiment *experiment,
                                 const struct trial_setup *setup, struct explain_result *out,
                                 struct error *error)
 {
-    char policy[512];
+    char policy[CANDIDATE_SPEC_ROOM];
     struct trial all = {0};
     enum status status =
         candidates_without_limit(experiment->policy->text, policy, sizeof policy, error);

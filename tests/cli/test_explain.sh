@@ -110,5 +110,10 @@ refuses nothing_named 2 'name one trace and one policy' explain
 refuses two_things 2 'give one of both' explain "$lora" --message "$message"
 refuses no_policy 2 'name one trace and one policy' explain "$lora"
 refuses unknown_policy 2 'did you mean "torch"' explain "$lora" -p trch
+# a policy's spec is taken whole, or refused where it is too long; cut it would be another one
+long_policy() { echo "torch:conf='$(printf 'expandable_segments:True,%.0s' $(seq "$1"))max_split_size_mb:40'"; }
+run explain "$lora" -p "$(long_policy 20)" -d sim:capacity=4100MiB
+check a_long_policy_is_taken_whole eval '[ "$status" = 0 ] && says "^The same policy passes with a capacity of"'
+refuses a_longer_one 2 'has more than 639 bytes' explain "$lora" -p "$(long_policy 40)" -d sim:capacity=4100MiB
 refuses no_file 2 'no/x.csv' explain no/x.csv -p torch
 finish

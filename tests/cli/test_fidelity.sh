@@ -142,6 +142,8 @@ check without_places_is_said grep -q 'does not say where the recorded allocator 
 check without_places_is_bad_input [ "$status" = 2 ]
 run fidelity
 check without_trace_is_bad_usage [ "$status" = 2 ]
+run fidelity $data/graphs.default.csv.gz -p "torch:conf='$(printf 'expandable_segments:False,%.0s' $(seq 60))max_split_size_mb:40000'"
+check a_long_policy_is_taken_whole eval '[ "$status" = 0 ] && [ ! -s "$err" ]'
 run fidelity $data/graphs.default.csv.gz -p nothing
 check unknown_policy_is_bad_usage [ "$status" = 2 ]
 finish
