@@ -46,14 +46,14 @@ static bool read_row(const char *line, struct driver_call *row)
     return strcmp(line, again) == 0;
 }
 
-static enum status add(struct call_list *self, const struct driver_call *row, struct error *error)
+bool call_list_add(struct call_list *self, const struct driver_call *call)
 {
     struct driver_call *items = array_grow(self->items, self->count, &self->room, sizeof *items);
     if (!items)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for driver calls");
+        return false;
     self->items = items;
-    self->items[self->count++] = *row;
-    return STATUS_OK;
+    self->items[self->count++] = *call;
+    return true;
 }
 
 enum status calls_csv_read(const char *path, struct call_list *out, struct error *error)
@@ -70,7 +70,9 @@ enum status calls_csv_read(const char *path, struct call_list *out, struct error
     for (size_t number = 2; !status && fgets(line, sizeof line, file); number++) {
         struct driver_call row;
         if (read_row(line, &row))
-            status = add(out, &row, error);
+            status = call_list_add(out, &row) ? STATUS_OK
+                                              : error_set(error, STATUS_HOST_MEMORY,
+                                                          "no host memory left for driver calls");
         else
             status = error_set(error, STATUS_FORMAT, "%s:%zu: \"%.*s\" is no driver call", path,
                                number, (int)strcspn(line, "\n"), line);

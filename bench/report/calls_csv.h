@@ -27,6 +27,9 @@ struct call_list {
 void calls_csv_header(FILE *stream);
 void calls_csv_row(FILE *stream, const struct driver_call *call);
 
+/* False: no host memory, and the list stays as it is. */
+bool call_list_add(struct call_list *self, const struct driver_call *call);
+
 /* Reads a whole file. IO, FORMAT with file and line. The caller closes the list, also after a
  * failure. */
 enum status calls_csv_read(const char *path, struct call_list *out,

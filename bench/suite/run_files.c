@@ -7,11 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/report/calls_csv.h"
 #include "bench/report/hdr_percentiles.h"
 #include "bench/report/policy_figures.h"
 #include "bench/report/results_csv.h"
 #include "sim/replay/latency.h"
+
+/* So many driver calls are kept before they are written: 48 MiB. */
+#define CALLS_MOST (UINT32_C(1) << 20)
 
 /* The histograms there are, by the metrics that come from them. */
 #define HISTOGRAMS(X)                                                                              \
@@ -35,11 +37,22 @@ static enum status write_sample(void *argument, const struct replay_sample *samp
     return STATUS_OK;
 }
 
-static void write_call(void *argument, enum device_call call, uint64_t bytes, uint64_t ns,
-                       uint64_t waited_ns, bool refused)
+static void write_calls(struct run_files *self)
 {
-    const struct run_files *self = argument;
+    for (size_t i = 0; i < self->calls.count; i++)
+        calls_csv_row(self->streams[SUITE_FILE_calls], &self->calls.items[i]);
+    self->calls.count = 0;
+}
+
+/* Within the policy's call, whose time may be measured: writing takes longer than many a policy. */
+static void keep_call(void *argument, enum device_call call, uint64_t bytes, uint64_t ns,
+                      uint64_t waited_ns, bool refused)
+{
+    struct run_files *self = argument;
     const struct driver_call row = {self->event_now, call, bytes, ns, waited_ns, refused};
+    if (self->calls.count < CALLS_MOST && call_list_add(&self->calls, &row))
+        return;
+    write_calls(self);
     calls_csv_row(self->streams[SUITE_FILE_calls], &row);
 }
 
@@ -47,6 +60,8 @@ static enum status write_end(void *argument, const struct policy *policy, struct
 {
     struct run_files *self = argument;
     enum status status = STATUS_OK;
+    if (self->streams[SUITE_FILE_calls])
+        write_calls(self);
     if (self->streams[SUITE_FILE_stats])
         policy_figures_write(self->streams[SUITE_FILE_stats], policy);
     if (self->streams[SUITE_FILE_snapshot])
@@ -165,6 +180,7 @@ void run_files_close(struct run_files *self)
     free(self->witnesses);
     free(self->chromes);
     run_snapshot_close(&self->snapshot);
+    call_list_close(&self->calls);
     *self = (struct run_files){0};
 }
 
@@ -178,14 +194,14 @@ void run_files_attach(struct run_files *self, struct plan_cell *cell, size_t ind
         cell->sample = write_sample;
         cell->argument = self;
     }
-    if (self->streams[SUITE_FILE_stats] || self->witnesses) {
+    if (self->streams[SUITE_FILE_stats] || self->streams[SUITE_FILE_calls] || self->witnesses) {
         cell->finished = write_end;
         cell->finished_argument = self;
     }
     if (self->witnesses)
         cell->witness = self->witnesses[index];
     if (self->streams[SUITE_FILE_calls]) {
-        cell->listener = (struct device_listener){write_call, self};
+        cell->listener = (struct device_listener){keep_call, self};
         cell->event_now = &self->event_now;
     }
     run_files_attach_timed(self, cell);

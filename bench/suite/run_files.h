@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "bench/report/calls_csv.h"
 #include "bench/report/chrome_trace.h"
 #include "bench/report/run_snapshot.h"
 #include "bench/suite/plan.h"
@@ -13,7 +14,8 @@
 struct run_files {
     FILE *const *streams; /* by enum suite_file; NULL: not wanted */
     const char *hdr_of;
-    uint64_t event_now; /* of the run whose calls are written */
+    uint64_t event_now;     /* of the run whose calls are written */
+    struct call_list calls; /* that are not written yet */
     struct run_snapshot snapshot;
     size_t count;                 /* cells of the plan */
     struct chrome_trace *chromes; /* of each; NULL: not wanted */
