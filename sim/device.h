@@ -190,6 +190,10 @@ struct device_ops {
     /* A request or a free was served: the host spends on it what the program and the policy themselves
      * take, beside the driver's calls, on a device whose host is simulated. NULL: nothing. */
     void (*requested)(struct device *self);
+
+    /* Writes what the device holds back of the files that it was told to write (addresses), at the
+     * end of a run, whose time it is no part of. IO: it could not be written. NULL: there are none. */
+    enum status (*flush)(struct device *self, struct error *error);
 };
 
 /* Told of each counted call right after it. `ns` is its own time, without `waited_ns`, for

@@ -84,10 +84,12 @@ static void destroy_policy(struct session *session)
 enum status session_end(struct session *session, struct error *error)
 {
     const char *name = session->policy->ops->name;
+    struct device *device = session->device;
     destroy_policy(session);
-    uint64_t left = session->device->counters.physical_bytes;
-    if (!left || session->device->failed)
-        return STATUS_OK;
+    enum status status = device->ops->flush ? device->ops->flush(device, error) : STATUS_OK;
+    uint64_t left = device->counters.physical_bytes;
+    if (status != STATUS_OK || !left || device->failed)
+        return status;
     return error_set(error, STATUS_CORRUPT,
                      "policy %s still holds %" PRIu64
                      " bytes of the device after its destroy(), which has to give back all "

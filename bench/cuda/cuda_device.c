@@ -272,6 +272,7 @@ const struct device_ops cuda_device_ops = {
     .mark = cuda_mark,
     .mark_ns = cuda_mark_ns,
     .card_bytes = hook_card_bytes,
+    .flush = cuda_record_flush,
 };
 
 const struct backing_ops cuda_backing_ops = {

@@ -1,7 +1,12 @@
 /* Files of addresses, in the form that the simulated device reads, so that a run on it decides by
- * the same addresses. A file is made when the first row comes. One that is there is kept, and one
- * with a number behind its name is made: each pass of a run has addresses of its own, and the
- * first pass is the one that placements are of. */
+ * the same addresses.
+ *
+ * 1. A file is made when the first row comes. One that is there is kept, and one with a number behind
+ *    its name is made: each pass of a run has addresses of its own, and the first pass is the one that
+ *    placements are of.
+ * 2. Rows come within the calls of a policy, whose time is measured: they are kept, and written when
+ *    the run is over, whatever way it ended, or when there are many of them. Of a process that is
+ *    killed only such a block is there, with whole rows. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,6 +15,7 @@
 #include "bench/cuda/state.h"
 
 #define RECORDS_MOST 10000
+#define ROWS_MOST    65536u
 
 enum status cuda_record_open(struct cuda_record *record, const char *path, struct error *error)
 {
@@ -25,25 +31,46 @@ static enum status record_failed(struct cuda_device *self, const struct cuda_rec
                        strerror(errno));
 }
 
+/* The file under the first name that is free; NULL: it cannot be made. */
+static FILE *open_new(const struct cuda_record *record, char *path, size_t path_bytes)
+{
+    FILE *file = NULL;
+    snprintf(path, path_bytes, "%s", record->path);
+    for (int i = 1; i < RECORDS_MOST; i++) {
+        file = fopen(path, "wxe");
+        if (file || errno != EEXIST)
+            break;
+        snprintf(path, path_bytes, "%s.%d", record->path, i);
+    }
+    return file;
+}
+
 static enum status record_begin(struct cuda_device *self, struct cuda_record *record)
 {
     size_t length = strlen(record->path) + 16;
     char *path = malloc(length);
-    if (!path)
+    record->rows = malloc(ROWS_MOST * sizeof *record->rows);
+    if (!path || !record->rows) {
+        free(path);
         return STATUS_HOST_MEMORY;
-    snprintf(path, length, "%s", record->path);
-    for (int i = 1; i < RECORDS_MOST; i++) {
-        record->file = fopen(path, "wxe");
-        if (record->file || errno != EEXIST)
-            break;
-        snprintf(path, length, "%s.%d", record->path, i);
     }
+    record->file = open_new(record, path, length);
     free(path);
-    if (!record->file)
+    if (!record->file || fputs("ordinal,bytes,address\n", record->file) < 0 ||
+        fflush(record->file) != 0)
         return record_failed(self, record);
-    setvbuf(record->file, NULL, _IOLBF, BUFSIZ); /* so that each row tells whether it went well */
-    return fputs("ordinal,bytes,address\n", record->file) < 0 ? record_failed(self, record)
-                                                              : STATUS_OK;
+    return STATUS_OK;
+}
+
+/* Writes the rows that are kept. False: they are not all there, and errno says why. */
+static bool rows_write(struct cuda_record *record)
+{
+    for (size_t i = 0; i < record->count; i++)
+        if (fprintf(record->file, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", record->written++,
+                    record->rows[i].bytes, record->rows[i].address) < 0)
+            return false;
+    record->count = 0;
+    return fflush(record->file) == 0;
 }
 
 enum status cuda_record_row(struct cuda_device *self, struct cuda_record *record, uint64_t bytes,
@@ -51,16 +78,34 @@ enum status cuda_record_row(struct cuda_device *self, struct cuda_record *record
 {
     if (!record->path)
         return STATUS_OK;
-    enum status status = record->file ? STATUS_OK : record_begin(self, record);
-    if (status == STATUS_OK && fprintf(record->file, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
-                                       record->rows++, bytes, address) < 0)
-        status = record_failed(self, record);
-    return status;
+    if (!record->rows) {
+        enum status status = record_begin(self, record);
+        if (status != STATUS_OK)
+            return status;
+    }
+    if (record->count == ROWS_MOST && !rows_write(record))
+        return record_failed(self, record);
+    record->rows[record->count++] = (struct cuda_record_row){bytes, address};
+    return STATUS_OK;
+}
+
+enum status cuda_record_flush(struct device *device, struct error *error)
+{
+    struct cuda_device *self = cuda_of(device);
+    struct cuda_record *const records[] = {&self->record_segments, &self->record_ranges};
+    for (int i = 0; i < 2; i++)
+        if (records[i]->file && !rows_write(records[i]))
+            return error_set(error, STATUS_IO, "the addresses cannot be written to %s: %s",
+                             records[i]->path, strerror(errno));
+    return STATUS_OK;
 }
 
 void cuda_record_close(struct cuda_record *record)
 {
-    if (record->file)
+    if (record->file) {
+        (void)rows_write(record);
         fclose(record->file);
+    }
+    free(record->rows);
     free(record->path);
 }

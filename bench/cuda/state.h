@@ -39,11 +39,17 @@ struct cuda_pool {
     uint64_t charged_bytes; /* of the ledger */
 };
 
+struct cuda_record_row {
+    uint64_t bytes, address;
+};
+
 /* A file of addresses, one row for each segment or range in the order made. */
 struct cuda_record {
     char *path; /* NULL: none is wanted */
     FILE *file; /* NULL: none yet */
-    uint64_t rows;
+    uint64_t written;
+    struct cuda_record_row *rows; /* behind those that are written; NULL: not begun */
+    size_t count;
 };
 
 struct cuda_device {
@@ -137,6 +143,8 @@ enum status cuda_record_open(struct cuda_record *record, const char *path,
                              struct error *error) STATUS_CHECKED;
 enum status cuda_record_row(struct cuda_device *self, struct cuda_record *record, uint64_t bytes,
                             uint64_t address);
+enum status cuda_record_flush(struct device *device, struct error *error);
+/* Writes what is left, where that can be. */
 void cuda_record_close(struct cuda_record *record);
 
 /* segments.c */

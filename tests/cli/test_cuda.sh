@@ -116,6 +116,42 @@ refuses no_room_for_a_context 3 'other processes hold so much of the card' \
     run -p torch -w "$trace" -d cuda
 unset STAND_IN_OTHERS
 
+# ---- files of what was called and where it lies -------------------------------------------------
+
+# rows FILE: how many there are below a header; "cut" where the last line is
+rows() { [ -z "$(tail -c 1 "$1")" ] && echo $(($(wc -l <"$1") - 1)) || echo cut; }
+driver_calls() { sed -n 's/.*"driver_calls": \([0-9]*\).*/\1/p' "$1"; }
+# files_of NAME ARGUMENTS...: both files of a run, which must hold all of its calls
+files_of() {
+    local name=$1 at=$TEST_TMP/files-$1
+    shift
+    mkdir -p "$at"
+    run run -p direct "$@" --calls "$at/calls" --json "$at/json"
+    check "files_of_$name" [ "$status" = 0 ]
+    check "files_of_${name}_hold_every_call" [ "$(rows "$at/calls")" = "$(driver_calls "$at/json")" ]
+    check "files_of_${name}_hold_every_address" \
+        [ "$(rows "$at/addresses")" = "$(grep -c ',alloc,.*,0$' "$at/calls")" ]
+}
+files_of whole -w "$trace" -d "cuda:record_addresses=$TEST_TMP/files-whole/addresses"
+check files_have_some_rows [ "$(rows "$TEST_TMP/files-whole/addresses")" = 7 ]
+files_of refused -w "$trace" -d "cuda:capacity=32MiB,record_addresses=$TEST_TMP/files-refused/addresses"
+check it_was_refused grep -q 'DNF @ 3: ' "$out"
+export STAND_IN_FAIL=cuMemAlloc:3:999
+files_of failed -w "$trace" -d "cuda:record_addresses=$TEST_TMP/files-failed/addresses"
+check the_driver_failed grep -q 'DNF @ 3: .*driver' "$out"
+unset STAND_IN_FAIL
+
+# Addresses that have no room are told, whenever they are written.
+no_room() {
+    trap '' XFSZ
+    ulimit -f 1
+    "$ALLOCRIG" run -p direct -w gradient_tape -d "cuda:record_addresses=$TEST_TMP/no-room" >/dev/null 2>"$err"
+}
+(no_room)
+status=$?
+check no_room_for_addresses [ $status = 2 ]
+check no_room_for_addresses_is_told grep -q 'the addresses cannot be written to .*no-room: File too large' "$err"
+
 # ---- the same as the simulated device -----------------------------------------------------------
 
 # What of a result both devices know: outcome and every figure that no time is in.

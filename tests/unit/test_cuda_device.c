@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -340,6 +341,82 @@ static void the_pool_is_charged_what_it_reserved(void **state)
     close_card(device); /* with a block that is still held */
 }
 
+/* ---- files of addresses --------------------------------------------------------------------- */
+
+struct rows {
+    uint64_t count, last;
+    bool whole; /* in order, with no line cut off */
+};
+
+static struct rows rows_of(const char *path)
+{
+    struct rows rows = {.whole = true};
+    char line[128];
+    FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    assert_non_null(fgets(line, sizeof line, file));
+    assert_string_equal(line, "ordinal,bytes,address\n");
+    while (fgets(line, sizeof line, file)) {
+        uint64_t ordinal, bytes;
+        rows.whole =
+            rows.whole && strchr(line, '\n') &&
+            sscanf(line, "%" SCNu64 ",%" SCNu64 ",%" SCNu64, &ordinal, &bytes, &rows.last) == 3 &&
+            ordinal == rows.count;
+        rows.count++;
+    }
+    fclose(file);
+    return rows;
+}
+
+static void record_path(char *path, size_t path_bytes, char *spec, size_t spec_bytes)
+{
+    snprintf(path, path_bytes, "%s/addresses-%ld", getenv("TEST_TMP") ? getenv("TEST_TMP") : "/tmp",
+             (long)getpid());
+    snprintf(spec, spec_bytes, "cuda:record_addresses=%s", path);
+    unlink(path);
+}
+
+/* Nothing is written within a call whose time is measured; at the end all of it is, whether the run
+ * came to its end or not. */
+static void addresses_are_written_behind_the_run(void **state)
+{
+    (void)state;
+    char path[256], spec[320];
+    struct error error;
+    record_path(path, sizeof path, spec, sizeof spec);
+    struct device *device = open_card(spec);
+    assert_int_not_equal(access(path, F_OK), 0);
+    (void)alloc(device, 4096);
+    uint64_t second = alloc(device, 2 * MIB);
+    assert_int_equal(rows_of(path).count, 0);
+    assert_int_equal(device->ops->flush(device, &error), STATUS_OK);
+    assert_int_equal(rows_of(path).count, 2);
+    assert_int_equal(rows_of(path).last, second);
+    uint64_t third = alloc(device, 4096);
+    assert_int_equal(rows_of(path).count, 2);
+    close_card(device); /* as after a run that failed */
+    assert_int_equal(rows_of(path).count, 3);
+    assert_int_equal(rows_of(path).last, third);
+    assert_true(rows_of(path).whole);
+    unlink(path);
+}
+
+static void many_addresses_are_written_in_blocks(void **state)
+{
+    (void)state;
+    char path[256], spec[320];
+    record_path(path, sizeof path, spec, sizeof spec);
+    struct device *device = open_card(spec);
+    for (unsigned i = 0; i < 65536 + 10; i++)
+        assert_int_equal(backing_segment_free(device->backing, alloc(device, 4096)), STATUS_OK);
+    assert_int_equal(rows_of(path).count, 65536);
+    assert_true(rows_of(path).whole);
+    close_card(device);
+    assert_int_equal(rows_of(path).count, 65536 + 10);
+    assert_true(rows_of(path).whole);
+    unlink(path);
+}
+
 static void a_fault_on_the_card_ends_the_device(void **state)
 {
     (void)state;
@@ -450,6 +527,8 @@ int main(void)
         cmocka_unit_test(programs_events_order_streams),
         cmocka_unit_test(memory_beside_the_pool_is_really_taken),
         cmocka_unit_test(the_pool_is_charged_what_it_reserved),
+        cmocka_unit_test(addresses_are_written_behind_the_run),
+        cmocka_unit_test(many_addresses_are_written_in_blocks),
         cmocka_unit_test(what_is_not_ours_is_others),
         cmocka_unit_test(a_fault_on_the_card_ends_the_device),
         cmocka_unit_test(the_first_failure_is_the_one_told),
