@@ -143,6 +143,7 @@ static bool settle_next(struct cuda_device *device, bool wait)
                                               : api->event_query(event);
         if (result == CUDA_ERROR_NOT_READY)
             return false;
+        device->pool.changed = device->pool.changed || wait;
         self->waiting_first++;
         self->waiting_count--;
         if (!device->base.failed &&

@@ -3,7 +3,8 @@
  * 1. Its settings are the driver's attributes; where a capacity was given, the pool may reserve
  *    no more than that leaves.
  * 2. What it reserved is asked of it after each call that can change that, and charged as
- *    physical memory. Those questions are not part of the calls' times.
+ *    physical memory. Those questions are not part of the calls' times; policies, which ask after each
+ *    of theirs, get what it said last. What it gave and has not got back is counted here.
  * 3. Where its blocks lie is the driver's affair: for placements the pool is one segment, from
  *    address 0. */
 #include <inttypes.h>
@@ -14,12 +15,11 @@
 /* The first driver that knows a pool's maximum; to older ones the field must be 0. */
 #define POOL_MAXIMUM_LEAST 12020
 
-static uint64_t pool_figure(struct cuda_device *self, CUmemPool_attribute attribute)
+static uint64_t pool_reserved_bytes(struct cuda_device *self)
 {
     cuuint64_t value = 0;
-    if (!self->pool.handle || self->base.failed)
-        return 0;
-    CUresult result = self->api.mem_pool_get_attribute(self->pool.handle, attribute, &value);
+    CUresult result = self->api.mem_pool_get_attribute(
+        self->pool.handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &value);
     return cuda_worked(self, result, "cuMemPoolGetAttribute") ? value : 0;
 }
 
@@ -27,8 +27,9 @@ void cuda_pool_charge(struct cuda_device *self)
 {
     if (!self->pool.handle || self->base.failed)
         return;
-    uint64_t reserved_bytes =
-        sim_ledger_units(&self->ledger, pool_figure(self, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
+    self->pool.reserved_bytes = pool_reserved_bytes(self);
+    self->pool.changed = false;
+    uint64_t reserved_bytes = sim_ledger_units(&self->ledger, self->pool.reserved_bytes);
     uint64_t charged_bytes = self->pool.charged_bytes;
     /* The driver may give the pool more than the ledger has left; it never goes below nothing. */
     uint64_t most_bytes = charged_bytes + sim_ledger_free(&self->ledger);
@@ -99,7 +100,7 @@ enum status cuda_pool_alloc(struct backing *backing, uint64_t bytes, uint32_t or
     struct cuda_stream *stream = status == STATUS_OK ? cuda_stream(self, ordinal) : NULL;
     if (!stream)
         return status == STATUS_OK ? cuda_ready(self) : status;
-    struct range *block = calloc(1, sizeof *block);
+    struct range *block = malloc(sizeof *block);
     if (!block)
         return STATUS_HOST_MEMORY;
     CUdeviceptr pointer;
@@ -110,13 +111,14 @@ enum status cuda_pool_alloc(struct backing *backing, uint64_t bytes, uint32_t or
     if (status != STATUS_INVALID)
         cuda_count(self, DEVICE_CALL_pool_alloc, bytes, begun_ns, 0, status == STATUS_REFUSED);
     if (status != STATUS_OK) {
+        self->pool.changed = true; /* it may have given back what it could not use */
         free(block);
         return status;
     }
     stream->sequence++;
-    block->start = pointer;
-    block->end = pointer + bytes;
+    *block = (struct range){.start = pointer, .end = pointer + bytes};
     ranges_insert(&self->pool.blocks, block);
+    self->pool.used_bytes += bytes;
     cuda_pool_charge(self);
     *address = pointer;
     return STATUS_OK;
@@ -139,6 +141,7 @@ enum status cuda_pool_free(struct backing *backing, uint64_t address, uint32_t o
     if (!cuda_worked(self, self->api.mem_free_async(address, stream->handle), "cuMemFreeAsync"))
         return STATUS_INVALID;
     cuda_count(self, DEVICE_CALL_pool_free, block->end - block->start, begun_ns, 0, false);
+    self->pool.used_bytes -= block->end - block->start;
     stream->sequence++;
     ranges_remove(&self->pool.blocks, block);
     free(block);
@@ -166,8 +169,10 @@ enum status cuda_pool_trim(struct backing *backing, uint64_t keep_bytes)
 void cuda_pool_memory(struct backing *backing, uint64_t *used_bytes, uint64_t *reserved_bytes)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    *used_bytes = pool_figure(self, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
-    *reserved_bytes = pool_figure(self, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+    if (self->pool.changed)
+        cuda_pool_charge(self);
+    *used_bytes = self->base.failed ? 0 : self->pool.used_bytes;
+    *reserved_bytes = self->base.failed ? 0 : self->pool.reserved_bytes;
 }
 
 bool cuda_pool_has(const struct cuda_device *self, uint64_t address)

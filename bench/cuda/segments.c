@@ -93,9 +93,10 @@ enum status cuda_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t
     if (bytes >= self->page_bytes &&
         sim_ledger_units(&self->ledger, bytes) > sim_ledger_free(&self->ledger))
         return cuda_refuse(self, DEVICE_CALL_alloc);
-    struct book_segment *segment = calloc(1, sizeof *segment);
+    struct book_segment *segment = malloc(sizeof *segment);
     if (!segment)
         return STATUS_HOST_MEMORY;
+    *segment = (struct book_segment){0}; /* calloc takes longer, within what is measured */
     CUdeviceptr pointer;
     uint64_t begun_ns = latency_clock_ns();
     CUresult result = self->api.mem_alloc(&pointer, bytes);

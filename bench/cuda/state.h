@@ -36,7 +36,10 @@ struct cuda_pool {
     CUmemoryPool handle; /* NULL: not opened */
     struct ranges blocks;
     uint64_t ordinal;
-    uint64_t charged_bytes; /* of the ledger */
+    uint64_t charged_bytes;  /* of the ledger */
+    uint64_t used_bytes;     /* asked for and not freed */
+    uint64_t reserved_bytes; /* as the driver said when it was last asked */
+    bool changed; /* since then, perhaps: it gives back while the host waits for the card */
 };
 
 struct cuda_record_row {

@@ -297,6 +297,7 @@ void cuda_stream_await(struct cuda_device *device, uint32_t ordinal, uint64_t se
         (void)cuda_stream_sync(device, ordinal);
         return;
     }
+    device->pool.changed = true;
     if (cuda_worked(device, device->api.event_synchronize(fence->event), "cuEventSynchronize"))
         stream_learn(self, stream, fence->sequence);
 }
@@ -336,6 +337,7 @@ static uint64_t adopted_sync(struct cuda_device *device, uint32_t first, uint32_
 {
     struct cuda_streams *self = &device->streams;
     uint64_t begun_ns = latency_clock_ns();
+    device->pool.changed = true;
     for (uint32_t i = first; i < end; i++) {
         struct cuda_stream *stream = &self->streams[i];
         if (is_captured(device, stream))
@@ -365,6 +367,7 @@ uint64_t cuda_stream_sync(struct cuda_device *device, uint32_t ordinal)
     CUresult result = all ? device->api.ctx_synchronize()
                           : device->api.stream_synchronize(self->streams[ordinal].handle);
     uint64_t waited_ns = latency_clock_ns() - begun_ns;
+    device->pool.changed = true;
     if (!cuda_worked(device, result, all ? "cuCtxSynchronize" : "cuStreamSynchronize"))
         return waited_ns;
     for (uint32_t i = first; i < end; i++)
