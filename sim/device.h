@@ -62,10 +62,12 @@ struct device_counters {
                                 free or a wait(), of a stream for another's block, for cleaning */
     uint64_t physical_bytes; /* 2 MiB pages charged now, each once */
     uint64_t peak_physical_bytes;
-    uint64_t outside_bytes; /* held outside of the pool by the program (o events) */
-    uint64_t others_bytes;  /* held by others on the card */
-    uint64_t segments_made; /* segments and reserved ranges, the next ordinal */
-    uint64_t races;         /* blocks or pages handed out while another stream may use them */
+    uint64_t outside_bytes;  /* held outside of the pool by the program (o events) */
+    uint64_t others_bytes;   /* held by others on the card */
+    uint64_t segments_made;  /* segments and reserved ranges, the next ordinal */
+    uint64_t races;          /* blocks or pages handed out while another stream may use them */
+    uint64_t clock_readings; /* of a real clock, by the device within calls of its backing, two for
+                                each time that it takes there; 0 where the clock is virtual */
 };
 
 struct device;

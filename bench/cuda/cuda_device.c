@@ -178,7 +178,7 @@ static enum status hook_work(struct device *device, const struct device_work *wo
 static struct backing_ticket hook_fence(struct backing *backing, uint32_t stream)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    uint64_t begun_ns = latency_clock_ns();
+    uint64_t begun_ns = cuda_clock_ns(self);
     uint64_t sequence = cuda_stream_fence(self, stream);
     cuda_count(self, DEVICE_CALL_event, 0, begun_ns, 0, false);
     return (struct backing_ticket){.stream = stream, .value = sequence};
@@ -193,7 +193,7 @@ static bool hook_done(struct backing *backing, struct backing_ticket ticket)
         device_count(&self->base, DEVICE_CALL_event, 0, 0, 0, false);
         return true;
     }
-    uint64_t begun_ns = latency_clock_ns();
+    uint64_t begun_ns = cuda_clock_ns(self);
     bool done = cuda_stream_done(self, ticket.stream, ticket.value);
     cuda_count(self, DEVICE_CALL_event, 0, begun_ns, 0, false);
     return done;
@@ -202,9 +202,9 @@ static bool hook_done(struct backing *backing, struct backing_ticket ticket)
 static void hook_wait(struct backing *backing, struct backing_ticket ticket)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    uint64_t begun_ns = latency_clock_ns();
+    uint64_t begun_ns = cuda_clock_ns(self);
     cuda_stream_await(self, ticket.stream, ticket.value);
-    uint64_t waited_ns = latency_clock_ns() - begun_ns;
+    uint64_t waited_ns = cuda_clock_ns(self) - begun_ns;
     device_count(&self->base, DEVICE_CALL_event, 0, 0, waited_ns, false);
     cuda_pool_charge(self);
 }
@@ -212,7 +212,7 @@ static void hook_wait(struct backing *backing, struct backing_ticket ticket)
 static void hook_order(struct backing *backing, uint32_t stream, struct backing_ticket ticket)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    uint64_t begun_ns = latency_clock_ns();
+    uint64_t begun_ns = cuda_clock_ns(self);
     cuda_stream_order(self, ticket.stream, ticket.value, stream);
     cuda_count(self, DEVICE_CALL_event, 0, begun_ns, 0, false);
 }

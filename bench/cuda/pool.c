@@ -104,7 +104,7 @@ enum status cuda_pool_alloc(struct backing *backing, uint64_t bytes, uint32_t or
     if (!block)
         return STATUS_HOST_MEMORY;
     CUdeviceptr pointer;
-    uint64_t begun_ns = latency_clock_ns();
+    uint64_t begun_ns = cuda_clock_ns(self);
     CUresult result =
         self->api.mem_alloc_from_pool_async(&pointer, bytes, self->pool.handle, stream->handle);
     status = cuda_answer(self, result, "cuMemAllocFromPoolAsync", bytes);
@@ -137,7 +137,7 @@ enum status cuda_pool_free(struct backing *backing, uint64_t address, uint32_t o
     struct cuda_stream *stream = status == STATUS_OK ? cuda_stream(self, ordinal) : NULL;
     if (!stream)
         return status == STATUS_OK ? cuda_ready(self) : status;
-    uint64_t begun_ns = latency_clock_ns();
+    uint64_t begun_ns = cuda_clock_ns(self);
     if (!cuda_worked(self, self->api.mem_free_async(address, stream->handle), "cuMemFreeAsync"))
         return STATUS_INVALID;
     cuda_count(self, DEVICE_CALL_pool_free, block->end - block->start, begun_ns, 0, false);
@@ -157,7 +157,7 @@ enum status cuda_pool_trim(struct backing *backing, uint64_t keep_bytes)
             device_count(&self->base, DEVICE_CALL_pool_trim, 0, 0, 0, false);
         return status;
     }
-    uint64_t begun_ns = latency_clock_ns();
+    uint64_t begun_ns = cuda_clock_ns(self);
     CUresult result = self->api.mem_pool_trim_to(self->pool.handle, keep_bytes);
     if (!cuda_worked(self, result, "cuMemPoolTrimTo"))
         return STATUS_INVALID;

@@ -98,9 +98,9 @@ enum status cuda_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t
         return STATUS_HOST_MEMORY;
     *segment = (struct book_segment){0}; /* calloc takes longer, within what is measured */
     CUdeviceptr pointer;
-    uint64_t begun_ns = latency_clock_ns();
+    uint64_t begun_ns = cuda_clock_ns(self);
     CUresult result = self->api.mem_alloc(&pointer, bytes);
-    uint64_t ended_ns = latency_clock_ns();
+    uint64_t ended_ns = cuda_clock_ns(self);
     status = cuda_answer(self, result, "cuMemAlloc", bytes);
     if (status != STATUS_OK) {
         free(segment);
@@ -140,9 +140,9 @@ enum status cuda_segment_free(struct backing *backing, uint64_t address)
     enum status status = cuda_ready(self);
     if (status != STATUS_OK)
         return status;
-    uint64_t bytes = segment->bytes, begun_ns = latency_clock_ns();
+    uint64_t bytes = segment->bytes, begun_ns = cuda_clock_ns(self);
     CUresult result = self->api.mem_free(address);
-    uint64_t ended_ns = latency_clock_ns();
+    uint64_t ended_ns = cuda_clock_ns(self);
     if (!cuda_worked(self, result, "cuMemFree"))
         return STATUS_INVALID;
     uint64_t back_bytes = bytes < self->page_bytes ? pages_leave(self, address, bytes)

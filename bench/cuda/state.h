@@ -101,6 +101,13 @@ static inline uint64_t cuda_now(const struct cuda_device *self)
     return latency_clock_ns() - self->opened_ns;
 }
 
+/* The host's clock, for what a call of the policy's takes: the reading is counted. */
+static inline uint64_t cuda_clock_ns(struct cuda_device *self)
+{
+    self->base.counters.clock_readings++;
+    return latency_clock_ns();
+}
+
 /* errors.c */
 
 /* Writes the sentence for an INVALID and returns that. Once the device has failed the sentence of
@@ -120,7 +127,7 @@ enum status cuda_ready(struct cuda_device *self);
 static inline void cuda_count(struct cuda_device *self, enum device_call call, uint64_t bytes,
                               uint64_t begun_ns, uint64_t waited_ns, bool refused)
 {
-    uint64_t ns = latency_clock_ns() - begun_ns;
+    uint64_t ns = cuda_clock_ns(self) - begun_ns;
     device_count(&self->base, call, refused ? 0 : bytes, ns, waited_ns, refused);
 }
 

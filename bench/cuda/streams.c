@@ -336,7 +336,7 @@ void cuda_stream_order(struct cuda_device *device, uint32_t earlier, uint64_t se
 static uint64_t adopted_sync(struct cuda_device *device, uint32_t first, uint32_t end)
 {
     struct cuda_streams *self = &device->streams;
-    uint64_t begun_ns = latency_clock_ns();
+    uint64_t begun_ns = cuda_clock_ns(device);
     device->pool.changed = true;
     for (uint32_t i = first; i < end; i++) {
         struct cuda_stream *stream = &self->streams[i];
@@ -347,7 +347,7 @@ static uint64_t adopted_sync(struct cuda_device *device, uint32_t first, uint32_
             break;
         stream_learn(self, stream, stream->sequence);
     }
-    return latency_clock_ns() - begun_ns;
+    return cuda_clock_ns(device) - begun_ns;
 }
 
 uint64_t cuda_stream_sync(struct cuda_device *device, uint32_t ordinal)
@@ -363,10 +363,10 @@ uint64_t cuda_stream_sync(struct cuda_device *device, uint32_t ordinal)
         pending = pending || self->streams[i].sequence > self->streams[i].known;
     if (!pending)
         return 0;
-    uint64_t begun_ns = latency_clock_ns();
+    uint64_t begun_ns = cuda_clock_ns(device);
     CUresult result = all ? device->api.ctx_synchronize()
                           : device->api.stream_synchronize(self->streams[ordinal].handle);
-    uint64_t waited_ns = latency_clock_ns() - begun_ns;
+    uint64_t waited_ns = cuda_clock_ns(device) - begun_ns;
     device->pool.changed = true;
     if (!cuda_worked(device, result, all ? "cuCtxSynchronize" : "cuStreamSynchronize"))
         return waited_ns;

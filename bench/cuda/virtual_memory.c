@@ -37,7 +37,7 @@ enum status cuda_reserve(struct backing *backing, uint64_t bytes, uint64_t *addr
     if (!segment)
         return STATUS_HOST_MEMORY;
     CUdeviceptr pointer;
-    uint64_t begun_ns = latency_clock_ns();
+    uint64_t begun_ns = cuda_clock_ns(self);
     CUresult result = self->api.mem_address_reserve(&pointer, bytes, 0, 0, 0);
     status = cuda_answer(self, result, "cuMemAddressReserve", bytes);
     if (status != STATUS_INVALID)
@@ -67,7 +67,7 @@ enum status cuda_release(struct backing *backing, uint64_t address)
     enum status status = cuda_ready(self);
     if (status != STATUS_OK)
         return status;
-    uint64_t begun_ns = latency_clock_ns();
+    uint64_t begun_ns = cuda_clock_ns(self);
     if (!cuda_worked(self, self->api.mem_address_free(address, range->bytes), "cuMemAddressFree"))
         return STATUS_INVALID;
     cuda_count(self, DEVICE_CALL_release, range->bytes, begun_ns, 0, false);
@@ -88,7 +88,7 @@ enum status cuda_create(struct backing *backing, uint64_t bytes, backing_handle 
         return STATUS_HOST_MEMORY;
     const CUmemAllocationProp kind = cuda_memory_kind(self);
     CUmemGenericAllocationHandle driver_handle = 0;
-    uint64_t begun_ns = latency_clock_ns();
+    uint64_t begun_ns = cuda_clock_ns(self);
     CUresult result = self->api.mem_create(&driver_handle, bytes, &kind, 0);
     status = cuda_answer(self, result, "cuMemCreate", bytes);
     if (status != STATUS_INVALID)
@@ -127,7 +127,7 @@ enum status cuda_destroy(struct backing *backing, backing_handle handle)
     enum status status = cuda_ready(self);
     if (status != STATUS_OK)
         return status;
-    uint64_t begun_ns = latency_clock_ns();
+    uint64_t begun_ns = cuda_clock_ns(self);
     if (!cuda_worked(self, self->api.mem_release(physical->driver_handle), "cuMemRelease"))
         return STATUS_INVALID;
     cuda_count(self, DEVICE_CALL_destroy, physical->bytes, begun_ns, 0, false);
@@ -166,7 +166,7 @@ enum status cuda_map(struct backing *backing, uint64_t address, backing_handle h
     struct book_mapping *mapping = calloc(1, sizeof *mapping);
     if (!mapping)
         return STATUS_HOST_MEMORY;
-    uint64_t bytes = physical->bytes, begun_ns = latency_clock_ns();
+    uint64_t bytes = physical->bytes, begun_ns = cuda_clock_ns(self);
     CUresult result = self->api.mem_map(address, bytes, 0, physical->driver_handle, 0);
     status = cuda_answer(self, result, "cuMemMap", bytes);
     if (status != STATUS_INVALID)
@@ -209,7 +209,7 @@ enum status cuda_access(struct backing *backing, uint64_t address, uint64_t byte
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = self->card},
         .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
     };
-    uint64_t begun_ns = latency_clock_ns();
+    uint64_t begun_ns = cuda_clock_ns(self);
     CUresult result = self->api.mem_set_access(address, bytes, &access, 1);
     status = cuda_answer(self, result, "cuMemSetAccess", bytes);
     if (status != STATUS_INVALID)
@@ -223,7 +223,7 @@ enum status cuda_unmap(struct backing *backing, uint64_t address, uint64_t bytes
     enum status status = check_run(self, "an unmap", address, bytes);
     if (status != STATUS_OK)
         return status;
-    uint64_t begun_ns = latency_clock_ns();
+    uint64_t begun_ns = cuda_clock_ns(self);
     if (!cuda_worked(self, self->api.mem_unmap(address, bytes), "cuMemUnmap"))
         return STATUS_INVALID;
     cuda_count(self, DEVICE_CALL_unmap, bytes, begun_ns, 0, false);

@@ -2,7 +2,8 @@
  * than some policies take. What the two readings cost is measured first and subtracted. The
  * policy's own time stands apart from the driver's and from waits: where the driver is modelled
  * the host's clock has only seen the first, on a card it has seen all and the device's counters
- * say what to subtract. */
+ * say what to subtract: that time, and what the device's own readings of the clock took beside it.
+ * What is left holds the device's books too, tens of ns for each driver call. */
 #ifndef SIM_REPLAY_LATENCY_H
 #define SIM_REPLAY_LATENCY_H
 
@@ -15,7 +16,7 @@ struct latency {
     struct hist first_total, steady_total; /* of allocs in the first and in the steady steps */
     uint64_t clock_ns;                     /* of reading the clock twice */
     bool modelled;                         /* driver time passes on the device's clock only */
-    uint64_t begun_ns, begun_spent_ns;
+    uint64_t begun_ns, begun_spent_ns, begun_readings;
     uint64_t passed_ns; /* of the call that ended */
 };
 

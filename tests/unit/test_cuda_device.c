@@ -445,6 +445,26 @@ static void many_addresses_are_written_in_blocks(void **state)
     unlink(path);
 }
 
+/* Two readings for each call of the driver, and none for a wait that is known to be over. */
+static void readings_of_the_clock_are_counted(void **state)
+{
+    (void)state;
+    struct device *device = open_card("cuda");
+    const uint64_t *readings = &device->counters.clock_readings;
+    uint64_t before = *readings, address = alloc(device, 4096);
+    assert_int_equal(*readings - before, 2);
+    assert_int_equal(backing_segment_free(device->backing, address), STATUS_OK);
+    assert_int_equal(*readings - before, 4);
+    address = alloc(device, 4096);
+    device->ops->kernel(device, 0, MS);
+    assert_int_equal(backing_segment_free(device->backing, address), STATUS_OK);
+    assert_int_equal(*readings - before, 10);
+    assert_int_equal(device->backing->ops->pool_alloc(device->backing, 4096, 0, &address),
+                     STATUS_OK);
+    assert_int_equal(*readings - before, 12);
+    close_card(device);
+}
+
 static void a_fault_on_the_card_ends_the_device(void **state)
 {
     (void)state;
@@ -558,6 +578,7 @@ int main(void)
         cmocka_unit_test(the_pool_is_asked_once_for_each_change),
         cmocka_unit_test(addresses_are_written_behind_the_run),
         cmocka_unit_test(many_addresses_are_written_in_blocks),
+        cmocka_unit_test(readings_of_the_clock_are_counted),
         cmocka_unit_test(what_is_not_ours_is_others),
         cmocka_unit_test(a_fault_on_the_card_ends_the_device),
         cmocka_unit_test(the_first_failure_is_the_one_told),

@@ -1,0 +1,61 @@
+/* Host time of calls: whose it is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "sim/replay/latency.h"
+
+/* A call of 1000 ns in which the device measured 700 with `readings` of the clock. */
+static struct latency *one_call(struct device *device, uint64_t readings)
+{
+    struct latency *latency = latency_open(device);
+    assert_non_null(latency);
+    latency->clock_ns = 40;
+    latency_begin(latency, device);
+    latency->passed_ns = 1000;
+    device->counters.driver_ns += 500;
+    device->counters.stall_ns += 200;
+    device->counters.clock_readings += readings;
+    latency_add_alloc(latency, device, 0, (struct latency_place){0});
+    latency_begin(latency, device); /* what was before a call is not of it */
+    latency->passed_ns = 30;
+    latency_add_free(latency, device, 0);
+    return latency;
+}
+
+static void what_the_device_measured_is_not_the_policys(void **state)
+{
+    static const struct {
+        uint64_t readings, own_ns;
+    } cases[] = {{0, 300}, {2, 260}, {4, 220}, {14, 20}, {16, 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct device card = {.props.kind = "cuda", .counters.clock_readings = 1000};
+        struct latency *latency = one_call(&card, cases[i].readings);
+        assert_int_equal(hist_quantile(&latency->alloc, 1), cases[i].own_ns);
+        assert_int_equal(hist_quantile(&latency->alloc_total, 1), 1000);
+        assert_int_equal(hist_quantile(&latency->free, 1), 30);
+        latency_close(latency);
+    }
+}
+
+/* Where the driver is modelled its time never was on the host's clock. */
+static void modelled_time_is_added_to_the_total(void **state)
+{
+    struct device simulated = {.props.kind = "sim"};
+    (void)state;
+    struct latency *latency = one_call(&simulated, 0);
+    assert_int_equal(hist_quantile(&latency->alloc, 1), 1000);
+    latency_close(latency);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_the_device_measured_is_not_the_policys),
+        cmocka_unit_test(modelled_time_is_added_to_the_total),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
