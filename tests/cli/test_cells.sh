@@ -71,6 +71,13 @@ if "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O1 -shared -fPIC -I. -o "$bad" tests/cli/
     check a_hang_is_told grep -q '^not ok .*harm=2 order_flip: timed out after 2 s' "$out"
     check an_end_is_told grep -q '^not ok .*harm=3 order_flip: ended with status 7' "$out"
     check the_others_go_on grep -q '^ok torch order_flip$' "$out"
+    # Policies that differ behind a long path are different cells.
+    long=$tmp/$(printf '%0120d' 0)
+    mkdir "$long" && cp "$bad" "$long/bad.so"
+    cells verify --policy "$long/bad.so:harm=3" --policy "$long/bad.so:harm=0" --workload order_flip --resume "$tmp/long"
+    check a_long_name_is_whole grep -qxF "ok $long/bad.so:harm=0 order_flip" "$tmp/long"
+    cells verify --policy "$long/bad.so:harm=3" --workload order_flip --resume "$tmp/long"
+    check a_long_name_is_of_one_cell [ "$(tail -n 1 "$out")" = '0 passed, 1 failed, 0 skipped' ]
     cells verify --policy "$bad:harm=1" --policy torch --workload order_flip --resume "$tmp/harm"
     check only_the_failed_are_run_again [ "$(tail -n 1 "$out")" = '1 passed, 1 failed, 0 skipped' ]
     check and_no_other [ "$(lines '^ok')" = 0 ]

@@ -19,7 +19,7 @@ struct cell {
     const char *policy, *workload; /* specs */
     bool recorded;                 /* the workload is a file */
     bool good;                     /* an earlier run, or this one, found it so */
-    char name[192];                /* "torch gradient_tape ordered" */
+    char *name;                    /* "torch gradient_tape ordered", owned */
 };
 
 struct cells_list {

@@ -85,11 +85,15 @@ static _Noreturn void live(const struct cells_wish *wish, const struct cells_lis
 /* One line, wherever lines go. */
 __attribute__((format(printf, 2, 3))) static void tell(struct crew *crew, const char *format, ...)
 {
-    char line[1024];
+    char *line = NULL;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
+    int written = vasprintf(&line, format, arguments);
     va_end(arguments);
+    if (written < 0) {
+        fputs("cells: no host memory for a line\n", stderr);
+        return;
+    }
     for (char *at = line; *at; at++)
         if (*at == '\n')
             *at = ' ';
@@ -99,6 +103,7 @@ __attribute__((format(printf, 2, 3))) static void tell(struct crew *crew, const 
         fprintf(crew->file, "%s\n", line);
         fflush(crew->file);
     }
+    free(line);
 }
 
 static void tell_cell(struct crew *crew, const struct cell_answer *answer)

@@ -106,16 +106,21 @@ static enum status keep_like(struct names *names, const char *like, struct error
     return STATUS_OK;
 }
 
-static void fill_in(struct cell *cell, enum cells_task task)
+/* Names are whole: a file of lines is gone on with by them. */
+static enum status fill_in(struct cell *cell, enum cells_task task, struct error *error)
 {
     const char *slash = strrchr(cell->workload, '/');
     size_t length = strcspn(cell->workload, ":");
     cell->recorded = slash && slash < cell->workload + length;
-    snprintf(cell->name, sizeof cell->name, "%.80s %.80s%s", cell->policy,
-             cell->recorded ? slash + 1 : cell->workload,
-             task == CELLS_VERIFY ? ""
-             : cell->recorded     ? " recorded"
-                                  : " ordered");
+    int written =
+        asprintf(&cell->name, "%s %s%s", cell->policy, cell->recorded ? slash + 1 : cell->workload,
+                 task == CELLS_VERIFY ? ""
+                 : cell->recorded     ? " recorded"
+                                      : " ordered");
+    if (written >= 0)
+        return STATUS_OK;
+    cell->name = NULL;
+    return error_set(error, STATUS_HOST_MEMORY, "no host memory for the cells");
 }
 
 enum status cells_list_make(const struct cells_wish *wish, struct cells_list *out,
@@ -138,21 +143,23 @@ enum status cells_list_make(const struct cells_wish *wish, struct cells_list *ou
     out->cells = calloc(policies.count * workloads.count, sizeof *out->cells);
     if (!out->cells)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for the cells");
-    for (size_t i = 0; i < workloads.count; i++) {
-        for (size_t j = 0; j < policies.count; j++) {
+    for (size_t i = 0; i < workloads.count && !status; i++) {
+        for (size_t j = 0; j < policies.count && !status; j++) {
             struct cell *cell = &out->cells[out->count++];
             cell->policy = policies.at[j];
             cell->workload = workloads.at[i];
-            fill_in(cell, wish->task);
+            status = fill_in(cell, wish->task, error);
         }
     }
-    return STATUS_OK;
+    return status;
 }
 
 void cells_list_close(struct cells_list *list)
 {
     for (size_t i = 0; i < list->file_count; i++)
         free(list->files[i]);
+    for (size_t i = 0; i < list->count; i++)
+        free(list->cells[i].name);
     free(list->files);
     free(list->cells);
     *list = (struct cells_list){0};

@@ -29,23 +29,26 @@ struct cells_runner {
     const char *workload;        /* of the list; NULL: none */
 };
 
+#define FOLDER_ROOM 960 /* one with a longer TMPDIR cannot be made, which is said */
+#define FILE_ROOM   (FOLDER_ROOM + 16)
+
 static void folder_of(pid_t process, char *path, size_t bytes)
 {
     const char *where = getenv("TMPDIR");
-    snprintf(path, bytes, "%.90s/allocrig-cells.%ld", where && where[0] ? where : "/tmp",
+    snprintf(path, bytes, "%.900s/allocrig-cells.%ld", where && where[0] ? where : "/tmp",
              (long)process);
 }
 
 static void file_of(pid_t process, const char *name, char *path, size_t bytes)
 {
-    char folder[128];
+    char folder[FOLDER_ROOM];
     folder_of(process, folder, sizeof folder);
     snprintf(path, bytes, "%s/%s", folder, name);
 }
 
 static void remove_files(pid_t process)
 {
-    char path[160];
+    char path[FILE_ROOM];
     file_of(process, "addresses", path, sizeof path);
     unlink(path);
     file_of(process, "ranges", path, sizeof path);
@@ -54,7 +57,7 @@ static void remove_files(pid_t process)
 
 void cells_runner_clean(pid_t process)
 {
-    char folder[128];
+    char folder[FOLDER_ROOM];
     remove_files(process);
     folder_of(process, folder, sizeof folder);
     rmdir(folder);
@@ -63,7 +66,7 @@ void cells_runner_clean(pid_t process)
 enum status cells_runner_open(const struct cells_wish *wish, struct cells_runner **out,
                               struct error *error)
 {
-    char folder[128];
+    char folder[FOLDER_ROOM];
     struct cells_runner *self = calloc(1, sizeof *self);
     if (!self)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for the cells");
@@ -146,7 +149,8 @@ static enum status run_equal(struct cells_runner *self, const struct cell *cell,
                              struct error *error)
 {
     const enum replay_frees frees = cell->recorded ? REPLAY_RECORDED : REPLAY_ORDERED;
-    char addresses[160], ranges[160], device[512], wrong[sizeof answer->text];
+    char addresses[FILE_ROOM], ranges[FILE_ROOM], device[2 * FILE_ROOM + 128];
+    char wrong[sizeof answer->text];
     struct cell_tape card, sim;
     file_of(self->process, "addresses", addresses, sizeof addresses);
     file_of(self->process, "ranges", ranges, sizeof ranges);
