@@ -20,6 +20,7 @@ enum option_key {
     KEY_SEED,
     KEY_JOBS,
     KEY_DRAWS,
+    KEY_AGAINST,
     KEY_TIME,
     KEY_VERIFY,
     KEY_ISOLATE,
@@ -66,6 +67,8 @@ static const struct cli_option options[] = {
     {KEY_REPS, "reps", "N", "repetitions of each run; default: 6 on a card, else 1"},
     {KEY_SEED, "seed", "N", "of policies that draw, and of the first draw"},
     {KEY_DRAWS, "draws", "N", "repeat with N seeds of addresses=random and of generators"},
+    {KEY_AGAINST, "against", "SPEC",
+     "the policy that pairs of draws hold the others against; default: the first"},
     {KEY_JOBS, "jobs", "N", "workers; default: one for each processor; 1 on a card"},
     {KEY_ISOLATE, "isolate", NULL, "each run in a process of its own, as on a card"},
     {KEY_JOURNAL, "journal", "FILE",
@@ -249,6 +252,8 @@ static enum status read_and_run(struct run_arguments *self, int argc, char **arg
         status = cli_parse(&page, argc, argv, set_option, self, &help, error);
     if (!status)
         status = check(self, error);
+    if (!status)
+        status = suite_put_first(&self->suite, error);
     if (!status)
         status = fill_in(self, error);
     if (status)

@@ -41,6 +41,7 @@ void suite_close(struct suite *self)
 {
     free(self->name);
     free(self->output);
+    free(self->against);
     text_list_close(&self->policies);
     text_list_close(&self->workloads);
     text_list_close(&self->devices);
@@ -71,6 +72,28 @@ enum status suite_add_policy(struct suite *self, const char *text, struct error 
         if (status)
             return status;
     }
+    return STATUS_OK;
+}
+
+enum status suite_put_first(struct suite *self, struct error *error)
+{
+    struct text_list *list = &self->policies;
+    size_t at = 0;
+    if (!self->against)
+        return STATUS_OK;
+    if (self->draws < 2)
+        return error_set(error, STATUS_INVALID,
+                         "against \"%.60s\": only draws are compared in pairs; add --draws N",
+                         self->against);
+    while (at < list->count && strcmp(list->items[at], self->against) != 0)
+        at++;
+    if (at == list->count)
+        return error_set(error, STATUS_INVALID,
+                         "against \"%.60s\": none of the policies of this run; write it as there",
+                         self->against);
+    char *first = list->items[at];
+    memmove(&list->items[1], &list->items[0], at * sizeof list->items[0]);
+    list->items[0] = first;
     return STATUS_OK;
 }
 
@@ -213,9 +236,9 @@ static enum status add_ratio(struct suite *self, const char *word, struct error 
 enum status suite_set(struct suite *self, const char *key, const char *value, struct error *error)
 {
     static const char *const keys[] = {
-        "name",    "output",       "device",  "capacities", "frees",  "host",
-        "metrics", "reps",         "draws",   "seed",       "jobs",   "time",
-        "on-fail", "require-pass", "isolate", "timeout",    "verify", "skip-missing"};
+        "name",    "output",  "device", "capacities",   "frees",  "host",    "metrics",
+        "reps",    "draws",   "seed",   "jobs",         "time",   "on-fail", "require-pass",
+        "isolate", "timeout", "verify", "skip-missing", "against"};
     if (strcmp(key, "name") == 0)
         return set_text(&self->name, value, error);
     if (strcmp(key, "output") == 0)
@@ -234,6 +257,8 @@ enum status suite_set(struct suite *self, const char *key, const char *value, st
         return set_count(&self->reps, key, value, 1, 10000, error);
     if (strcmp(key, "draws") == 0)
         return set_count(&self->draws, key, value, 1, 10000, error);
+    if (strcmp(key, "against") == 0)
+        return set_text(&self->against, value, error);
     if (strcmp(key, "seed") == 0)
         return set_count(&self->seed, key, value, 0, SUITE_SEED_MOST, error);
     if (strcmp(key, "jobs") == 0)

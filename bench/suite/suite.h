@@ -30,9 +30,10 @@ struct suite {
     char *name;   /* NULL: from the command line */
     char *output; /* folder for results and the data of the figures; NULL: none */
     struct text_list policies, workloads;
-    char device_note[320];       /* why it runs on this device; "": it was asked for */
-    bool all_policies;           /* those that a device cannot serve are left out */
-    struct text_list devices;    /* empty: `sim` */
+    char *against;            /* the policy that pairs of draws are held against; NULL: the first */
+    char device_note[320];    /* why it runs on this device; "": it was asked for */
+    bool all_policies;        /* those that a device cannot serve are left out */
+    struct text_list devices; /* empty: `sim` */
     struct text_list capacities; /* each replaces the capacity of each device; may be empty */
     enum replay_frees frees;
     enum replay_host host;
@@ -66,6 +67,10 @@ void text_list_close(struct text_list *self);
 /* Adds policies by spec; "all" stands for every one there is. */
 enum status suite_add_policy(struct suite *self, const char *text,
                              struct error *error) STATUS_CHECKED;
+
+/* Puts the policy that `against` names, if it names one, before the others. To be called once all
+ * policies are there. INVALID where it is none of them, or there are no draws to be paired. */
+enum status suite_put_first(struct suite *self, struct error *error) STATUS_CHECKED;
 
 /* Sets one key as a suite file's [suite] section has them: "frees", "ordered". Command-line
  * options of the same names go through it too. INVALID says what would be right. */

@@ -248,7 +248,9 @@ static enum status expand_all(struct suite *suite, const char *path, struct erro
         status = grid_expand(&suite->workloads, error);
     if (!status)
         status = grid_expand(&suite->devices, error);
-    return status ? status : axes_apply(suite, path, error);
+    if (!status)
+        status = axes_apply(suite, path, error);
+    return status ? status : suite_put_first(suite, error);
 }
 
 enum status sweep_run(struct suite *suite, const struct sweep_files *files,

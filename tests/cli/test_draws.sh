@@ -136,6 +136,18 @@ check one_run_has_no_draws eval '! grep -qE "\"(draws|draw_pairs)\"" "$tmp/nine/
 run run -d sim -p growth -p torch -w random:events=2000,seed=7 --draws 3 --reps 2
 check repetitions_of_a_draw_have_no_table eval '! grep -q "^Medians over the repetitions" "$out"'
 
+# -- against another one than the first, which then stands first
+run run -d sim -p growth -p torch -p best-fit -w random:events=2000,seed=7 --draws 9 --against torch --output "$tmp/against"
+check against_is_taken [ "$(grep -c '"against": "torch"' "$tmp/against/results.json"),$(grep -c '"against": "growth"' "$tmp/against/results.json")" = 2,0 ]
+check against_is_in_the_file [ "$(awk -F, '{ gsub(/"[^"]*"/, "-") } NR > 1 { print $1, $2 }' "$tmp/against/data/pairs.csv" | sort -u | paste -sd ' ')" = 'best-fit torch growth torch' ]
+check against_is_in_the_heading eval 'tr "\n" " " <"$out" | grep -qE "9 draws: +against torch, frees"'
+check against_turns_counts [ "$(awk '$1 == "growth" && $2 == "reserved" { print $6, $7, $8 }' "$out")" = '0 0 9' ]
+printf '%s\n' '[suite]' 'draws = 2' 'against = growth' '[policies]' torch growth '[workloads]' random:events=500 '[devices]' sim >"$tmp/against.ini"
+run run "$tmp/against.ini" --json "$tmp/against.json"
+check a_suite_names_it [ "$(grep -c '"against": "growth"' "$tmp/against.json")" = 1 ]
+refuses against_nobody 2 'against "torhc": none of the policies of this run' run -d sim -p growth -p torch -w random:events=500 --draws 2 --against torhc
+refuses against_without_draws 2 'only draws are compared in pairs; add --draws N' run -d sim -p growth -p torch -w random:events=500 --against torch
+
 # a spec that is longer than a name is cut, and its draws are still told apart
 run run -d sim -p growth -p torch -w "random:events=$(printf %0150d 500)" --draws 3 --output "$tmp/long"
 check draws_of_a_long_spec [ "$(grep -c '3 draws: 500 events' "$out")" = 2 ]
