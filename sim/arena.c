@@ -42,7 +42,7 @@ static enum status grow(struct planning *plan, const struct trace_event *event, 
     return STATUS_OK;
 }
 
-static bool wants_memory(struct trace_source *source, const struct trace_event *event)
+bool arena_wants(struct trace_source *source, const struct trace_event *event)
 {
     return event->value &&
            (!event->attributes ||
@@ -59,7 +59,7 @@ static enum status place(struct planning *plan, const struct trace_event *event,
     struct policy_block *block = &plan->blocks[event->slot];
     *block = (struct policy_block){.granted_bytes = 0};
     arena->offsets[arena->count++] = ARENA_NOWHERE;
-    if (!wants_memory(plan->source, event))
+    if (!arena_wants(plan->source, event))
         return STATUS_OK;
     const struct policy_request request = {.bytes = event->value};
     status = policy_alloc(plan->session.policy, &request, block);

@@ -15,6 +15,9 @@ struct arena {
 
 #define ARENA_NOWHERE UINT64_MAX
 
+/* Whether a request asks for memory of the device at all. */
+bool arena_wants(struct trace_source *source, const struct trace_event *event);
+
 /* Rewinds the source and reads it to its end. */
 enum status arena_plan(struct arena *arena, struct trace_source *source,
                        struct error *error) STATUS_CHECKED;

@@ -15,13 +15,14 @@ struct timeline {
     uint64_t time_ns, opened_ns;
     struct steps steps;
     struct trace_source *source;
-    /* On a device that has memory. */
-    bool has_works;
+    bool follows, lengths; /* works.h */
     struct works works;
-    struct arena arena;
-    uint64_t arena_address;
     struct device_operand *blocks; /* by slot */
     size_t block_count;
+    /* On a device that has memory. */
+    bool has_works;
+    struct arena arena;
+    uint64_t arena_address;
 };
 
 static void place(const void *argument, uint64_t number, struct device_operand *out)
@@ -40,29 +41,49 @@ static enum status request(struct timeline *timeline, const struct trace_event *
         timeline->blocks = blocks;
         timeline->block_count = count;
     }
-    uint64_t offset = timeline->arena.offsets[event->id];
-    bool nowhere = offset == ARENA_NOWHERE;
-    timeline->blocks[event->slot] =
-        (struct device_operand){.address = timeline->arena_address + (nowhere ? 0 : offset),
-                                .bytes = nowhere ? 0 : event->value};
+    bool wants = arena_wants(timeline->source, event);
+    timeline->blocks[event->slot] = (struct device_operand){
+        .address = timeline->arena_address +
+                   (wants && timeline->has_works ? timeline->arena.offsets[event->id] : 0),
+        .bytes = wants ? event->value : 0};
     if (works_born(&timeline->works, event->id, event->slot) != STATUS_OK)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for a baseline");
     return STATUS_OK;
 }
 
-static enum status kernel(struct timeline *timeline, const struct trace_event *event,
-                          struct error *error)
+static enum status at_kernel(const struct timeline *timeline, enum status status,
+                             struct error *error)
 {
-    enum status status = works_kernel(&timeline->works, event, error);
-    if (status != STATUS_OK && timeline->device->ops->problem(timeline->device)[0])
-        (void)error_set(error, status, "%s", timeline->device->ops->problem(timeline->device));
     return status == STATUS_OK
                ? STATUS_OK
                : error_prefix(error, status, "%s: baseline, a kernel", timeline->source->info.name);
 }
 
-/* Of the blocks: they are there, and kernels work on them. */
-static enum status pass_memory(struct timeline *timeline, const struct trace_event *event,
+/* One that runs for a length. */
+static enum status timed_kernel(struct timeline *timeline, const struct trace_event *event,
+                                struct error *error)
+{
+    uint64_t ns = event->value;
+    enum status status =
+        timeline->lengths ? works_length(&timeline->works, event, &ns, error) : STATUS_OK;
+    if (status == STATUS_OK)
+        timeline->device->ops->kernel(timeline->device, event->stream, ns);
+    return at_kernel(timeline, status, error);
+}
+
+static enum status kernel(struct timeline *timeline, const struct trace_event *event,
+                          struct error *error)
+{
+    if (!timeline->has_works)
+        return timed_kernel(timeline, event, error);
+    enum status status = works_kernel(&timeline->works, event, error);
+    if (status != STATUS_OK && timeline->device->ops->problem(timeline->device)[0])
+        (void)error_set(error, status, "%s", timeline->device->ops->problem(timeline->device));
+    return at_kernel(timeline, status, error);
+}
+
+/* Of the blocks: which of them are there. */
+static enum status pass_blocks(struct timeline *timeline, const struct trace_event *event,
                                struct error *error)
 {
     switch (event->kind) {
@@ -73,8 +94,6 @@ static enum status pass_memory(struct timeline *timeline, const struct trace_eve
     case TRACE_FREE:
         works_gone(&timeline->works, event->id);
         return STATUS_OK;
-    case TRACE_KERNEL:
-        return kernel(timeline, event, error);
     default:
         return STATUS_OK;
     }
@@ -84,15 +103,11 @@ static enum status pass(struct timeline *timeline, const struct trace_event *eve
                         struct error *error)
 {
     struct device *device = timeline->device;
-    if (timeline->has_works && (event->kind <= TRACE_FREE || event->kind == TRACE_KERNEL))
-        return pass_memory(timeline, event, error);
-    enum status status = STATUS_OK;
+    if (event->kind == TRACE_KERNEL)
+        return kernel(timeline, event, error);
+    if (event->kind <= TRACE_FREE)
+        return timeline->follows ? pass_blocks(timeline, event, error) : STATUS_OK;
     switch (event->kind) {
-    case TRACE_KERNEL:
-        status = device->ops->prepare ? works_prepare(&timeline->works, event, error) : STATUS_OK;
-        if (status == STATUS_OK)
-            device->ops->kernel(device, event->stream, event->value);
-        break;
     case TRACE_RECORD:
         device->ops->event_record(device, event->value, event->stream);
         break;
@@ -117,7 +132,7 @@ static enum status pass(struct timeline *timeline, const struct trace_event *eve
     default:
         break;
     }
-    return status;
+    return STATUS_OK;
 }
 
 static enum status pass_all(struct timeline *timeline, struct trace_source *source,
@@ -142,12 +157,14 @@ static enum status get_arena(struct timeline *timeline, struct error *error)
     struct device *device = timeline->device;
     timeline->works = (struct works){
         .device = device, .source = timeline->source, .place = place, .argument = timeline};
+    timeline->lengths = works_lengths(device);
+    timeline->follows = device->ops->work_ns != NULL;
     if (!works_wanted(device))
         return STATUS_OK;
     enum status status = arena_plan(&timeline->arena, timeline->source, error);
     if (status != STATUS_OK || !timeline->arena.needed || !timeline->arena.bytes)
         return status;
-    timeline->has_works = true;
+    timeline->has_works = timeline->follows = true;
     status =
         backing_segment_alloc(device->backing, timeline->arena.bytes, &timeline->arena_address);
     if (status != STATUS_OK && status != STATUS_REFUSED)

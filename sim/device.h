@@ -196,6 +196,10 @@ struct device_ops {
     /* Writes what the device holds back of the files that it was told to write (addresses), at the
      * end of a run, whose time it is no part of. IO: it could not be written. NULL: there are none. */
     enum status (*flush)(struct device *self, struct error *error);
+
+    /* How many nanoseconds a work takes on a device that has no memory to do it on, by its shape and
+     * the sizes of its operands. 0: not known, it takes what its event says. NULL: of all works. */
+    uint64_t (*work_ns)(struct device *self, const struct device_work *work);
 };
 
 /* Told of each counted call right after it. `ns` is its own time, without `waited_ns`, for

@@ -309,16 +309,17 @@ static enum status other(struct replay *run, const struct trace_event *event, st
 {
     struct device *device = run->device;
     enum status status = STATUS_OK;
+    uint64_t ns = event->value;
     switch (event->kind) {
     case TRACE_KERNEL:
         if (run->has_works)
             return replay_memory_kernel(run, event, error);
-        if (UNLIKELY(run->prepares))
-            status = replay_memory_prepare(run, event, error);
+        if (UNLIKELY(run->lengths))
+            status = replay_memory_length(run, event, &ns, error);
         if (status != STATUS_OK)
             return status;
         device->ops->kernel(device, event->stream,
-                            UNLIKELY(run->verify) ? verify_kernel_ns(event->value) : event->value);
+                            UNLIKELY(run->verify) ? verify_kernel_ns(ns) : ns);
         return STATUS_OK;
     case TRACE_RECORD:
         device->ops->event_record(device, event->value, event->stream);

@@ -3,7 +3,8 @@
  * 1. Kernels that say what they do (FORMAT.md) do it; others run for their length.
  * 2. Under `verify` kernels only take time, and at most VERIFY_KERNEL_NS of it: work would
  *    overwrite what is verified, and how long others run says nothing of contents.
- * 3. A trace without any kernel touches each block once when it is given, on its stream, so that
+ * 3. A device without memory may know how long they take: kernels then run for that.
+ * 4. A trace without any kernel touches each block once when it is given, on its stream, so that
  *    its pages are really used. One with kernels does not: their recorded lengths contain what they
  *    did to memory. */
 #include <inttypes.h>
@@ -28,7 +29,8 @@ enum status replay_memory_open(struct replay *run, struct error *error)
     const struct device_ops *ops = run->device->ops;
     run->works = (struct works){
         .device = run->device, .source = config->source, .place = place, .argument = run};
-    run->prepares = ops->prepare != NULL;
+    run->lengths = works_lengths(run->device);
+    run->follows = ops->work_ns && !(info->counted && !info->kernels);
     bool overlaps = run->policy->ops->capabilities & POLICY_OVERLAPS; /* no memory */
     if (overlaps && config->verify)
         return error_set(error, STATUS_UNSUPPORTED,
@@ -39,6 +41,7 @@ enum status replay_memory_open(struct replay *run, struct error *error)
     if (config->verify)
         return verify_open(&run->verify, info->streams > 1 && !info->one_block_stream, error);
     run->has_works = works_wanted(run->device);
+    run->follows = run->follows || run->has_works;
     run->touches = ops->touch && info->counted && !info->kernels;
     return STATUS_OK;
 }
@@ -84,7 +87,7 @@ enum status replay_memory_let_go(struct replay *run, const struct trace_event *e
 enum status replay_memory_request(struct replay *run, const struct trace_event *event,
                                   struct error *error)
 {
-    if (run->has_works && works_born(&run->works, event->id, event->slot) != STATUS_OK)
+    if (run->follows && works_born(&run->works, event->id, event->slot) != STATUS_OK)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for the blocks of a trace");
     return STATUS_OK;
 }
@@ -112,9 +115,9 @@ enum status replay_memory_kernel(struct replay *run, const struct trace_event *e
     return at_event(run, event, status, error);
 }
 
-enum status replay_memory_prepare(struct replay *run, const struct trace_event *event,
-                                  struct error *error)
+enum status replay_memory_length(struct replay *run, const struct trace_event *event, uint64_t *ns,
+                                 struct error *error)
 {
-    enum status status = works_prepare(&run->works, event, error);
+    enum status status = works_length(&run->works, event, ns, error);
     return status == STATUS_OK ? status : at_event(run, event, status, error);
 }

@@ -78,9 +78,10 @@ struct replay {
     struct card card;
     struct verify *verify; /* NULL: blocks are not verified */
     struct works works;
-    bool has_works;     /* kernels do what their keys say */
-    bool prepares;      /* the device only tells what the host does for that */
-    bool touches;       /* each block is touched when it is given */
+    bool has_works; /* kernels do what their keys say */
+    bool lengths;   /* the device only tells what the host does for that, or how long it takes */
+    bool follows;   /* blocks are known by their ids, for either */
+    bool touches;   /* each block is touched when it is given */
     uint64_t opened_ns; /* device time when the replay began: times of the trace count from it */
 };
 
@@ -159,13 +160,13 @@ enum status replay_memory_request(struct replay *run, const struct trace_event *
                                   struct error *error);
 enum status replay_memory_kernel(struct replay *run, const struct trace_event *event,
                                  struct error *error);
-/* On a device that does no work and has something to prepare for it. */
-enum status replay_memory_prepare(struct replay *run, const struct trace_event *event,
-                                  struct error *error);
+/* On a device that does no work and has something to prepare for it, or knows how long it takes. */
+enum status replay_memory_length(struct replay *run, const struct trace_event *event, uint64_t *ns,
+                                 struct error *error);
 /* Whether the run has to go through all of these. */
 static inline bool replay_memory_used(const struct replay *run)
 {
-    return run->verify || run->has_works || run->touches;
+    return run->verify || run->follows || run->touches;
 }
 
 /* report.c: the policy's own count of live bytes must be the engine's: CORRUPT. */

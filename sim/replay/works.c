@@ -100,16 +100,27 @@ static struct device_work work_of(const struct works_entry *entry, uint32_t stre
     };
 }
 
+/* And with them; `*out_id` is that of the block that it writes. */
+static enum status whole_work(const struct works *works, const struct trace_event *event,
+                              const struct works_entry *entry, struct device_work *work,
+                              uint64_t *out_id, struct error *error)
+{
+    const struct trace_work *keys = &entry->keys;
+    uint64_t id;
+    *work = work_of(entry, event->stream);
+    enum status status = operand(works, keys->out, &work->out, out_id, error);
+    for (unsigned i = 0; i < keys->input_count && status == STATUS_OK; i++)
+        status = operand(works, keys->in[i], &work->in[i], &id, error);
+    return status;
+}
+
 static enum status launch(struct works *works, const struct trace_event *event,
                           const struct works_entry *entry, struct error *error)
 {
-    const struct trace_work *keys = &entry->keys;
     const struct device_ops *ops = works->device->ops;
-    struct device_work work = work_of(entry, event->stream);
-    uint64_t id, out_id;
-    enum status status = operand(works, keys->out, &work.out, &out_id, error);
-    for (unsigned i = 0; i < keys->input_count && status == STATUS_OK; i++)
-        status = operand(works, keys->in[i], &work.in[i], &id, error);
+    struct device_work work;
+    uint64_t out_id;
+    enum status status = whole_work(works, event, entry, &work, &out_id, error);
     if (status != STATUS_OK)
         return status;
     if (!work.out.bytes)
@@ -146,17 +157,28 @@ enum status works_kernel(struct works *works, const struct trace_event *event, s
     return STATUS_OK;
 }
 
-enum status works_prepare(struct works *works, const struct trace_event *event, struct error *error)
+enum status works_length(struct works *works, const struct trace_event *event, uint64_t *ns,
+                         struct error *error)
 {
+    const struct device_ops *ops = works->device->ops;
     struct works_entry *entry;
+    *ns = event->value;
     if (!event->attributes)
         return STATUS_OK;
     enum status status = entry_of(works, event->attributes, &entry, error);
     if (status != STATUS_OK || !entry->works)
         return status;
-    const struct device_work work = work_of(entry, event->stream);
-    works->device->ops->prepare(works->device, &work);
-    return STATUS_OK;
+    struct device_work work = work_of(entry, event->stream);
+    uint64_t out_id;
+    if (ops->prepare)
+        ops->prepare(works->device, &work);
+    if (!ops->work_ns)
+        return STATUS_OK;
+    status = whole_work(works, event, entry, &work, &out_id, error);
+    uint64_t known_ns =
+        status == STATUS_OK && work.out.bytes ? ops->work_ns(works->device, &work) : 0;
+    *ns = known_ns ? known_ns : event->value;
+    return status;
 }
 
 void works_close(struct works *works)

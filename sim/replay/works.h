@@ -1,5 +1,6 @@
-/* Kernels that work on blocks, on a device that has memory: the keys of k events become calls of
- * `work`. Blocks are found by id; what they are is up to the caller, who gives each a number. */
+/* Kernels that work on blocks: the keys of k events become calls of `work` on a device that has
+ * memory, and lengths on one that only knows how long they take. Blocks are found by id; what they
+ * are is up to the caller, who gives each a number. */
 #ifndef SIM_REPLAY_WORKS_H
 #define SIM_REPLAY_WORKS_H
 
@@ -33,10 +34,23 @@ static inline bool works_wanted(const struct device *device)
     return device->ops->work != NULL;
 }
 
-/* Before a k event on a device that cannot do its work: what the host does for it first. INVALID
- * with a sentence: keys that cannot be. HOST_MEMORY. */
-enum status works_prepare(struct works *works, const struct trace_event *event,
-                          struct error *error) STATUS_CHECKED;
+/* Whether the blocks have to be known: works_born and works_gone are to be called. */
+static inline bool works_followed(const struct device *device)
+{
+    return device->ops->work != NULL || device->ops->work_ns != NULL;
+}
+
+/* Whether works_length has anything to say on this device. */
+static inline bool works_lengths(const struct device *device)
+{
+    return device->ops->prepare != NULL || device->ops->work_ns != NULL;
+}
+
+/* A k event on a device that cannot do its work: the host does what it does for it first, and `*ns`
+ * is the kernel's length, the event's own where the device knows none. INVALID with a sentence: keys
+ * that cannot be, or, where the length is asked for, a block that is not live. HOST_MEMORY. */
+enum status works_length(struct works *works, const struct trace_event *event, uint64_t *ns,
+                         struct error *error) STATUS_CHECKED;
 
 /* A request: `number` is the caller's. HOST_MEMORY. */
 enum status works_born(struct works *works, uint64_t id, uint64_t number) STATUS_CHECKED;

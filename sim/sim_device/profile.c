@@ -96,6 +96,19 @@ uint64_t sim_profile_cost(struct sim_profile *self, enum sim_cost cost, uint64_t
     return ns + (percent - 100) * (base_ns < ns ? base_ns : ns) / 100;
 }
 
+uint64_t sim_profile_work(struct sim_profile *self, enum sim_work work, uint64_t size)
+{
+    return curve_ns(&self->works[work], size);
+}
+
+bool sim_profile_has_works(const struct sim_profile *self)
+{
+    for (int work = 0; work < SIM_WORK_COUNT; work++)
+        if (self->works[work].count)
+            return true;
+    return false;
+}
+
 enum sim_cost sim_cost_rested(enum sim_cost cost)
 {
     switch (cost) {

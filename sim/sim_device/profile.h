@@ -63,6 +63,36 @@ enum sim_cost {
         SIM_COST_COUNT
 };
 
+/* What bounds kernels whose work is known (work_limits.h): name, the size by which it goes. */
+#define SIM_WORKS(X)                                                                               \
+    X(matmul_f32, "operations of a product, 2 m n k")                                              \
+    X(matmul_tf32, "operations")                                                                   \
+    X(matmul_f16, "operations")                                                                    \
+    X(matmul_bf16, "operations")                                                                   \
+    X(thin_f32, "bytes of a product's three operands")                                             \
+    X(thin_tf32, "bytes of the operands")                                                          \
+    X(thin_f16, "bytes of the operands")                                                           \
+    X(thin_bf16, "bytes of the operands")                                                          \
+    X(elementwise, "bytes read and written")                                                       \
+    X(copy, "bytes read and written")                                                              \
+    X(set, "bytes written")                                                                        \
+    X(reduce, "bytes read")                                                                        \
+    X(strip_32, "elements of 32 bits in a strip of columns that are summed together")              \
+    X(strip_16, "elements of 16 bits in such a strip")                                             \
+    X(gather, "bytes of rows, read and written")                                                   \
+    X(gather_rows, "rows")                                                                         \
+    X(scatter_add_f32, "bytes of rows that are added")                                             \
+    X(scatter_add_f16, "bytes of rows that are added")                                             \
+    X(scatter_add_bf16, "bytes of rows that are added")                                            \
+    X(scatter_rows, "rows")
+
+enum sim_work {
+#define X(name, size) SIM_WORK_##name,
+    SIM_WORKS(X)
+#undef X
+        SIM_WORK_COUNT
+};
+
 #define SIM_COST_POINTS 32
 
 /* All numbers of a profile are below it. */
@@ -101,6 +131,8 @@ struct sim_profile {
     struct sim_curve costs[SIM_COST_COUNT];
     struct sim_curve busy_costs[SIM_COST_COUNT]; /* on a busy card; in place of the percentage */
     struct sim_curve rest_costs[SIM_COST_COUNT]; /* added after a rest; `bytes` is the rest in ns */
+    struct sim_curve
+        works[SIM_WORK_COUNT]; /* on the card; `bytes` is the size, whatever it counts */
 };
 
 #define SIM_PROFILE_ROOM(field) sizeof(((struct sim_profile *)0)->field)
@@ -120,7 +152,7 @@ enum status sim_profile_load(const char *path, struct sim_profile *out,
                              struct error *error) STATUS_CHECKED;
 
 /* Brings the costs to a host whose clock takes so long to read: driver calls are code of the host and
- * take as much longer. First uses (of the pool, of products) stay, files and the card decide them.
+ * take as much longer. First uses (of the pool, of products) stay, files and the card decide them; so do works.
  * The profile has to state its own clock; `where` names it in errors. INVALID: a cost would be more than
  * a profile can state; what it holds then is not to be used. */
 enum status sim_profile_at_host(struct sim_profile *self, uint64_t clock_ps, const char *where,
@@ -136,6 +168,9 @@ const char *sim_curve_add(struct sim_curve *self, uint64_t bytes, uint64_t ns);
  * a percentage, what that adds is taken of the cost at one page: it was measured there, and is
  * time per call, not per byte. */
 uint64_t sim_profile_cost(struct sim_profile *self, enum sim_cost cost, uint64_t bytes, bool busy);
+/* Nanoseconds on the card of a work of that size, as far as this bounds it. 0: no points. */
+uint64_t sim_profile_work(struct sim_profile *self, enum sim_work work, uint64_t size);
+bool sim_profile_has_works(const struct sim_profile *self);
 /* The kind whose calls keep this one's part of the driver in the host's caches, and which rests are
  * kept by: alloc for alloc_held, access for access_more. Small allocations and frees stand apart. */
 enum sim_cost sim_cost_rested(enum sim_cost cost);

@@ -19,6 +19,12 @@ static const char *const cost_names[] = {
 #undef X
 };
 
+static const char *const work_names[] = {
+#define X(name, size) #name,
+    SIM_WORKS(X)
+#undef X
+};
+
 /* Lines that hold a text, up to the room that it has. */
 static const struct {
     const char *key;
@@ -54,12 +60,17 @@ static const struct {
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static int cost_index(const char *name)
+static int name_index(const char *const *names, int count, const char *name)
 {
-    for (int i = 0; i < SIM_COST_COUNT; i++)
-        if (strcmp(cost_names[i], name) == 0)
+    for (int i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0)
             return i;
     return -1;
+}
+
+static int cost_index(const char *name)
+{
+    return name_index(cost_names, SIM_COST_COUNT, name);
 }
 
 /* Reads the next word of a line as a number below 2^60. */
@@ -130,6 +141,19 @@ static const char *read_per_kind(struct sim_profile *out, uint64_t *per_kind, in
     return NULL;
 }
 
+/* `work: KIND SIZE NS`. One that takes no time is none: 0 would be its event's own length. */
+static const char *read_work(struct sim_profile *out, char *rest)
+{
+    uint64_t size, ns;
+    const char *name = strsep(&rest, " ");
+    int kind = name_index(work_names, SIM_WORK_COUNT, name);
+    if (kind < 0)
+        return "the kind of work is unknown";
+    if (!read_number(&rest, &size) || !read_number(&rest, &ns) || rest || !ns)
+        return "a work is KIND SIZE NANOSECONDS, which are at least 1";
+    return sim_curve_add(&out->works[kind], size, ns);
+}
+
 /* One `key: value` line. Returns what is wrong, or NULL. */
 static const char *read_pair(struct sim_profile *out, const char *key, char *rest)
 {
@@ -138,6 +162,8 @@ static const char *read_pair(struct sim_profile *out, const char *key, char *res
         return wrong;
     if (strcmp(key, "waits") == 0)
         return read_waits(out, rest);
+    if (strcmp(key, "work") == 0)
+        return read_work(out, rest);
     struct sim_curve *curves = strcmp(key, "cost") == 0        ? out->costs
                                : strcmp(key, "busy_cost") == 0 ? out->busy_costs
                                : strcmp(key, "rest_cost") == 0 ? out->rest_costs
@@ -295,11 +321,11 @@ static void write_per_kind(const char *key, const uint64_t *values, FILE *file)
             fprintf(file, "%s: %s %" PRIu64 "\n", key, cost_names[kind], values[kind]);
 }
 
-static void write_curve(const char *key, int kind, const struct sim_curve *curve, FILE *file)
+static void write_curve(const char *key, const char *name, const struct sim_curve *curve,
+                        FILE *file)
 {
     for (uint32_t i = 0; i < curve->count; i++)
-        fprintf(file, "%s: %s %" PRIu64 " %" PRIu64 "\n", key, cost_names[kind], curve->bytes[i],
-                curve->ns[i]);
+        fprintf(file, "%s: %s %" PRIu64 " %" PRIu64 "\n", key, name, curve->bytes[i], curve->ns[i]);
 }
 
 void sim_profile_write(const struct sim_profile *self, FILE *file)
@@ -321,8 +347,10 @@ void sim_profile_write(const struct sim_profile *self, FILE *file)
     write_per_kind("busy_percent", self->busy_percent, file);
     write_per_kind("rest_again_percent", self->rest_again_percent, file);
     for (int kind = 0; kind < SIM_COST_COUNT; kind++) {
-        write_curve("cost", kind, &self->costs[kind], file);
-        write_curve("busy_cost", kind, &self->busy_costs[kind], file);
-        write_curve("rest_cost", kind, &self->rest_costs[kind], file);
+        write_curve("cost", cost_names[kind], &self->costs[kind], file);
+        write_curve("busy_cost", cost_names[kind], &self->busy_costs[kind], file);
+        write_curve("rest_cost", cost_names[kind], &self->rest_costs[kind], file);
     }
+    for (int kind = 0; kind < SIM_WORK_COUNT; kind++)
+        write_curve("work", work_names[kind], &self->works[kind], file);
 }

@@ -10,6 +10,7 @@
 
 #include "allocators/base/size.h"
 #include "sim/sim_device/state.h"
+#include "sim/sim_device/work_limits.h"
 
 struct sim_options {
     const char *profile;
@@ -243,6 +244,11 @@ static void sim_requested(struct device *device)
     program_takes(self, self->request_ns);
 }
 
+static uint64_t sim_device_work_ns(struct device *device, const struct device_work *work)
+{
+    return sim_work_ns(&sim_of(device)->profile, work);
+}
+
 static void sim_event_record(struct device *device, uint64_t event, uint32_t stream)
 {
     struct sim_device *self = sim_of(device);
@@ -359,6 +365,7 @@ static const struct device_ops sim_ops = {
     .mark_ns = sim_mark_ns,
     .prepare = sim_prepare,
     .requested = sim_requested,
+    .work_ns = sim_device_work_ns,
 };
 
 #define SIM_BACKING_COMMON                                                                         \
@@ -492,6 +499,8 @@ static void sim_describe(struct sim_device *self)
         self->ops.prepare = NULL;
     if (!profile->costs[SIM_COST_request].count)
         self->ops.requested = NULL;
+    if (!sim_profile_has_works(profile))
+        self->ops.work_ns = NULL;
     self->base.ops = &self->ops;
     self->base.backing = &self->backing;
     self->backing = (struct backing){

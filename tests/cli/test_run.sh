@@ -46,6 +46,18 @@ check requests_take_their_time [ $(($(figure device_time_ns "$tmp/program.json")
 check and_change_nothing_else [ "$(figure peak_reserved_bytes "$tmp/program.json") $(figure driver_calls "$tmp/program.json")" = \
     "$(figure peak_reserved_bytes "$tmp/card.json") $(figure driver_calls "$tmp/card.json")" ]
 
+# -- kernels take what their works take, where the profile says it, and so does the baseline
+{ cat tests/support/card.profile && printf 'work: %s\n' 'set 1000 3000000' 'elementwise 1000 3000000' 'elementwise 1000000000 5000000'; } >"$tmp/works.profile"
+printf '# allocrig-trace 1\na,0,4096\na,1,4096\nk,0,10,op=set,out=0\nk,0,20,op=elementwise,out=0,in=1\nk,0,5000000,op=copy,out=0,in=1\n' >"$tmp/works.trace"
+of_works() { "$ALLOCRIG" run -p growth -w "$tmp/works.trace" -d "sim:profile=$1" --json - 2>"$err" | sed -n "s/^ *\"$2\": \([0-9.]*\).*/\1/p"; }
+without=$(of_works ./tests/support/card.profile device_time_ns) with=$(of_works "$tmp/works.profile" device_time_ns)
+check works_take_their_time [ $((with - without)) -gt 6000000 -a $((with - without)) -lt 7000000 ]
+check the_baseline_takes_it_too awk -v s="$(of_works "$tmp/works.profile" slowdown)" 'BEGIN { exit !(s >= 1 && s < 1.2) }'
+printf '# allocrig-trace 1\na,0,4096\nf,0\nk,0,10,op=set,out=0\n' >"$tmp/dead_work.trace"
+refuses work_on_what_is_gone 2 'event 2: it works on block 0, which is not live' run -p growth -w "$tmp/dead_work.trace" -d "sim:profile=$tmp/works.profile"
+{ cat tests/support/card.profile && echo 'work: set 64 0'; } >"$tmp/no_time.profile"
+refuses a_work_of_no_time 2 'no_time.profile, line [0-9]+: a work is KIND SIZE NANOSECONDS, which are at least 1' run -p growth -w order_flip -d "sim:profile=$tmp/no_time.profile"
+
 # -- a run that does not finish
 run run -p first-fit -p growth -w order_flip -d sim:capacity=300MiB
 check dnf_is_no_failure [ "$status" = 0 ]

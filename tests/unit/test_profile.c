@@ -366,7 +366,8 @@ static void a_written_profile_is_the_same(void **state)
              "source: x\ncost: map 64 5\nbusy_cost: map 64 9\nbusy_cost: map 128 0\n"
              "rest_cost: map 10000 0\nrest_cost: map 300000 7000\n"
              "rest_again_percent: map 100\nrest_again_percent: alloc_shared 1\n"
-             "rest_again_percent: free 0\n",
+             "rest_again_percent: free 0\n"
+             "work: set 64 5\nwork: set 128 9\nwork: scatter_rows 1 1\n",
         HEAD "host_clock_ps: 37000\nkernel_least_ns: 1807\ncost: request 1 250\ncost: mark 1 2000\n"
              "waits: create free\nbusy_percent: free 150\ncleaning_wait_bytes: create 7\n",
         NULL,
@@ -411,6 +412,16 @@ static void wrong_lines_are_refused(void **state)
         {HEAD "rest_again_percent: mop 1\n", "line 7: the kind of call is unknown"},
         {HEAD "rest_again_percent: pool_grow 9\n", "line 7: rests are of alloc, alloc_shared"},
         {HEAD "rest_again: map 9\n", "line 7: the key is unknown"},
+        {HEAD "work: sort 64 5\n", "line 7: the kind of work is unknown"},
+        {HEAD "work: \n", "line 7: a line is"},
+        {HEAD "work: set\n", "line 7: a work is KIND SIZE NANOSECONDS"},
+        {HEAD "work: set 64\n", "line 7: a work is KIND SIZE NANOSECONDS"},
+        {HEAD "work: set 64 5 6\n", "line 7: a work is KIND SIZE NANOSECONDS"},
+        {HEAD "work: set 64 0\n", "line 7: a work is KIND SIZE NANOSECONDS, which are at least 1"},
+        {HEAD "work: set 64 1152921504606846976\n", "line 7: a work is KIND SIZE NANOSECONDS"},
+        {HEAD "work: set 0 5\n", "line 7: a cost needs a size above 0"},
+        {HEAD "work: set 64 5\nwork: set 64 6\n", "line 8: the sizes of a kind must rise"},
+        {HEAD "busy_work: set 64 5\n", "line 7: the key is unknown"},
         {HEAD "context_bytes: many\n", "line 7: it needs one whole number"},
         {HEAD "driver: \n", "line 7: a line is"},
     };

@@ -1,0 +1,242 @@
+/* How long works take on the simulated device: which two limits a work has, by its shape and what its
+ * operands hold; and that a run and its baseline take that for the length of its kernel. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "sim/baseline.h"
+#include "sim/sim_device/work_limits.h"
+#include "tests/support/experiment_rig.h"
+#include "tests/support/sim.h"
+#include "tests/support/trace_rig.h"
+
+/* An operand of so many bytes. */
+#define OF(count)                                                                                  \
+    {                                                                                              \
+        4096, count                                                                                \
+    }
+
+static void what_bounds_a_work(void **state)
+{
+    (void)state;
+    static const struct {
+        struct device_work work;
+        struct sim_work_limit limits[3]; /* the end has size 0 */
+    } rows[] = {
+        {{DEVICE_WORK_matmul, DEVICE_BF16, 0, 2, 100, 20, 30, OF(4000), {OF(6000), OF(1200)}},
+         {{SIM_WORK_matmul_bf16, 2 * 100 * 20 * 30}, {SIM_WORK_thin_bf16, 11200}}},
+        /* cut to the rows that the left one holds, to the k that the right one has, to the output */
+        {{DEVICE_WORK_matmul, DEVICE_F32, 0, 2, 100, 20, 30, OF(8000), {OF(1200), OF(2400)}},
+         {{SIM_WORK_matmul_f32, 2 * 10 * 20 * 30}, {SIM_WORK_thin_f32, 4 * (200 + 300 + 600)}}},
+        {{DEVICE_WORK_matmul, DEVICE_TF32, 0, 2, 100, 20, 30, OF(8000), {OF(12000), OF(800)}},
+         {{SIM_WORK_matmul_tf32, 2 * 100 * 20 * 10},
+          {SIM_WORK_thin_tf32, 4 * (2000 + 1000 + 200)}}},
+        {{DEVICE_WORK_matmul, DEVICE_F16, 0, 2, 100, 20, 30, OF(200), {OF(6000), OF(1200)}},
+         {{SIM_WORK_matmul_f16, 2 * 5 * 20 * 30}, {SIM_WORK_thin_f16, 2 * (100 + 150 + 600)}}},
+        {{DEVICE_WORK_matmul, DEVICE_I8, 0, 2, 9, 9, 9, OF(81), {OF(81), OF(81)}}, {{0}}},
+        {{DEVICE_WORK_elementwise, DEVICE_F32, 0, 2, 0, 0, 0, OF(400), {OF(800), OF(404)}},
+         {{SIM_WORK_elementwise, 1200}}},
+        {{DEVICE_WORK_elementwise, DEVICE_I64, 0, 2, 5, 2, 0, OF(400), {OF(800), OF(0)}},
+         {{SIM_WORK_elementwise, 2 * 80}}}, /* one is not there */
+        {{DEVICE_WORK_copy, DEVICE_I8, 0, 1, 0, 0, 0, OF(400), {OF(300)}}, {{SIM_WORK_copy, 600}}},
+        {{DEVICE_WORK_set, DEVICE_F16, 0, 0, 30, 0, 0, OF(400), {OF(0)}}, {{SIM_WORK_set, 60}}},
+        {{DEVICE_WORK_set, DEVICE_F16, 0, 0, 0, 0, 0, OF(400), {OF(0)}}, {{SIM_WORK_set, 400}}},
+        {{DEVICE_WORK_reduce, DEVICE_BF16, 0, 1, 1000, 64, 0, OF(128), {OF(128000)}},
+         {{SIM_WORK_reduce, 128000}, {SIM_WORK_strip_16, 32000}}},
+        {{DEVICE_WORK_reduce, DEVICE_F32, 0, 1, 1000, 8, 0, OF(32), {OF(16000)}},
+         {{SIM_WORK_reduce, 16000}, {SIM_WORK_strip_32, 4000}}},
+        {{DEVICE_WORK_reduce, DEVICE_I64, 0, 1, 10, 8, 0, OF(64), {OF(640)}}, {{0}}},
+        {{DEVICE_WORK_gather, DEVICE_F32, 0, 2, 50, 16, 0, OF(6400), {OF(64000), OF(240)}},
+         {{SIM_WORK_gather, 2 * 50 * 64}, {SIM_WORK_gather_rows, 50}}}, /* names of 4 bytes */
+        {{DEVICE_WORK_gather, DEVICE_F32, 0, 2, 50, 16, 0, OF(640), {OF(64000), OF(400)}},
+         {{SIM_WORK_gather, 2 * 10 * 64}, {SIM_WORK_gather_rows, 10}}},
+        {{DEVICE_WORK_scatter_add, DEVICE_BF16, 0, 2, 50, 16, 0, OF(64000), {OF(1600), OF(400)}},
+         {{SIM_WORK_scatter_add_bf16, 50 * 32}, {SIM_WORK_scatter_rows, 50}}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct sim_work_limit limits[SIM_WORK_LIMITS];
+        unsigned count = sim_work_limits(&rows[i].work, limits), expected = 0;
+        while (rows[i].limits[expected].size)
+            expected++;
+        if (count != expected)
+            print_error("row %zu\n", i);
+        assert_int_equal(count, expected);
+        for (unsigned k = 0; k < count; k++) {
+            if (limits[k].size != rows[i].limits[k].size)
+                print_error("row %zu, limit %u\n", i, k);
+            assert_int_equal(limits[k].work, rows[i].limits[k].work);
+            assert_int_equal(limits[k].size, rows[i].limits[k].size);
+        }
+    }
+}
+
+#define HEAD                                                                                       \
+    "# allocrig-profile 1\nname: mine\ntotal_bytes: 17179869184\nusable_bytes: 17179869184\n"      \
+    "page_bytes: 2097152\ngranule_bytes: 512\n"
+
+struct card {
+    char path[32], spec[64];
+};
+
+static struct card card_of(const char *text)
+{
+    struct card card = {.path = "/tmp/allocrig-works-XXXXXX"};
+    FILE *file = fdopen(mkstemp(card.path), "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+    snprintf(card.spec, sizeof card.spec, "sim:profile=%s", card.path);
+    return card;
+}
+
+static struct device *device_of(const char *text)
+{
+    struct card card = card_of(text);
+    struct device *device = sim_test_open(card.spec);
+    unlink(card.path);
+    return device;
+}
+
+/* What takes longer counts; between points it lies on a line; without one of the two, or without any
+ * points, it is not known. */
+static void the_longer_of_both(void **state)
+{
+    (void)state;
+    struct device *device = device_of(HEAD "work: gather 1000 100\nwork: gather 100000 10000\n"
+                                           "work: gather_rows 10 300\nwork: reduce 64 7\n");
+    struct device_work work = {
+        .kind = DEVICE_WORK_gather,
+        .m = 20,
+        .n = 16,
+        .input_count = 2,
+        .out = {512, 1 << 20},
+        .in = {{512, 1 << 20}, {512, 1 << 20}},
+    };
+    assert_int_equal(device->ops->work_ns(device, &work), 300);
+    work.m = 400;
+    assert_int_equal(device->ops->work_ns(device, &work), 5120);
+    work.in[1].bytes = 3;
+    assert_int_equal(device->ops->work_ns(device, &work), 1); /* no row is named */
+    work.kind = DEVICE_WORK_reduce;
+    assert_int_equal(device->ops->work_ns(device, &work), 0);
+    work.kind = DEVICE_WORK_set;
+    assert_int_equal(device->ops->work_ns(device, &work), 0);
+    device_close(device);
+    device = device_of(HEAD);
+    assert_null(device->ops->work_ns); /* the profile says nothing of it */
+    device_close(device);
+}
+
+#define WORKS                                                                                      \
+    HEAD "work: elementwise 8000 800\nwork: elementwise 80000 8000\nwork: set 10000 500\n"         \
+         "work: set 40000 2000\n"
+
+/* Two steps of kernels, of which some are known. */
+static const char trace_text[] = "# allocrig-trace 1\na,0,40000\na,1,40000\na,2,0\n"
+                                 "k,0,500,op=elementwise,out=0,in=1,type=f32\n" /* 8000 */
+                                 "k,0,600,op=set,out=~2,type=i8\n"              /* 2000 */
+                                 "k,0,700,op=copy,out=0,in=1\n"                 /* not known: 700 */
+                                 "k,0,800\n"                                    /* 800 */
+                                 "k,0,900,op=set,out=2\n"                       /* no block: 900 */
+                                 "k,0,1000,op=elementwise,out=0,in=2\n"         /* nothing: 1 */
+                                 "m,step\nf,1\na,3,20000\n"
+                                 "k,0,50,op=set,out=~1\n" /* half of it: 1000 */
+                                 "m,step\nf,3\nf,0\nf,2\n";
+
+#define ALL_NS (8000 + 2000 + 700 + 800 + 900 + 1 + 1000)
+
+static struct trace_source *source_of(struct trace_rig *files, const char *text)
+{
+    struct trace_source *source;
+    struct error error = {""};
+    if (trace_rig_text(files, text, &source, &error) != STATUS_OK)
+        fail_msg("%s", error.text);
+    return source;
+}
+
+/* What the trace takes on a card of that profile, as the run says and its baseline. */
+static void times_of(struct trace_rig *files, const char *policy, const char *profile,
+                     uint64_t *run_ns, uint64_t *baseline_ns)
+{
+    struct experiment_rig rig;
+    struct baseline baseline;
+    struct card card = card_of(profile);
+    experiment_rig_over(&rig, policy, card.spec, source_of(files, trace_text));
+    experiment_rig_run(&rig);
+    assert_true(rig.result.passed);
+    *run_ns = (uint64_t)rig.result.metrics.at[METRIC_device_time_ns].integer;
+    assert_int_equal(baseline_run(&rig.device, rig.source, REPLAY_HOST_NONE, &baseline, &rig.error),
+                     STATUS_OK);
+    *baseline_ns = baseline.time_ns;
+    experiment_rig_close(&rig);
+    unlink(card.path);
+}
+
+static void run_and_baseline_take_it(void **state)
+{
+    static const char *const policies[] = {"first-fit", "torch", "direct", "null"};
+    uint64_t run_ns, baseline_ns;
+    for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
+        times_of(*state, policies[i], WORKS, &run_ns, &baseline_ns);
+        assert_int_equal(run_ns, ALL_NS);
+        assert_int_equal(baseline_ns, ALL_NS);
+    }
+    times_of(*state, "torch", HEAD, &run_ns, &baseline_ns); /* events' own lengths */
+    assert_int_equal(run_ns, 500 + 600 + 700 + 800 + 900 + 1000 + 50);
+    assert_int_equal(baseline_ns, run_ns);
+}
+
+/* A request that failed is an operand that is not there: its kernel keeps its length. */
+static void what_failed_has_no_size(void **state)
+{
+    struct experiment_rig rig;
+    struct card card = card_of(WORKS);
+    experiment_rig_over(&rig, "torch", card.spec,
+                        source_of(*state, "# allocrig-trace 1\na,0,40000\np,1,34359738368\n"
+                                          "k,0,70,op=set,out=1\nk,0,10,op=set,out=0\n"));
+    experiment_rig_run(&rig);
+    assert_true(rig.result.passed);
+    assert_int_equal(rig.result.metrics.at[METRIC_device_time_ns].integer, 70 + 2000);
+    experiment_rig_close(&rig);
+    unlink(card.path);
+}
+
+/* As on a card, where the work would be done on it. */
+static void a_block_must_be_live(void **state)
+{
+    struct experiment_rig rig;
+    struct card card = card_of(WORKS);
+    struct baseline baseline;
+    experiment_rig_over(&rig, "torch", card.spec,
+                        source_of(*state, "# allocrig-trace 1\na,0,40000\nf,0\n"
+                                          "k,0,70,op=set,out=0\n"));
+    assert_int_equal(experiment_run(&rig.experiment, &rig.result, &rig.props, &rig.error),
+                     STATUS_INVALID);
+    assert_non_null(strstr(rig.error.text, "event 2: it works on block 0, which is not live"));
+    assert_int_equal(baseline_run(&rig.device, rig.source, REPLAY_HOST_NONE, &baseline, &rig.error),
+                     STATUS_INVALID);
+    assert_non_null(strstr(rig.error.text, "baseline, a kernel: it works on block 0"));
+    experiment_rig_close(&rig);
+    unlink(card.path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_bounds_a_work),
+        cmocka_unit_test(the_longer_of_both),
+        cmocka_unit_test_setup_teardown(run_and_baseline_take_it, trace_rig_setup,
+                                        trace_rig_teardown),
+        cmocka_unit_test_setup_teardown(what_failed_has_no_size, trace_rig_setup,
+                                        trace_rig_teardown),
+        cmocka_unit_test_setup_teardown(a_block_must_be_live, trace_rig_setup, trace_rig_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
