@@ -4,13 +4,14 @@
  *    in capacity within 1 % (drivers keep a little more or less for themselves).
  * 2. Each constant is the median of the calibrations that state it; of two middle ones the mean,
  *    rounded to the nearest, a half upward. A constant of 0 is the same as none: not stated.
- * 3. A row of `cost` or `busy_cost` is a constant by its kind and size.
+ * 3. A row of `cost`, `busy_cost` or `work` is a constant by its kind and size.
  * 4. Rows of `rest_cost` are matched by their place within the kind, since the rests are a ladder
  *    whose steps come out a little different each time; both columns are medians. A calibration
  *    that lost a step cannot be matched: those with the most rows are taken.
  *
  * 5. Calibrations that all state what reading their host's clock took are brought to one clock before:
- *    driver calls take as much longer as the host is slower, whatever the kind and the size.
+ *    driver calls take as much longer as the host is slower, whatever the kind and the size. Works
+ *    are the card's, and stay.
  *
  * Rows stay in rising order: by rule 3 each size is there once, and by rule 4 every calibration has
  * a longer rest at the next place, so the medians rise too. Likewise usable bytes stay within all.
@@ -82,18 +83,14 @@ static void merge_numbers(struct merge *self, struct sim_profile *out)
 
 /* ---- tables --------------------------------------------------------------------------------- */
 
-static const struct sim_curve *curve_of(const struct sim_profile *profile, bool busy, int kind)
-{
-    return busy ? &profile->busy_costs[kind] : &profile->costs[kind];
-}
-
-/* The costs of the least size above `after` that any calibration has, into `values`. Returns how
- * many have it; 0: there is none. */
-static size_t next_size(struct merge *self, bool busy, int kind, uint64_t after, uint64_t *bytes)
+/* The costs of the least size above `after` that any calibration has in the curve at that offset,
+ * into `values`. Returns how many have it; 0: there is none. */
+static size_t next_size(struct merge *self, size_t offset, uint64_t after, uint64_t *bytes)
 {
     size_t found = 0;
     for (size_t i = 0; i < self->count; i++) {
-        const struct sim_curve *curve = curve_of(&self->from[i].profile, busy, kind);
+        const struct sim_curve *curve =
+            (const struct sim_curve *)((const char *)&self->from[i].profile + offset);
         uint32_t at = 0;
         while (at < curve->count && curve->bytes[at] <= after)
             at++;
@@ -107,12 +104,12 @@ static size_t next_size(struct merge *self, bool busy, int kind, uint64_t after,
     return found;
 }
 
-static enum status merge_costs(struct merge *self, bool busy, int kind, struct sim_profile *out)
+static enum status merge_curve(struct merge *self, size_t offset, struct sim_profile *out)
 {
-    struct sim_curve *curve = busy ? &out->busy_costs[kind] : &out->costs[kind];
+    struct sim_curve *curve = (struct sim_curve *)((char *)out + offset);
     uint64_t bytes = 0;
     size_t found;
-    while ((found = next_size(self, busy, kind, bytes, &bytes)) > 0) {
+    while ((found = next_size(self, offset, bytes, &bytes)) > 0) {
         const char *wrong = sim_curve_add(curve, bytes, median(self->values, found));
         if (wrong)
             return error_set(self->error, STATUS_INVALID,
@@ -121,6 +118,16 @@ static enum status merge_costs(struct merge *self, bool busy, int kind, struct s
                              wrong);
     }
     return STATUS_OK;
+}
+
+/* So many curves from an offset on. */
+static enum status merge_curves(struct merge *self, size_t offset, int count,
+                                struct sim_profile *out)
+{
+    enum status status = STATUS_OK;
+    for (int i = 0; i < count && !status; i++)
+        status = merge_curve(self, offset + (size_t)i * sizeof(struct sim_curve), out);
+    return status;
 }
 
 static void merge_rests(struct merge *self, int kind, struct median *out)
@@ -375,12 +382,15 @@ enum status median_of(const struct calibration *calibrations, size_t count, cons
     out->profile.host_clock_ps = clock_of_all(&self);
     describe(&self, name, version, &out->profile);
     merge_numbers(&self, &out->profile);
-    for (int kind = 0; !status && kind < SIM_COST_COUNT; kind++) {
+    for (int kind = 0; kind < SIM_COST_COUNT; kind++)
         merge_rests(&self, kind, out);
-        status = merge_costs(&self, false, kind, &out->profile);
-        if (!status)
-            status = merge_costs(&self, true, kind, &out->profile);
-    }
+    struct sim_profile *profile = &out->profile;
+    status = merge_curves(&self, offsetof(struct sim_profile, costs), SIM_COST_COUNT, profile);
+    if (!status)
+        status =
+            merge_curves(&self, offsetof(struct sim_profile, busy_costs), SIM_COST_COUNT, profile);
+    if (!status)
+        status = merge_curves(&self, offsetof(struct sim_profile, works), SIM_WORK_COUNT, profile);
     free(self.values);
     return status;
 }

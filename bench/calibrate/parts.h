@@ -46,7 +46,11 @@ void parts_cleaning(struct meter *meter, struct sim_profile *out, uint64_t bytes
 /* program.c: what the program around the allocator takes of the host. */
 void parts_program(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 
-/* products.c: what the host prepares for the first products. Last of all. */
+/* products.c: what the host prepares for the first products. From there on their library keeps
+ * memory. */
 void parts_products(struct meter *meter, struct sim_profile *out, uint64_t bytes);
+
+/* works.c: how long works on memory take. Last of all, behind the products. */
+void parts_works(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 
 #endif

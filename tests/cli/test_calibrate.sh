@@ -48,6 +48,14 @@ verdict tells_what_the_card_does $?
 run calibrate -d "sim:profile=$tmp/again-card.profile" -o "$tmp/again.profile"
 check again_is_given_back [ "$(grep '^rest_again' "$tmp/again.profile")" = "$(grep '^rest_again' "$tmp/again-card.profile")" ]
 check again_is_taken_out grep -qx 'cost: alloc_held 67108864 94440' "$tmp/again.profile"
+
+# A card that says how long works take.
+(cat "$card" && printf 'work: %s\n' 'set 4096 1700' 'set 268435456 95000' 'reduce 131072 2400') >"$tmp/works-card.profile"
+run calibrate -d "sim:profile=$tmp/works-card.profile" -o "$tmp/works.profile"
+check works_are_given_back grep -qx 'work: set 4096 1700' "$tmp/works.profile"
+check works_are_given_back_at_the_end grep -qx 'work: set 268435456 95000' "$tmp/works.profile"
+check works_of_several_sizes [ "$(grep -c '^work: set ' "$tmp/works.profile")" = 9 -a "$(grep -c '^work: ' "$tmp/works.profile")" = 9 ]
+check none_where_the_card_has_none [ "$(grep -c '^work: ' "$tmp/one.profile")" = 0 ]
 check none_again_without_rests [ "$(grep -c '^rest_' "$tmp/one.profile")" = 0 ]
 
 # -- the median of several, which are there

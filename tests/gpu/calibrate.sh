@@ -36,6 +36,11 @@ for kind in alloc alloc_shared free create map access reserve; do
     grep -qE "^rest_cost: $kind [0-9]+ [1-9]" "$profile"
     judge "measures_rests_of_$kind" $?
 done
+for work in matmul_{f32,tf32,f16,bf16} thin_{f32,tf32,f16,bf16} elementwise copy set reduce strip_{32,16} gather gather_rows \
+    scatter_add_{f32,f16,bf16} scatter_rows; do
+    [ "$(grep -cE "^work: $work [0-9]+ [1-9]" "$profile")" -ge 5 ]
+    judge "measures_work_$work" $?
+done
 for key in card driver hypervisor host_clock_ps total_bytes usable_bytes context_bytes; do
     grep -qE "^$key: [^0]" "$profile"
     judge "says_$key" $?

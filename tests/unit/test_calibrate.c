@@ -68,6 +68,27 @@ static void measure_with(const char *lines, struct sim_profile *card, struct sim
     unlink(path);
 }
 
+static bool near(uint64_t ns, uint64_t other_ns)
+{
+    return llabs((long long)(ns - other_ns)) <= 1;
+}
+
+/* The same of works. */
+static void works_agree(const struct sim_profile *points, struct sim_profile *asked)
+{
+    for (int work = 0; work < SIM_WORK_COUNT; work++) {
+        const struct sim_curve *curve = &points->works[work];
+        assert_int_equal(!curve->count, !asked->works[work].count);
+        for (uint32_t i = 0; i < curve->count; i++) {
+            uint64_t ns = sim_profile_work(asked, (enum sim_work)work, curve->bytes[i]);
+            if (!near(ns, curve->ns[i]))
+                print_error("work %d: %lu: %lu, not %lu\n", work, (unsigned long)curve->bytes[i],
+                            (unsigned long)ns, (unsigned long)curve->ns[i]);
+            assert_true(near(ns, curve->ns[i]));
+        }
+    }
+}
+
 /* Every point of `points` that is measured at all says what `asked` costs there. Times that were
  * divided or subtracted may be a nanosecond off. */
 static void agree(struct sim_profile *points, struct sim_profile *asked)
@@ -77,13 +98,14 @@ static void agree(struct sim_profile *points, struct sim_profile *asked)
             const struct sim_curve *curve = busy ? &points->busy_costs[kind] : &points->costs[kind];
             for (uint32_t i = 0; i < curve->count; i++) {
                 uint64_t ns = sim_profile_cost(asked, (enum sim_cost)kind, curve->bytes[i], busy);
-                if (llabs((long long)(ns - curve->ns[i])) > 1)
+                if (!near(ns, curve->ns[i]))
                     print_error("kind %d, %d: %lu bytes: %lu, not %lu\n", kind, busy,
                                 (unsigned long)curve->bytes[i], (unsigned long)ns,
                                 (unsigned long)curve->ns[i]);
-                assert_true(llabs((long long)(ns - curve->ns[i])) <= 1);
+                assert_true(near(ns, curve->ns[i]));
             }
         }
+    works_agree(points, asked);
 }
 
 static void a_card_gives_back_its_profile(void **state)
@@ -103,6 +125,26 @@ static void a_card_gives_back_its_profile(void **state)
          "cost: request 1 250\ncost: mark 1 2100\ncost: record 1 1500\ncost: wait 1 900\n"
          "kernel_least_ns: 1807\n"),
         "waits: none\ncleaning_bytes_per_us: 0\n",
+        /* How long works take: some of all kinds, others of no kind. Each curve where it bounds. */
+        ("cost: launch 1 2500\n"
+         "work: elementwise 12288 1900\nwork: elementwise 12582912 6000\n"
+         "work: elementwise 805306368 300000\nwork: set 4096 1700\nwork: set 268435456 95000\n"
+         "work: reduce 131072 2200\nwork: reduce 8388608 2200\n"
+         "work: reduce 536870912 220000\n"
+         "work: strip_32 2048 2200\nwork: strip_32 2097152 1500000\n"
+         "work: gather 131072 2600\nwork: gather 536870912 230000\n"
+         "work: gather_rows 64 2600\nwork: gather_rows 4194304 400000\n"
+         "work: scatter_add_bf16 32768 2700\nwork: scatter_add_bf16 134217728 1500000\n"
+         "work: scatter_add_f32 65536 2700\nwork: scatter_add_f32 268435456 330000\n"
+         "work: scatter_rows 64 2700\nwork: scatter_rows 4194304 500000\n"
+         "work: matmul_bf16 4194304 3000\nwork: matmul_bf16 268435456 5000\n"
+         "work: matmul_bf16 1099511627776 1700000\nwork: thin_bf16 40960 3000\n"
+         "work: thin_bf16 147456 3000\nwork: thin_bf16 2162688 4000\nwork: thin_bf16 134742016 "
+         "90000\n"
+         "work: matmul_f32 4194304 4000\nwork: matmul_f32 268435456 11000\n"
+         "work: matmul_f32 1099511627776 19000000\nwork: thin_f32 81920 4000\n"
+         "work: thin_f32 294912 4000\n"
+         "work: thin_f32 1114112 5000\nwork: thin_f32 269484032 190000\n"),
         ("waits: free alloc create unmap pool_alloc\ncleaning_bytes_per_us: 150000\n"
          "cleaning_wait_bytes: create 268435456\ncleaning_wait_bytes: alloc 1073741824\n"),
         /* Nothing waits for all of the cleaning, but for memory that is clean. */
@@ -242,6 +284,28 @@ static void a_second_time_is_the_same(void **state)
     }
 }
 
+/* Few kinds of works, a small card, and a host that is slow to launch: what fits is measured. */
+static void works_on_a_small_card(void **state)
+{
+    (void)state;
+    struct sim_profile card, measured;
+    char path[32], spec[96];
+    card_with("cost: launch 1 90000\nbusy_cost: launch 1 90000\nwork: set 4096 1700\n"
+              "work: set 268435456 95000\nwork: gather 131072 2600\n",
+              path);
+    load(path, &card);
+    snprintf(spec, sizeof spec, "sim:profile=%s,capacity=300MiB", path);
+    measure(spec, &measured);
+    unlink(path);
+    const struct sim_curve *curve = &measured.works[SIM_WORK_set];
+    assert_int_equal(curve->count, 8);
+    assert_int_equal(curve->bytes[0], 4096);
+    assert_int_equal(curve->bytes[7], 64 * MIB);
+    assert_int_equal(measured.works[SIM_WORK_gather].count, 0); /* its rows are not known */
+    for (uint32_t i = 0; i < curve->count; i++)
+        assert_true(near(curve->ns[i], sim_profile_work(&card, SIM_WORK_set, curve->bytes[i])));
+}
+
 static void a_small_card_leaves_large_sizes_out(void **state)
 {
     (void)state;
@@ -357,6 +421,7 @@ int main(void)
         cmocka_unit_test(rests_are_measured_and_taken_out),
         cmocka_unit_test(what_is_paid_again_is_measured_and_taken_out),
         cmocka_unit_test(a_second_time_is_the_same),
+        cmocka_unit_test(works_on_a_small_card),
         cmocka_unit_test(a_small_card_leaves_large_sizes_out),
         cmocka_unit_test(what_has_no_pages_is_refused),
         cmocka_unit_test(a_wrong_profile_shows),

@@ -200,6 +200,24 @@ static void all_are_brought_to_one_host(void **state)
 }
 
 /* One that says nothing of its host leaves all as they are. */
+/* Rows of works are medians as others are, and are not brought to a host: they are the card's. */
+static void works_are_the_cards(void **state)
+{
+    (void)state;
+    struct error error = {""};
+    struct calibration from[] = {
+        GIVEN("a", "host_clock_ps: 30000", "work: set 64 100", "work: set 4096 900"),
+        GIVEN("b", "host_clock_ps: 60000", "work: set 64 200", "work: matmul_f32 1000 7"),
+        GIVEN("c", "host_clock_ps: 90000", "work: set 64 130", "work: set 4096 800"),
+    };
+    assert_int_equal(median_one_host(from, 3, 0, &error), STATUS_OK);
+    struct median out = made(from, 3);
+    assert_curve(&out.profile.works[SIM_WORK_set], 2,
+                 (const uint64_t[][2]){{64, 130}, {4096, 850}});
+    assert_curve(&out.profile.works[SIM_WORK_matmul_f32], 1, (const uint64_t[][2]){{1000, 7}});
+    assert_int_equal(out.profile.works[SIM_WORK_copy].count, 0);
+}
+
 static void a_host_that_is_not_known_moves_nothing(void **state)
 {
     (void)state;
@@ -323,6 +341,7 @@ int main(void)
         cmocka_unit_test(a_ladder_that_lost_a_step_is_left_out),
         cmocka_unit_test(one_twice_is_itself),
         cmocka_unit_test(all_are_brought_to_one_host),
+        cmocka_unit_test(works_are_the_cards),
         cmocka_unit_test(a_host_that_is_not_known_moves_nothing),
         cmocka_unit_test(the_header_says_where_it_is_from),
         cmocka_unit_test(a_long_row_ends_in_dots),
