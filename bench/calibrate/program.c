@@ -4,11 +4,14 @@
  * 1. It is measured where it happens, in the engine: that replays a trace which is made here, under
  *    `torch` as it comes, its clock read around each call as in any run on a card. The trace reads
  *    the clock too, when the engine comes for more of it: so each span is timed.
- * 2. A span of requests frees one of a few dozen blocks of many sizes and makes another, over and over,
- *    less what the driver's calls among them took. The policy's own time is in it, which other
- *    policies may need a little less or more of.
- * 3. All else comes behind kernels that the host runs ahead of, less a span of kernels alone; a wait
- *    needs an event, and is what it adds to one.
+ * 2. A program that waits for its host launches short kernels and does all else between them. So all
+ *    spans have the same kernels, and what a span is of besides: requests, of which one frees one of
+ *    a few dozen blocks of many sizes and the next makes another; marks, one for every ten kernels,
+ *    behind a longer one; events; events and waits for them. What it takes beyond a span of kernels
+ *    alone, or of events, less the driver's calls in it, is that of so many. The policy's own time is in a
+ *    request's, of which other policies need a little less or more.
+ * 3. The host waits for the card before the first of the spans only, which does not count: launches
+ *    just after that take long, and on an H100 requests between them came out as nothing.
  * 4. All spans take turns, so that a host that changes its speed does not tell them apart. */
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
@@ -17,15 +20,28 @@
 #include "sim/replay.h"
 
 #define ROUNDS      40u /* and one before, in which the policy gets its memory */
+#define SPANS       ((ROUNDS + 1) * SPAN_COUNT)
 #define BLOCKS      32u
 #define BYTES_LEAST 512u
 #define BYTES_MOST  (4 * MIB)
-#define PAIRS       64u
-#define REPEATS     16u
-#define KERNEL_NS   UINT64_C(20000) /* longer than all that the host does meanwhile */
-#define EVENTS_MOST (2 * PAIRS + 3 * REPEATS)
+#define KERNELS     60u
+#define TEN         10u
+#define EVENTS_MOST (3 * KERNELS)
 
-enum span { SPAN_requests, SPAN_kernels, SPAN_marks, SPAN_records, SPAN_waits, SPAN_COUNT };
+/* Where the device does not say how short its kernels may be: so long that it is never idle. */
+#define KERNEL_NS UINT64_C(20000)
+
+/* The first is of kernels too, and does not count. Requests come last: the policy's calls of the
+ * driver, after which the card is idle, are among them. */
+enum span {
+    SPAN_first,
+    SPAN_kernels,
+    SPAN_marks,
+    SPAN_records,
+    SPAN_waits,
+    SPAN_requests,
+    SPAN_COUNT
+};
 
 struct program {
     struct trace_source base;
@@ -63,22 +79,28 @@ static void put_alloc(struct program *self, uint32_t slot)
     self->ids[slot] = ++self->next_id;
 }
 
-static void put_requests(struct program *self)
+/* A little longer than the shortest, the last of ten four times as long. */
+static uint64_t kernel_ns(const struct program *self, bool last)
 {
-    for (uint32_t i = 0; i < PAIRS; i++) {
-        put_free(self, self->slot);
-        put_alloc(self, self->slot);
-        self->slot = (self->slot + 1) % BLOCKS;
-    }
+    uint64_t least_ns = self->meter->device->props.kernel_least_ns;
+    if (!least_ns)
+        return KERNEL_NS;
+    return last ? 4 * least_ns : least_ns + least_ns / 4;
 }
 
-/* Kernels, each with what the span is of. */
-static void put_kernels(struct program *self, enum span span)
+static void put_span(struct program *self, enum span span)
 {
-    for (uint32_t i = 0; i < REPEATS; i++) {
-        put(self,
-            (struct trace_event){.kind = TRACE_KERNEL, .stream = METER_STREAM, .value = KERNEL_NS});
-        if (span == SPAN_marks)
+    for (uint32_t i = 0; i < KERNELS; i++) {
+        bool last = i % TEN == TEN - 1;
+        put(self, (struct trace_event){.kind = TRACE_KERNEL,
+                                       .stream = METER_STREAM,
+                                       .value = kernel_ns(self, last)});
+        if (span == SPAN_requests) {
+            put_free(self, self->slot);
+            put_alloc(self, self->slot);
+            self->slot = (self->slot + 1) % BLOCKS;
+        }
+        if (span == SPAN_marks && last)
             put(self, (struct trace_event){.kind = TRACE_MARK, .flags = TRACE_STEP});
         if (span == SPAN_records || span == SPAN_waits)
             put(self, (struct trace_event){.kind = TRACE_RECORD, .stream = METER_STREAM});
@@ -103,16 +125,16 @@ static void add(struct meter_samples *into, uint64_t ns, uint64_t without_ns, ui
 static void round_end(struct program *self)
 {
     const uint64_t *took_ns = self->took_ns;
-    add(&self->requests, took_ns[SPAN_requests], 0, 2 * PAIRS);
-    add(&self->marks, took_ns[SPAN_marks], took_ns[SPAN_kernels], REPEATS);
-    add(&self->records, took_ns[SPAN_records], took_ns[SPAN_kernels], REPEATS);
-    add(&self->waits, took_ns[SPAN_waits], took_ns[SPAN_records], REPEATS);
+    add(&self->requests, took_ns[SPAN_requests], took_ns[SPAN_kernels], 2 * KERNELS);
+    add(&self->marks, took_ns[SPAN_marks], took_ns[SPAN_kernels], KERNELS / TEN);
+    add(&self->records, took_ns[SPAN_records], took_ns[SPAN_kernels], KERNELS);
+    add(&self->waits, took_ns[SPAN_waits], took_ns[SPAN_records], KERNELS);
 }
 
 /* The span that was given out last is done with. */
 static void span_end(struct program *self)
 {
-    if (!self->given)
+    if (!self->given || self->given > SPANS)
         return;
     uint32_t span = (self->given - 1) % SPAN_COUNT, round = (self->given - 1) / SPAN_COUNT;
     uint64_t passed_ns = meter_now(self->meter) - self->begun_ns;
@@ -128,18 +150,15 @@ static enum status program_next(struct trace_source *base, const struct trace_ev
     struct program *self = (struct program *)base;
     (void)error;
     span_end(self);
-    meter_sync(self->meter);
+    if (self->given % SPAN_COUNT == SPAN_first)
+        meter_sync(self->meter);
     self->count = 0;
-    enum span span = (enum span)(self->given % SPAN_COUNT);
-    if (self->given++ == (ROUNDS + 1) * SPAN_COUNT)
+    if (self->given < SPANS)
+        put_span(self, (enum span)(self->given % SPAN_COUNT));
+    else if (self->given == SPANS)
         for (uint32_t slot = 0; slot < BLOCKS; slot++)
             put_free(self, slot);
-    else if (self->given > (ROUNDS + 1) * SPAN_COUNT + 1)
-        ;
-    else if (span == SPAN_requests)
-        put_requests(self);
-    else
-        put_kernels(self, span);
+    self->given++;
     *events = self->events;
     *count = self->count;
     self->driver_ns = driver_ns(self);

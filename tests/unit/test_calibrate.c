@@ -122,7 +122,7 @@ static void a_card_gives_back_its_profile(void **state)
          "cost: pool_trim 33554432 20000\ncost: pool_trim 1073741824 90000\n"
          "busy_cost: reserve 2097152 999\n"
          "cost: product_first 1 110000000\ncost: product_new 1 17000000\n"
-         "cost: request 1 250\ncost: mark 1 2100\ncost: record 1 1500\ncost: wait 1 900\n"
+         "cost: request 1 250\ncost: mark 1 2100\ncost: record 1 700\ncost: wait 1 600\n"
          "kernel_least_ns: 1807\n"),
         "waits: none\ncleaning_bytes_per_us: 0\n",
         /* How long works take: some of all kinds, others of no kind. Each curve where it bounds. */
