@@ -51,12 +51,7 @@ host_clock() {
     local cell=$1 at
     while IFS= read -r at; do
         [ -z "$at" ] || [ ! -e "$at/$cell/card.csv" ] || echo "$at/$cell/card.csv"
-    done <<<"$folder"$'\n'"$again" | tr '\n' '\0' | xargs -0 awk -F, '
-        { gsub(/"[^"]*"/, "") } # commas in them part no fields
-        FNR == 1 { column = 0; for (i = 1; i <= NF; i++) if ($i == "clock_ns") column = i; next }
-        column && $column > 0 { print $column }' | LC_ALL=C sort -n | awk '
-        { value[NR] = $1 }
-        END { if (NR) print int((value[int((NR + 1) / 2)] + value[int(NR / 2) + 1]) / 2 + 0.5) }'
+    done <<<"$folder"$'\n'"$again" | tr '\n' '\0' | xargs -0r "$here/clock_of.sh"
 }
 
 # one card|sim POLICY WORKLOAD FREES
@@ -86,6 +81,8 @@ one() {
         echo "$at: $place: $(tail -n 1 "$at/$place.out")"
     fi
 }
+here=$(dirname "$0")
+export here
 export -f one host_clock
 
 if [ "$where" != sim ]; then

@@ -1,25 +1,50 @@
 #!/bin/bash
 # Replays each recording that has kernels under the policy and settings that recorded it, with host
-# times as recorded and without. Usage: bench/suite/recorded_cells.sh FOLDER [card|sim|both] [PROFILE]
+# times as recorded and without.
+# Usage: bench/suite/recorded_cells.sh FOLDER [card|sim|both] [PROFILE] [-w REGEX] [-H HOST] [-n RUNS] [-c]
 #
-# FOLDER/RECORDING/{card,sim}.{recorded,none}.csv: a row each, as `allocrig run --csv` writes it.
-# What is there is left alone. PROFILE is the simulated card (default h100).
+# FOLDER/RECORDING/{card,sim}.{recorded,none}.csv: a row for each run, as `allocrig run --csv` writes it.
+# What is there is left alone. PROFILE is the simulated card (default h100). -w: recordings whose name
+# fits only; -H: host times recorded or none only; -n: so many runs on the card (default 1).
+#
+# -c tells the simulated device how fast the host was: host_clock_ns is what reading the clock took there,
+# the median of clock_ns in the cell's card.HOST.csv. Its profile must state its own (h100-rested).
 usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
 case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u
 [ $# -ge 1 ] || { usage; exit 2; }
-folder=$1 where=${2:-both} profile=${3:-h100}
+folder=$1 where=both profile=h100 like=. hosts='recorded none' runs=1 clock=''
+shift
+case ${1:-} in card | sim | both) where=$1; shift ;; esac
+case ${1:-} in '' | -*) ;; *) profile=$1; shift ;; esac
+while getopts w:H:n:c option; do
+    case $option in
+    w) like=$OPTARG ;;
+    H) hosts=$OPTARG ;;
+    n) runs=$OPTARG ;;
+    c) clock=yes ;;
+    *) exit 2 ;;
+    esac
+done
+here=$(dirname "$0")
 rig=${ALLOCRIG:-./allocrig}
 failed=0
 
 # one card|sim TRACE POLICY recorded|none
 one() {
-    local place=$1 trace=$2 policy=$3 host=$4 at device=cuda
+    local place=$1 trace=$2 policy=$3 host=$4 at device=cuda reps=$runs ns
     at=$folder/$(basename "$trace" .csv.gz)
-    [ "$place" = card ] || device=sim:profile=$profile
     mkdir -p "$at"
     [ ! -e "$at/$place.$host.csv" ] || return 0
-    if ! "$rig" run -p "$policy" -w "$trace" -d "$device" --host "$host" --frees recorded --reps 1 \
+    if [ "$place" = sim ]; then
+        device=sim:profile=$profile reps=1
+        if [ -n "$clock" ]; then
+            ns=$([ ! -e "$at/card.$host.csv" ] || "$here/clock_of.sh" "$at/card.$host.csv")
+            [ -n "$ns" ] || { echo "$at: no card.$host.csv tells clock_ns: not run on sim" && return 0; }
+            device+=,host_clock_ns=$ns
+        fi
+    fi
+    if ! "$rig" run -p "$policy" -w "$trace" -d "$device" --host "$host" --frees recorded --reps "$reps" \
         --jobs 1 --timeout 60 --csv "$at/$place.$host.csv" >"$at/$place.$host.out" 2>&1; then
         echo "$at: $place: $host: $(tail -n 1 "$at/$place.$host.out")"
         failed=1
@@ -27,10 +52,11 @@ one() {
 }
 
 for trace in workloads/data/*.csv.gz; do
+    [[ $(basename "$trace") =~ $like ]] || continue
     [ "$(zcat "$trace" | grep -c '^kernel,')" -gt 0 ] || continue
     # The second line of the page names the policy that answers to the recorder.
     policy=$("$rig" fidelity "$trace" | sed -n 2p)
-    for host in recorded none; do
+    for host in $hosts; do
         [ "$where" = sim ] || one card "$trace" "$policy" "$host" </dev/null
         [ "$where" = card ] || one sim "$trace" "$policy" "$host" </dev/null
     done

@@ -2,7 +2,10 @@
 # Step and kernel times of recordings beside those of a replay, as a Markdown table.
 # Usage: bench/suite/recorded_page.sh RESULTS.csv...
 #
-# RESULTS hold rows as `allocrig run --csv` writes them, such as recorded_cells.sh leaves. Both sides are
+# RESULTS hold rows as `allocrig run --csv` writes them, such as recorded_cells.sh leaves: several of a
+# recording and host are repetitions, of which the median counts, of two middle ones the mean. Rows of the card
+# are what is replayed, or, where there are none, those of sim. Where there are both, a second table holds
+# the simulated step against the card's. Both sides are
 # the metric steady_step_ns: of N steps the first N / 2 are left out, and of the rest the median is taken,
 # of two middle ones the shorter. A step of a recording goes from mark to mark, the first from the start;
 # its kernel time is the sum of the kernels between. `--host recorded` is held against the former,
@@ -20,10 +23,22 @@ steady() {
     tail -n "+$(($(wc -l <"$1") / 2 + 1))" "$1" | sort -n | awk '{ v[NR] = $1 } END { if (NR) printf "%.0f", v[int((NR + 1) / 2)] }'
 }
 
-# WORKLOAD HOST STEADY_STEP_NS of every row that is there.
-awk -F, 'FNR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
-    $column["steady_step_ns"] != "" { print $column["workload_spec"], $column["host"], $column["steady_step_ns"] }' "$@" |
-    sort -u >"$tmp/rows"
+# PLACE WORKLOAD HOST STEP_NS RUNS LEAST_NS MOST_NS of every recording, host time and place (card, sim)
+# that there are rows of; the step is their median.
+awk -F, '
+    { gsub(/"[^"]*"/, "") } # commas in them part no fields
+    FNR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
+    $column["steady_step_ns"] != "" {
+        place = $column["device"] == "cuda" ? "card" : "sim"
+        print place, $column["workload_spec"], $column["host"], $column["steady_step_ns"] }' "$@" |
+    LC_ALL=C sort -k1,3 -k4,4n | awk '
+    function out() {
+        if (n) printf "%s %.0f %d %d %d\n", key, (value[int((n + 1) / 2)] + value[int(n / 2) + 1]) / 2, n, value[1], value[n]
+        n = 0 }
+    { new = $1 " " $2 " " $3; if (new != key) out(); key = new; value[++n] = $4 }
+    END { out() }' >"$tmp/all"
+place=$(awk '{ print $1 }' "$tmp/all" | sort -u | head -n 1)
+grep "^$place " "$tmp/all" | cut -d' ' -f2-4 >"$tmp/rows"
 
 echo '| recording | step recorded, ms | replayed | | kernels recorded, ms | replayed | |'
 echo '| --- | ---: | ---: | ---: | ---: | ---: | ---: |'
@@ -43,3 +58,16 @@ cut -d' ' -f1 "$tmp/rows" | sort -u | while read -r trace; do
               note = kernel > step ? " (overlap)" : ""
               printf "| %s%s | %s | %s |\n", name, note, side(step, replayed["recorded"]), side(kernel, replayed["none"]) }' "$tmp/rows"
 done
+
+[ "$(cut -d' ' -f1 "$tmp/all" | sort -u | wc -l)" = 2 ] || exit 0
+printf '\n| recording | host | runs | step on the card, ms | least to most | sim, ms | sim - card |\n'
+echo '| --- | --- | ---: | ---: | ---: | ---: | ---: |'
+awk '{ key = $2 " " $3 }
+    $1 == "card" { step[key] = $4; runs[key] = $5; least[key] = $6; most[key] = $7; order[++n] = key }
+    $1 == "sim" { sim[key] = $4 }
+    END { for (i = 1; i <= n; i++) {
+        key = order[i]
+        if (!(key in sim)) continue
+        split(key, part, " "); name = part[1]; sub(/.*\//, "", name); sub(/\.csv\.gz$/, "", name)
+        printf "| %s | %s | %d | %.4f | %.4f to %.4f | %.4f | %+.1f %% |\n", name, part[2], runs[key], step[key] / 1e6,
+            least[key] / 1e6, most[key] / 1e6, sim[key] / 1e6, 100 * (sim[key] / step[key] - 1) } }' "$tmp/all"

@@ -1,0 +1,14 @@
+#!/bin/bash
+# How fast the host was: what reading its clock took, in whole ns, the median of clock_ns in all rows of
+# files as `allocrig run --csv` writes them (of two middle ones the mean). Nothing where none tells it.
+# Usage: bench/suite/clock_of.sh FILE.csv...
+usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
+case ${1:-} in -h | --help) usage && exit 0 ;; esac
+set -u
+[ $# -ge 1 ] || { usage; exit 2; }
+awk -F, '
+    { gsub(/"[^"]*"/, "") } # commas in them part no fields
+    FNR == 1 { column = 0; for (i = 1; i <= NF; i++) if ($i == "clock_ns") column = i; next }
+    column && $column > 0 { print $column }' "$@" | LC_ALL=C sort -n | awk '
+    { value[NR] = $1 }
+    END { if (NR) print int((value[int((NR + 1) / 2)] + value[int(NR / 2) + 1]) / 2 + 0.5) }'

@@ -1,0 +1,40 @@
+#!/bin/bash
+# What bench/suite/recorded_cells.sh asks of the program, with a stand-in for it that writes that down.
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+tmp=$TEST_TMP
+
+cat >"$tmp/program" <<'PROGRAM'
+#!/bin/bash
+case $1 in
+fidelity) printf 'a line\ntorch:conf=x\n' ;;
+*) echo "$*" >>"$ASKED" ;;
+esac
+PROGRAM
+chmod +x "$tmp/program"
+# cells ARGUMENTS..: what the program was asked is in $tmp/asked
+cells() {
+    : >"$tmp/asked"
+    ASKED=$tmp/asked ALLOCRIG=$tmp/program timeout 60 bench/suite/recorded_cells.sh "$@" >"$out" 2>"$err" </dev/null
+    status=$?
+}
+at="$tmp/a folder"
+cells "$at" card -w tape_small -n 5
+check both_hosts [ "$(grep -oE -- '--host [a-z]+' "$tmp/asked" | tr '\n' ' ')" = '--host recorded --host none ' ]
+check repetitions_on_the_card [ "$(grep -cE -- '-p torch:conf=x -w .*tape_small.default.csv.gz -d cuda --host .* --reps 5 --jobs 1' "$tmp/asked")" = 2 ]
+cells "$at" sim -w tape_small -H none -n 5
+check one_simulated_run grep -qE -- '-d sim:profile=h100 --host none --frees recorded --reps 1 ' "$tmp/asked"
+cells "$at" sim h100-rested -w tape_small -H none -c
+check clock_not_known_is_told grep -q 'no card.none.csv tells clock_ns' "$out"
+check clock_not_known_is_not_run [ ! -s "$tmp/asked" ]
+printf 'policy_spec,clock_ns,passed\n"a,""b""",40,true\n"a,""b""",31,true\n"a,""b""",35,true\n' >"$at/tape_small.default/card.none.csv"
+cells "$at" sim h100-rested -w tape_small -H none -c
+check clock_of_the_runs grep -qE -- '-d sim:profile=h100-rested,host_clock_ns=35 ' "$tmp/asked"
+cells "$at" card -w tape_small -H none -n 5
+check what_is_there_is_left_alone [ ! -s "$tmp/asked" ]
+printf 'x,clock_ns\n1,26\n1,31\n' >"$tmp/two.csv"
+check mean_of_two_rounded [ "$(bench/suite/clock_of.sh "$tmp/two.csv")" = 29 ]
+printf 'x,y\n1,26\n' >"$tmp/none.csv"
+check nothing_where_none_tells [ -z "$(bench/suite/clock_of.sh "$tmp/none.csv")" ]
+finish
