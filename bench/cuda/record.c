@@ -19,8 +19,15 @@
 
 enum status cuda_record_open(struct cuda_record *record, const char *path, struct error *error)
 {
-    if (path && !(record->path = strdup(path)))
+    if (!path)
+        return STATUS_OK;
+    record->path = strdup(path);
+    record->rows = malloc(ROWS_MOST * sizeof *record->rows);
+    if (!record->path || !record->rows)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for a device");
+    /* Pages that are touched here need not come within a call. */
+    for (size_t i = 0; i < ROWS_MOST; i++)
+        record->rows[i] = (struct cuda_record_row){.bytes = UINT64_MAX};
     return STATUS_OK;
 }
 
@@ -49,11 +56,8 @@ static enum status record_begin(struct cuda_device *self, struct cuda_record *re
 {
     size_t length = strlen(record->path) + 16;
     char *path = malloc(length);
-    record->rows = malloc(ROWS_MOST * sizeof *record->rows);
-    if (!path || !record->rows) {
-        free(path);
+    if (!path)
         return STATUS_HOST_MEMORY;
-    }
     record->file = open_new(record, path, length);
     free(path);
     if (!record->file || fputs("ordinal,bytes,address\n", record->file) < 0 ||
@@ -78,7 +82,7 @@ enum status cuda_record_row(struct cuda_device *self, struct cuda_record *record
 {
     if (!record->path)
         return STATUS_OK;
-    if (!record->rows) {
+    if (!record->file) {
         enum status status = record_begin(self, record);
         if (status != STATUS_OK)
             return status;

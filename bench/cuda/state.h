@@ -51,7 +51,7 @@ struct cuda_record {
     char *path; /* NULL: none is wanted */
     FILE *file; /* NULL: none yet */
     uint64_t written;
-    struct cuda_record_row *rows; /* behind those that are written; NULL: not begun */
+    struct cuda_record_row *rows; /* ROWS_MOST, behind those that are written */
     size_t count;
 };
 

@@ -56,6 +56,18 @@ bool call_list_add(struct call_list *self, const struct driver_call *call)
     return true;
 }
 
+bool call_list_ready(struct call_list *self, size_t room)
+{
+    struct driver_call *items = malloc(room * sizeof *items);
+    if (!items)
+        return false;
+    for (size_t i = 0; i < room; i++)
+        items[i] = (struct driver_call){.event = UINT64_MAX}; /* zeros alone may stay untouched */
+    free(self->items);
+    *self = (struct call_list){.items = items, .room = room};
+    return true;
+}
+
 enum status calls_csv_read(const char *path, struct call_list *out, struct error *error)
 {
     *out = (struct call_list){0};

@@ -30,6 +30,10 @@ void calls_csv_row(FILE *stream, const struct driver_call *call);
 /* False: no host memory, and the list stays as it is. */
 bool call_list_add(struct call_list *self, const struct driver_call *call);
 
+/* Makes room for so many in an empty list, in memory that has been touched: no call that is added
+ * has to wait for its pages. False: no host memory, and the list stays as it is. */
+bool call_list_ready(struct call_list *self, size_t room);
+
 /* Reads a whole file. IO, FORMAT with file and line. The caller closes the list, also after a
  * failure. */
 enum status calls_csv_read(const char *path, struct call_list *out,

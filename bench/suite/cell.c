@@ -92,6 +92,8 @@ enum status cell_run(struct cell_worker *worker, const struct plan *plan,
     status = spec_parse(cell->device_text, &device, error);
     if (status)
         return status;
+    if (cell->begins)
+        cell->begins(cell->finished_argument);
     const struct experiment experiment = experiment_of(worker, plan, cell, &device);
     status = experiment_run(&experiment, &result, &record->device, error);
     spec_close(&device);

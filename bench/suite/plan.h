@@ -39,6 +39,8 @@ struct plan_cell {
     void *argument;
     enum status (*finished)(void *argument, const struct policy *policy, struct error *error);
     void *finished_argument;
+    /* In the process of the run, right before it, with the same argument; NULL: nothing. */
+    void (*begins)(void *argument);
     /* What hears its driver calls, and where it looks up the event they belong to; may be NULL. */
     struct device_listener listener;
     uint64_t *event_now;

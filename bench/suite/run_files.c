@@ -14,6 +14,8 @@
 
 /* So many driver calls are kept before they are written: 48 MiB. */
 #define CALLS_MOST (UINT32_C(1) << 20)
+/* And so many find their memory touched. */
+#define CALLS_READY (UINT32_C(1) << 16)
 
 /* The histograms there are, by the metrics that come from them. */
 #define HISTOGRAMS(X)                                                                              \
@@ -42,6 +44,13 @@ static void write_calls(struct run_files *self)
     for (size_t i = 0; i < self->calls.count; i++)
         calls_csv_row(self->streams[SUITE_FILE_calls], &self->calls.items[i]);
     self->calls.count = 0;
+}
+
+/* Without the memory calls are kept all the same, or written at once. */
+static void make_room(void *argument)
+{
+    struct run_files *self = argument;
+    (void)call_list_ready(&self->calls, CALLS_READY);
 }
 
 /* Within the policy's call, whose time may be measured: writing takes longer than many a policy. */
@@ -201,6 +210,7 @@ void run_files_attach(struct run_files *self, struct plan_cell *cell, size_t ind
     if (self->witnesses)
         cell->witness = self->witnesses[index];
     if (self->streams[SUITE_FILE_calls]) {
+        cell->begins = make_room;
         cell->listener = (struct device_listener){keep_call, self};
         cell->event_now = &self->event_now;
     }

@@ -173,6 +173,7 @@ static enum status time_cells(struct suite_work *self, struct error *error)
         cells[count].row = NULL;
         cells[count].sample = NULL;
         cells[count].finished = NULL;
+        cells[count].begins = NULL;
         cells[count].witness = NULL;
         cells[count].listener = (struct device_listener){0};
         cells[count++].event_now = NULL;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "bench/report/model.h"
@@ -268,6 +269,42 @@ static void calls_are_read_as_they_were_written(void **state)
     remove(path);
 }
 
+/* Pages of the room that are there; the first and last are shared with what lies around. */
+static size_t pages_there(const struct call_list *list, size_t *all)
+{
+    static unsigned char there[4096];
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)list->items;
+    size_t bytes = list->room * sizeof *list->items, count = 0;
+    first = (first + page - 1) / page * page;
+    *all = (bytes - page) / page;
+    assert_true(*all > 10 && *all < sizeof there);
+    assert_int_equal(mincore((void *)first, *all * page, there), 0);
+    for (size_t i = 0; i < *all; i++)
+        count += there[i] & 1;
+    return count;
+}
+
+/* What is added then moves nothing and waits for no page. */
+static void room_for_calls_is_there_before_them(void **state)
+{
+    (void)state;
+    const size_t room = 20000;
+    struct call_list list = {0};
+    size_t all, there;
+    assert_true(call_list_ready(&list, room));
+    assert_int_equal(list.count, 0);
+    there = pages_there(&list, &all);
+    assert_int_equal(there, all);
+    const struct driver_call *items = list.items, row = {.event = 7, .ns = 9};
+    for (size_t i = 0; i < room; i++)
+        assert_true(call_list_add(&list, &row));
+    assert_ptr_equal(list.items, items);
+    assert_true(call_list_add(&list, &row));
+    assert_int_equal(list.count, room + 1);
+    assert_int_equal(list.items[room].event, 7);
+    call_list_close(&list);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +314,7 @@ int main(void)
         cmocka_unit_test(results_are_read),
         cmocka_unit_test(long_names_are_not_cut),
         cmocka_unit_test(calls_are_read_as_they_were_written),
+        cmocka_unit_test(room_for_calls_is_there_before_them),
         cmocka_unit_test(repetitions_become_one),
         cmocka_unit_test(of_an_even_number_the_middle_counts),
         cmocka_unit_test(one_run_is_as_it_was_read),
