@@ -15,7 +15,7 @@ struct columns {
 
 static bool is_timed(const struct side_cell *cell, enum metric metric)
 {
-    return side_is_timed(cell, metric) || !side_repeats(cell, metric);
+    return side_is_timed(cell, metric) || side_differs(cell, metric);
 }
 
 static bool is_kept(enum metric metric)

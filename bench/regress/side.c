@@ -126,10 +126,11 @@ static enum status add_run(struct side_cell *cell, const struct side_run *run, s
     return STATUS_OK;
 }
 
-static enum status take_run(struct side *self, const json_t *object, struct error *error)
+static enum status take_run(struct side *self, const json_t *object, size_t number,
+                            struct error *error)
 {
     struct side_cell like = {0};
-    struct side_run run = {0};
+    struct side_run run = {.file = self->files[self->file_count - 1].path, .number = number};
     const char *kind = NULL;
     const json_t *workload = json_object_get(object, "workload");
     const json_t *device = json_object_get(object, "device");
@@ -201,7 +202,7 @@ static enum status take_result(struct side *self, const json_t *root, struct err
     if (!status && !json_is_array(runs))
         status = wrong("runs", "a list", error);
     for (size_t i = 0; !status && i < json_array_size(runs); i++) {
-        status = take_run(self, json_array_get(runs, i), error);
+        status = take_run(self, json_array_get(runs, i), i + 1, error);
         if (status)
             return error_prefix(error, status, "run %zu", i + 1);
     }
@@ -229,7 +230,10 @@ static enum status take_counts(struct side *self, const json_t *root, struct err
     for (size_t i = 0; !status && i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
         const json_t *value = json_object_get(row, "instructions");
-        struct side_count count = {.compiler = compiler, .value = json_number_value(value)};
+        struct side_count count = {.file = self->files[self->file_count - 1].path,
+                                   .number = i + 1,
+                                   .compiler = compiler,
+                                   .value = json_number_value(value)};
         if (!json_is_number(value) || !(count.value > 0))
             status = wrong("instructions", "a number above 0", error);
         if (!status)
@@ -246,6 +250,22 @@ static enum status take_counts(struct side *self, const json_t *root, struct err
     return status;
 }
 
+/* The tree is the side's from here on, also where this fails. */
+static enum status add_file(struct side *self, json_t *root, const char *path, struct error *error)
+{
+    struct side_file *files =
+        array_grow(self->files, self->file_count, &self->file_room, sizeof *files);
+    if (!files) {
+        json_decref(root);
+        return no_memory(error);
+    }
+    self->files = files;
+    struct side_file *file = &self->files[self->file_count++];
+    file->root = root;
+    file->path = strdup(path);
+    return file->path ? STATUS_OK : no_memory(error);
+}
+
 static enum status read_file(struct side *self, const char *path, struct error *error)
 {
     json_error_t why;
@@ -254,15 +274,10 @@ static enum status read_file(struct side *self, const char *path, struct error *
         return error_set(error, STATUS_IO, "%s: cannot be read", path);
     if (!root)
         return error_set(error, STATUS_FORMAT, "%s:%d: %s", path, why.line, why.text);
-    void **roots = realloc(self->roots, (self->root_count + 1) * sizeof *roots);
-    if (!roots) {
-        json_decref(root);
-        return no_memory(error);
-    }
-    self->roots = roots;
-    self->roots[self->root_count++] = root;
+    enum status status = add_file(self, root, path, error);
+    if (status)
+        return status;
     const char *schema = json_string_value(json_object_get(root, "schema"));
-    enum status status;
     if (schema && strcmp(schema, RESULT_SCHEMA) == 0)
         status = take_result(self, root, error);
     else if (schema && strcmp(schema, INSTRUCTIONS_SCHEMA) == 0)
@@ -343,8 +358,10 @@ void side_close(struct side *self)
         free(self->cells[i].runs);
     free(self->cells);
     free(self->counts);
-    for (size_t i = 0; i < self->root_count; i++)
-        drop_root(self->roots[i]);
-    free(self->roots);
+    for (size_t i = 0; i < self->file_count; i++) {
+        drop_root(self->files[i].root);
+        free(self->files[i].path);
+    }
+    free(self->files);
     *self = (struct side){0};
 }

@@ -16,6 +16,8 @@
 
 /* One repetition. All texts are borrowed from the side's files. */
 struct side_run {
+    const char *file; /* the path that it stands in */
+    size_t number;    /* in that file's runs, from 1 */
     bool passed;
     bool played;                 /* a request failed; else: not started, crashed, timed out */
     uint64_t first_failed_event; /* where it was played and has not passed */
@@ -35,8 +37,15 @@ struct side_cell {
 
 /* One count of instructions. */
 struct side_count {
+    const char *file;
+    size_t number; /* in that file's rows, from 1 */
     const char *policy, *trace, *kind, *measure, *compiler;
     double value; /* per operation */
+};
+
+struct side_file {
+    void *root; /* its tree */
+    char *path;
 };
 
 struct side {
@@ -49,8 +58,8 @@ struct side {
     const char *time;    /* of the last result, ISO 8601 */
     const char *flags;   /* of the compiler, of the last result */
     bool dirty;
-    void **roots; /* the files' trees */
-    size_t root_count;
+    struct side_file *files;
+    size_t file_count, file_room;
     char machine_text[320];
 };
 
@@ -65,11 +74,20 @@ bool side_same_cell(const struct side_cell *a, const struct side_cell *b);
 /* The repetition that got least far. */
 const struct side_run *side_least_far(const struct side_cell *cell);
 
+bool side_same_count(const struct side_count *a, const struct side_count *b);
+
+/* A value for a reader: all its digits, or "null". */
+void side_value_text(const struct metric_value *value, char text[40]);
+
 /* True also where both are null. */
 bool side_same_value(const struct metric_value *a, const struct metric_value *b);
 
-/* Has the metric one value in all repetitions? */
-bool side_repeats(const struct side_cell *cell, enum metric metric);
+/* The first repetition that has another value of the metric than the first of all; NULL: there is
+ * none. */
+const struct side_run *side_differs(const struct side_cell *cell, enum metric metric);
+
+/* The first repetition that ended in another way, or at another event, than the first; NULL: none. */
+const struct side_run *side_ends_apart(const struct side_cell *cell);
 
 /* Is it timed by what it is: of that class, or on a card a time, a rate or a slowdown. */
 bool side_is_timed(const struct side_cell *cell, enum metric metric);

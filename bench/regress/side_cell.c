@@ -1,7 +1,10 @@
 /* What the repetitions of a cell say together. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "bench/regress/side.h"
+#include "bench/report/json_writer.h"
 
 const struct side_run *side_least_far(const struct side_cell *cell)
 {
@@ -28,12 +31,38 @@ bool side_same_value(const struct metric_value *a, const struct metric_value *b)
     return left <= right && left >= right;
 }
 
-bool side_repeats(const struct side_cell *cell, enum metric metric)
+bool side_same_count(const struct side_count *a, const struct side_count *b)
+{
+    return strcmp(a->policy, b->policy) == 0 && strcmp(a->trace, b->trace) == 0 &&
+           strcmp(a->kind, b->kind) == 0 && strcmp(a->measure, b->measure) == 0;
+}
+
+void side_value_text(const struct metric_value *value, char text[40])
+{
+    if (value->kind == METRIC_INTEGER)
+        snprintf(text, 40, "%" PRIu64, value->integer);
+    else if (value->kind == METRIC_REAL)
+        (void)real_print(value->real, text);
+    else
+        snprintf(text, 40, "null");
+}
+
+const struct side_run *side_differs(const struct side_cell *cell, enum metric metric)
 {
     for (size_t i = 1; i < cell->run_count; i++)
         if (!side_same_value(&cell->runs[0].metrics.at[metric], &cell->runs[i].metrics.at[metric]))
-            return false;
-    return true;
+            return &cell->runs[i];
+    return NULL;
+}
+
+const struct side_run *side_ends_apart(const struct side_cell *cell)
+{
+    const struct side_run *first = &cell->runs[0];
+    for (const struct side_run *run = first + 1; run < first + cell->run_count; run++)
+        if (run->passed != first->passed || run->played != first->played ||
+            run->first_failed_event != first->first_failed_event)
+            return run;
+    return NULL;
 }
 
 bool side_is_timed(const struct side_cell *cell, enum metric metric)

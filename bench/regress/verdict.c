@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
-#include "bench/report/json_writer.h"
+#include "bench/regress/contradiction.h"
 
 struct work {
     struct verdicts *out;
@@ -110,22 +110,13 @@ static enum status judge_outcome(struct work *work, const struct pair *pair, boo
     if (status || order == 0)
         return status;
     row = row_of(pair->new_, "all others", VERDICT_NO_DATA);
-    snprintf(row.note, sizeof row.note, "the two runs did not get equally far");
+    if (!contradiction_of_ends(pair->old, pair->new_, &row))
+        snprintf(row.note, sizeof row.note, "the two runs did not get equally far");
     work->out->figures[VERDICT_NO_DATA]++;
     return add_row(work, &row);
 }
 
 /* ---- exact ---------------------------------------------------------------------------------- */
-
-static void value_text(const struct metric_value *value, char text[40])
-{
-    if (value->kind == METRIC_INTEGER)
-        snprintf(text, 40, "%" PRIu64, value->integer);
-    else if (value->kind == METRIC_REAL)
-        (void)real_print(value->real, text);
-    else
-        snprintf(text, 40, "null");
-}
 
 static double number_of(const struct metric_value *value)
 {
@@ -157,8 +148,8 @@ static enum status judge_exactly(struct work *work, const struct pair *pair, enu
         return STATUS_OK;
     }
     struct verdict_row row = row_of(pair->new_, info->name, VERDICT_AMBIGUOUS);
-    value_text(old, row.old);
-    value_text(new_, row.new_);
+    side_value_text(old, row.old);
+    side_value_text(new_, row.new_);
     if (old->kind == METRIC_NULL || new_->kind == METRIC_NULL) {
         snprintf(row.note, sizeof row.note, "a value on one side only");
     } else if (info->better == METRIC_NEITHER) {
@@ -177,8 +168,8 @@ static enum status judge_exactly(struct work *work, const struct pair *pair, enu
 
 static bool is_timed(const struct pair *pair, enum metric metric)
 {
-    return side_is_timed(pair->new_, metric) || !side_repeats(pair->old, metric) ||
-           !side_repeats(pair->new_, metric);
+    return side_is_timed(pair->new_, metric) || side_differs(pair->old, metric) ||
+           side_differs(pair->new_, metric);
 }
 
 /* The values that are there; returns how many, SIZE_MAX for one that no factor can be of. */
@@ -202,6 +193,10 @@ static enum status test(struct work *work, const struct pair *pair, enum metric 
     double *more = values + pair->old->run_count;
     size_t old = gather(pair->old, metric, values);
     size_t new_ = gather(pair->new_, metric, more);
+    bool possible = old != SIZE_MAX && new_ != SIZE_MAX && work->one_machine &&
+                    old >= RANK_TEST_LEAST && new_ >= RANK_TEST_LEAST;
+    if (!possible && contradiction_of_metric(pair->old, pair->new_, metric, row))
+        return STATUS_OK;
     if (old == SIZE_MAX || new_ == SIZE_MAX) {
         snprintf(row->note, sizeof row->note, "a value of 0 among the repetitions");
         return STATUS_OK;
@@ -366,16 +361,10 @@ static enum status judge_cells(struct work *work)
     return status;
 }
 
-static bool same_count(const struct side_count *a, const struct side_count *b)
-{
-    return strcmp(a->policy, b->policy) == 0 && strcmp(a->trace, b->trace) == 0 &&
-           strcmp(a->kind, b->kind) == 0 && strcmp(a->measure, b->measure) == 0;
-}
-
 static const struct side_count *find_count(const struct side *side, const struct side_count *like)
 {
     for (size_t i = 0; i < side->count_count; i++)
-        if (same_count(&side->counts[i], like))
+        if (side_same_count(&side->counts[i], like))
             return &side->counts[i];
     return NULL;
 }
@@ -404,7 +393,8 @@ static enum status judge_count(struct work *work, const struct side_count *old,
     } else if (strcmp(old->compiler, new_->compiler) != 0) {
         snprintf(row.note, sizeof row.note, "made by %.80s before, now by %.80s", old->compiler,
                  new_->compiler);
-    } else {
+    } else if (!contradiction_of_count(work->old, true, old, &row) &&
+               !contradiction_of_count(work->new_, false, new_, &row)) {
         double ratio = new_->value / old->value;
         row.verdict = ratio > 1 + VERDICT_INSTRUCTIONS   ? VERDICT_WORSE
                       : ratio < 1 - VERDICT_INSTRUCTIONS ? VERDICT_BETTER

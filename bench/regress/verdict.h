@@ -13,9 +13,11 @@
  *    least change that counts and `alpha` the chance of any false alarm in the whole comparison:
  *    WORSE or BETTER where the rank test says so at alpha, corrected for all the tests that were
  *    made, and the change is at least `effect`; SAME where the interval lies within `effect`, or
- *    the change is surely there and smaller; else AMBIGUOUS.
+ *    the change is surely there and smaller; else AMBIGUOUS. A figure that nothing times and that is
+ *    not the same in all repetitions, where no test is made, names two runs that contradict each
+ *    other, as do repetitions that do not end alike.
  * 5. Counts of instructions: over or under by more than VERDICT_INSTRUCTIONS; NO-DATA where another
- *    compiler made the program.
+ *    compiler made the program, or a side has two counts of the same that are further apart than that.
  * 6. A figure that is WORSE and has a waiver that has not expired is waived. Waivers are looked for
  *    at the end, with how much worse it is. */
 #ifndef BENCH_REGRESS_VERDICT_H
@@ -46,7 +48,7 @@ struct verdict_row {
     const char *figure;                                    /* a metric's name, or "outcome" */
     char old[40], new_[40];                                /* as texts */
     double change; /* how much worse, as a fraction; below 0: it has no size */
-    char note[200];
+    char note[320];
     bool timed;
     struct rank_test test; /* where it is timed and there are data */
     const struct waiver *waiver;

@@ -96,6 +96,24 @@ run compare "$tmp/count-old.json" "$tmp/count-other.json"
 check another_compiler_is_no_data [ "$status" = 0 ]
 said another_compiler_is_said '^NO-DATA .*made by gcc before, now by clang'
 
+sed 's/\(.*\)\[\({.*}\)\]}/\1[\2, \2]}/; s/200}\]/230}]/' "$tmp/count-old.json" >"$tmp/count-twice.json"
+run compare "$tmp/count-twice.json" "$tmp/count-same.json"
+said two_counts_of_the_same '^NO-DATA .*: 200.0 and 230.0 before, - now; the old side contradicts itself: rows 1 and 2 of count-twice.json'
+
+# ---- a side that contradicts itself: figures that nothing times are the same in all repetitions
+sed 's/"peak_reserved_bytes": \([0-9]*\)/"peak_reserved_bytes": 1\1/' "$tmp/old.json" >"$tmp/high.json"
+mkdir "$tmp/both"
+cp "$tmp/old.json" "$tmp/both/1.json"
+cp "$tmp/high.json" "$tmp/both/2.json"
+run compare "$tmp/both" "$tmp/old.json"
+check a_contradiction_is_no_alarm [ "$status" = 0 ]
+said a_contradiction_names_two_runs '^NO-DATA 1 peak_reserved_bytes of .*: [0-9]+ and 1[0-9]+ before, [0-9]+ now; the old side contradicts itself: run 1 of 1.json and 1 of 2.json'
+run compare "$tmp/old.json" "$tmp/both" --all
+said the_new_side_is_named '^NO-DATA peak_reserved_bytes .*the new side contradicts itself: run 2 of 1.json and 2 of 2.json'
+cp "$tmp/earlier.json" "$tmp/both/2.json"
+run compare "$tmp/both" "$tmp/old.json"
+said ends_that_contradict '^NO-DATA .*all others of .*: the old side contradicts itself: run [12] of 1.json and [12] of 2.json'
+
 # ---- times: only from repetitions
 mkdir "$tmp/few" "$tmp/many" "$tmp/slow"
 for i in 1 2 3 4 5 6 7 8 9; do
