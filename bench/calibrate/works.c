@@ -3,7 +3,10 @@
  *
  * 1. A work's time is that of one in a row: some are queued behind a kernel that runs until the host
  *    is done with queueing, between two marks whose times are the device's. Where the host was not
- *    done by then, the try does not count and the next one gets twice the time.
+ *    done by then, the try does not count and the next one gets twice the time. The device's clock
+ *    is tied to the host's at open only, and a minute later it may be milliseconds off; marks are never
+ *    before the host's own time. So the kernel lasts longer by what the device's clock is behind, which
+ *    the end of each row tells anew.
  * 2. Each takes the next part of an arena that is larger than the card's caches, as programs do, whose
  *    blocks come by again only after much else. Before each point all of it is set to ones, as
  *    programs' own numbers would be: what is not numbers may be faster or slower to multiply.
@@ -25,13 +28,14 @@
 #define ROW_TABLE       8u  /* and those from this one on are the table */
 #define WARM_NS         UINT64_C(20000000)
 #define PART_NS         UINT64_C(8000000000)
-#define POINT_NS        UINT64_C(30000000)
+#define POINT_NS        UINT64_C(12000000)
 #define LONG_NS         UINT64_C(10000000) /* the last point of a row */
 #define BATCH_NS        UINT64_C(300000)
 #define BATCH_MOST      32u
 #define SAMPLES         7u
 #define AHEAD_EACH_NS   UINT64_C(15000)
 #define AHEAD_NS        UINT64_C(60000)
+#define AHEAD_SPARE_NS  20000 /* of them: the host has to be done by so much earlier */
 #define AHEAD_DOUBLINGS 5u
 
 /* One curve: the shape of its first point, and the bits by which each length grows from point to
@@ -72,12 +76,12 @@ static const struct sweep sweeps[] = {
     ADDS(DEVICE_BF16, bf16),
     CUBES(DEVICE_BF16, bf16),
     THIN(DEVICE_BF16, bf16),
-    CUBES(DEVICE_F16, f16),
-    THIN(DEVICE_F16, f16),
-    CUBES(DEVICE_TF32, tf32),
-    THIN(DEVICE_TF32, tf32),
     CUBES(DEVICE_F32, f32),
     THIN(DEVICE_F32, f32),
+    CUBES(DEVICE_TF32, tf32),
+    THIN(DEVICE_TF32, tf32),
+    CUBES(DEVICE_F16, f16),
+    THIN(DEVICE_F16, f16),
 };
 
 struct works_bench {
@@ -86,6 +90,7 @@ struct works_bench {
     uint64_t from, to, next; /* where operands are taken, in it */
     uint64_t names;          /* where the next names of rows are, in it */
     uint64_t ahead_each_ns;
+    int64_t clock_ahead_ns; /* the device's clock, of the host's */
     uint64_t until_ns;
 };
 
@@ -219,26 +224,34 @@ static bool clear(struct works_bench *self, const struct device_work *work)
                STATUS_OK;
 }
 
+/* After a mark whose time is known: when all work is done tells how far apart the clocks are. */
+static void compare_clocks(struct works_bench *self, uint64_t ended_ns)
+{
+    meter_sync(self->meter);
+    self->clock_ahead_ns = (int64_t)(ended_ns - meter_now(self->meter));
+}
+
 /* The time of one of `count` in a row. False: it cannot be done, or the host was always late. */
 static bool in_a_row(struct works_bench *self, struct device_work *work, uint32_t count,
                      uint64_t *ns)
 {
-    struct meter *meter = self->meter;
-    struct device *device = meter->device;
+    struct device *device = self->meter->device;
     const struct device_ops *ops = device->ops;
     for (unsigned tried = 0; tried <= AHEAD_DOUBLINGS && goes_on(self); tried++) {
-        ops->kernel(device, METER_STREAM, AHEAD_NS + count * self->ahead_each_ns);
-        uint64_t begin = ops->mark(device);
+        int64_t ahead_ns = self->clock_ahead_ns;
+        uint64_t behind_ns = ahead_ns < 0 ? (uint64_t)-ahead_ns : 0;
+        ops->kernel(device, METER_STREAM, AHEAD_NS + count * self->ahead_each_ns + behind_ns);
+        uint64_t begin = ops->mark(device), asked_ns = meter_now(self->meter);
         for (uint32_t i = 0; i < count; i++) {
             place(self, work);
             if (!submit(self, work))
                 return false;
         }
-        uint64_t end = ops->mark(device);
-        uint64_t queued_ns = meter_now(meter), begun_ns = ops->mark_ns(device, begin);
-        uint64_t ended_ns = ops->mark_ns(device, end);
-        meter_sync(meter);
-        if (queued_ns <= begun_ns && ended_ns >= begun_ns) {
+        uint64_t end = ops->mark(device), queued_ns = meter_now(self->meter);
+        uint64_t begun_ns = ops->mark_ns(device, begin), ended_ns = ops->mark_ns(device, end);
+        compare_clocks(self, ended_ns);
+        bool marked = begun_ns > asked_ns && ended_ns > queued_ns; /* both by the device's clock */
+        if (marked && (int64_t)queued_ns + AHEAD_SPARE_NS <= (int64_t)begun_ns - ahead_ns) {
             *ns = (ended_ns - begun_ns + count / 2) / count;
             return true;
         }
@@ -345,11 +358,12 @@ void parts_works(struct meter *meter, struct sim_profile *out, uint64_t bytes)
         self.bytes /= 2;
     if (self.bytes < ARENA_LEAST)
         return;
-    meter_work(meter, WARM_NS);
-    meter_sync(meter);
+    ops->kernel(meter->device, METER_STREAM, WARM_NS);
+    compare_clocks(&self, ops->mark_ns(meter->device, ops->mark(meter->device)));
     self.until_ns = meter_now(meter) + PART_NS;
     for (size_t i = 0; i < sizeof sweeps / sizeof sweeps[0]; i++)
         sweep_go(&self, &sweeps[i], out);
     meter_sync(meter);
     (void)meter_free(meter, self.address, NULL);
+    meter_rest(meter, self.bytes);
 }

@@ -1,0 +1,258 @@
+/* Calibrating works on a device that does them: a simulated one whose works are kernels of a length
+ * by the bytes of their operands, and that looks at each work: whether it stays within one allocation,
+ * has room for its shape, and is aligned. Its clock may be apart from the host's, as a card's is after
+ * a while. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/size.h"
+#include "bench/calibrate/calibrate.h"
+#include "tests/support/sim.h"
+
+#define MARKS_MOST 65536u
+
+static struct {
+    const struct device_ops *sim;
+    struct device_ops ops;
+    int64_t ahead_ns; /* the device's clock, of the host's */
+    uint64_t host_ns; /* that a launch takes */
+    uint64_t launched, filled, fails_from;
+    enum status fails_with;
+    uint64_t seen[DEVICE_WORK_COUNT];
+    uint64_t marks, begun_ns[MARKS_MOST], done_ns[MARKS_MOST];
+} card; /* one at a time */
+
+static uint64_t mark(struct device *device)
+{
+    assert_true(card.marks < MARKS_MOST);
+    card.begun_ns[card.marks] = card.sim->now(device);
+    card.done_ns[card.marks] = (uint64_t)((int64_t)card.sim->idle_at(device) + card.ahead_ns);
+    return card.marks++;
+}
+
+/* As on a card: the device's time, but never before the host's at the mark. */
+static uint64_t mark_ns(struct device *device, uint64_t number)
+{
+    uint64_t host_ns = card.begun_ns[number], done_ns = card.done_ns[number];
+    card.sim->sync(device, UINT32_MAX);
+    return done_ns > host_ns ? done_ns : host_ns;
+}
+
+static uint64_t unit_of(enum device_type type)
+{
+    static const uint64_t units[] = {4, 4, 2, 2, 1, 8};
+    return units[type];
+}
+
+/* An operand holds at least so many bytes, all within one allocation. */
+static void check_operand(struct device *device, const struct device_operand *operand,
+                          uint64_t bytes, uint64_t alignment)
+{
+    struct device_segment segment;
+    assert_true(operand->bytes >= bytes);
+    assert_int_equal(operand->address % alignment, 0);
+    assert_true(card.sim->segment_of(device, operand->address, &segment));
+    assert_true(operand->address + operand->bytes <= segment.address + segment.bytes);
+}
+
+static bool apart(const struct device_operand *a, const struct device_operand *b)
+{
+    return a->address + a->bytes <= b->address || b->address + b->bytes <= a->address;
+}
+
+/* Checks the operands; returns the bytes by which it goes. */
+static uint64_t look_at(struct device *device, const struct device_work *work)
+{
+    uint64_t unit = unit_of(work->type), m = work->m * unit, n = work->n * unit;
+    const struct device_operand *in = work->in, *out = &work->out;
+    switch (work->kind) {
+    case DEVICE_WORK_matmul:
+        check_operand(device, out, work->m * n, 512);
+        check_operand(device, &in[0], work->k * m, 512);
+        check_operand(device, &in[1], work->k * n, 512);
+        assert_true(apart(out, &in[0]) && apart(out, &in[1]));
+        return work->m * n + work->k * m + work->k * n;
+    case DEVICE_WORK_elementwise:
+        check_operand(device, &in[1], m, 512);
+        check_operand(device, &in[0], m, 512);
+        check_operand(device, out, m, 512);
+        assert_true(apart(out, &in[0]) && apart(out, &in[1]) && apart(&in[0], &in[1]));
+        return 3 * m;
+    case DEVICE_WORK_copy:
+        check_operand(device, &in[0], m, 512);
+        check_operand(device, out, m, 512);
+        return 2 * m;
+    case DEVICE_WORK_reduce:
+        check_operand(device, &in[0], work->m * n, 512);
+        check_operand(device, out, n, 512);
+        return work->m * n;
+    case DEVICE_WORK_gather:
+    case DEVICE_WORK_scatter_add:
+        assert_true(card.filled > 0);
+        check_operand(device, &in[1], 8 * work->m, 8);
+        check_operand(device, work->kind == DEVICE_WORK_gather ? out : &in[0], work->m * n, 512);
+        assert_true(in[0].bytes >= n && out->bytes >= n && apart(out, &in[0]));
+        assert_true(apart(out, &in[1]) && apart(&in[0], &in[1]));
+        return 2 * work->m * n;
+    default:
+        check_operand(device, out, work->m ? m : out->bytes, 512);
+        return out->bytes;
+    }
+}
+
+#define TIME_OF(bytes) (2000 + (bytes) / 4096)
+
+static enum status do_work(struct device *device, const struct device_work *work)
+{
+    static const uint32_t inputs[DEVICE_WORK_COUNT] = {2, 2, 1, 2, 2, 1, 0};
+    if (card.fails_from && card.launched >= card.fails_from)
+        return card.fails_with;
+    if (work->m || work->kind != DEVICE_WORK_set)
+        assert_int_equal(work->input_count, inputs[work->kind]);
+    uint64_t bytes = look_at(device, work);
+    card.launched++;
+    card.seen[work->kind]++;
+    card.sim->advance(device, card.host_ns);
+    card.sim->kernel(device, work->stream, TIME_OF(bytes));
+    return STATUS_OK;
+}
+
+static enum status fill(struct device *device, uint64_t address, uint64_t bytes, uint64_t block,
+                        uint32_t stream)
+{
+    const struct device_operand operand = {address, bytes};
+    (void)block;
+    check_operand(device, &operand, bytes, 512);
+    card.filled++;
+    card.sim->kernel(device, stream, TIME_OF(bytes));
+    return STATUS_OK;
+}
+
+static enum status measure(const char *spec, int64_t ahead_ns, uint64_t host_ns,
+                           struct sim_profile *out, struct error *error)
+{
+    struct device *device = sim_test_open(spec);
+    memset(card.seen, 0, sizeof card.seen);
+    card.sim = device->ops;
+    card.ops = *device->ops;
+    card.ops.work = do_work;
+    card.ops.fill = fill;
+    card.ops.mark = mark;
+    card.ops.mark_ns = mark_ns;
+    card.ahead_ns = ahead_ns;
+    card.host_ns = host_ns;
+    card.launched = card.filled = card.marks = 0;
+    device->ops = &card.ops;
+    enum status status = calibrate(device, &(struct calibrate_options){0}, out, error);
+    if (status == STATUS_OK)
+        assert_int_equal(device->counters.physical_bytes, 0);
+    device->ops = card.sim;
+    device_close(device);
+    return status;
+}
+
+/* Every point of the curve is TIME_OF its size by `share`; returns how many there are. */
+static uint32_t check_curve(const struct sim_profile *measured, enum sim_work work, uint64_t share)
+{
+    const struct sim_curve *curve = &measured->works[work];
+    for (uint32_t i = 0; i < curve->count; i++)
+        assert_int_equal(curve->ns[i], TIME_OF(curve->bytes[i] * share));
+    return curve->count;
+}
+
+static void check_all(const struct sim_profile *measured)
+{
+    assert_int_equal(check_curve(measured, SIM_WORK_elementwise, 1), 9);
+    assert_int_equal(check_curve(measured, SIM_WORK_copy, 1), 9);
+    assert_int_equal(check_curve(measured, SIM_WORK_set, 1), 9);
+    assert_int_equal(check_curve(measured, SIM_WORK_reduce, 1), 7);
+    assert_int_equal(check_curve(measured, SIM_WORK_strip_32, 1024 / 32 * 4), 6);
+    assert_int_equal(check_curve(measured, SIM_WORK_strip_16, 1024 / 32 * 2), 6);
+    assert_int_equal(check_curve(measured, SIM_WORK_gather, 1), 7);
+    assert_int_equal(check_curve(measured, SIM_WORK_gather_rows, 2 * 16), 9);
+    assert_int_equal(check_curve(measured, SIM_WORK_scatter_rows, 2 * 16), 9);
+    for (int work = SIM_WORK_thin_f32; work <= (int)SIM_WORK_thin_bf16; work++)
+        assert_int_equal(check_curve(measured, (enum sim_work)work, 1), 7);
+    for (int work = SIM_WORK_scatter_add_f32; work <= (int)SIM_WORK_scatter_add_bf16; work++)
+        assert_int_equal(check_curve(measured, (enum sim_work)work, 2), 7);
+    for (int work = SIM_WORK_matmul_f32; work <= (int)SIM_WORK_matmul_bf16; work++) {
+        const struct sim_curve *curve = &measured->works[work];
+        uint64_t unit = work <= (int)SIM_WORK_matmul_tf32 ? 4 : 2, n = 128;
+        assert_int_equal(curve->count, 7);
+        for (uint32_t i = 0; i < curve->count; i++, n *= 2) {
+            assert_int_equal(curve->bytes[i], 2 * n * n * n);
+            assert_int_equal(curve->ns[i], TIME_OF(3 * n * n * unit));
+        }
+    }
+}
+
+static void each_work_stays_in_its_place(void **state)
+{
+    (void)state;
+    struct sim_profile measured;
+    struct error error = {""};
+    assert_int_equal(measure("sim", 0, 3000, &measured, &error), STATUS_OK);
+    for (int kind = 0; kind < DEVICE_WORK_COUNT; kind++)
+        assert_true(card.seen[kind] > 0);
+    check_all(&measured);
+}
+
+/* Milliseconds apart, either way; and a host that takes long for each launch. */
+static void clocks_apart_are_no_matter(void **state)
+{
+    (void)state;
+    static const int64_t ahead_ns[] = {-6000000, 6000000, -900000};
+    static const uint64_t host_ns[] = {3000, 3000, 40000};
+    struct sim_profile measured;
+    struct error error = {""};
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(measure("sim", ahead_ns[i], host_ns[i], &measured, &error), STATUS_OK);
+        check_all(&measured);
+    }
+}
+
+/* A small card has no room for the large ones. */
+static void on_a_small_card(void **state)
+{
+    (void)state;
+    struct sim_profile measured;
+    struct error error = {""};
+    assert_int_equal(measure("sim:capacity=300MiB", 0, 3000, &measured, &error), STATUS_OK);
+    assert_int_equal(check_curve(&measured, SIM_WORK_set, 1), 8);
+    assert_int_equal(check_curve(&measured, SIM_WORK_elementwise, 1), 7);
+    assert_in_range(check_curve(&measured, SIM_WORK_gather_rows, 2 * 16), 7, 8);
+    assert_int_equal(measured.works[SIM_WORK_matmul_f32].count, 5);
+}
+
+/* No memory for the library: what was measured by then stays. Another failure ends it all. */
+static void works_that_fail(void **state)
+{
+    (void)state;
+    struct sim_profile measured;
+    struct error error = {""};
+    card.fails_from = 2000;
+    card.fails_with = STATUS_REFUSED;
+    assert_int_equal(measure("sim", 0, 3000, &measured, &error), STATUS_OK);
+    assert_int_equal(check_curve(&measured, SIM_WORK_elementwise, 1), 9);
+    assert_int_equal(measured.works[SIM_WORK_matmul_f32].count, 0);
+    card.fails_with = STATUS_INVALID;
+    assert_int_equal(measure("sim", 0, 3000, &measured, &error), STATUS_INVALID);
+    assert_non_null(strstr(error.text, "calibrating: a work failed"));
+    card.fails_from = 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_work_stays_in_its_place),
+        cmocka_unit_test(clocks_apart_are_no_matter),
+        cmocka_unit_test(on_a_small_card),
+        cmocka_unit_test(works_that_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
