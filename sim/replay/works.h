@@ -34,12 +34,6 @@ static inline bool works_wanted(const struct device *device)
     return device->ops->work != NULL;
 }
 
-/* Whether the blocks have to be known: works_born and works_gone are to be called. */
-static inline bool works_followed(const struct device *device)
-{
-    return device->ops->work != NULL || device->ops->work_ns != NULL;
-}
-
 /* Whether works_length has anything to say on this device. */
 static inline bool works_lengths(const struct device *device)
 {
