@@ -38,15 +38,20 @@ static void fill(struct run_record *runs)
     }
 }
 
+/* "b" against "a". */
+static struct draw_pairs pairs_of(const struct run_record *runs, enum metric metric)
+{
+    double values[2 * DRAWS];
+    return draw_pairs_of(&runs[DRAWS], runs, runs + 2 * DRAWS, metric, values);
+}
+
 static void seeds_make_the_pairs(void **state)
 {
     (void)state;
     struct run_record runs[2 * DRAWS];
-    double values[2 * DRAWS];
     fill(runs);
     runs[2].metrics.at[METRIC_peak_reserved_bytes].integer = 400; /* seed 3: 200 by 400 */
-    struct draw_pairs pairs =
-        draw_pairs_of(&runs[DRAWS], runs, runs + 2 * DRAWS, METRIC_peak_reserved_bytes, values);
+    struct draw_pairs pairs = pairs_of(runs, METRIC_peak_reserved_bytes);
     assert_int_equal(pairs.ratio.count, 7);
     assert_int_equal(pairs.less, 6);
     assert_int_equal(pairs.equal, 1);
@@ -66,15 +71,13 @@ static void what_one_of_them_lacks_is_no_pair(void **state)
 {
     (void)state;
     struct run_record runs[2 * DRAWS];
-    double values[2 * DRAWS];
     fill(runs);
     runs[0].passed = false;                                            /* "a", seed 1 */
     runs[DRAWS].passed = false;                                        /* "b", seed 7 */
     runs[2].metrics.at[METRIC_peak_reserved_bytes].kind = METRIC_NULL; /* "a", seed 3 */
     runs[3].metrics.at[METRIC_peak_reserved_bytes].integer = 0;        /* "a", seed 4 */
     runs[4].seed = 99;                                                 /* "a", seed 5 */
-    struct draw_pairs pairs =
-        draw_pairs_of(&runs[DRAWS], runs, runs + 2 * DRAWS, METRIC_peak_reserved_bytes, values);
+    struct draw_pairs pairs = pairs_of(runs, METRIC_peak_reserved_bytes);
     /* seeds 2, 4 and 6 are left: 100, 80 and 70 by 100, 0 and 100. One by 0 is no ratio; of two
      * the lower is the median */
     assert_int_equal(pairs.difference.count, 3);
@@ -86,7 +89,7 @@ static void what_one_of_them_lacks_is_no_pair(void **state)
     assert_int_equal(pairs.more, 1);
     assert_true(pairs.ratio.median > 0.6999 && pairs.ratio.median < 0.7001);
     assert_false(pairs.ratio.has_interval);
-    pairs = draw_pairs_of(&runs[DRAWS], runs, runs + 2 * DRAWS, METRIC_slowdown, values);
+    pairs = pairs_of(runs, METRIC_slowdown);
     assert_int_equal(pairs.ratio.count + pairs.difference.count, 0);
     assert_int_equal(pairs.less + pairs.equal + pairs.more, 0);
 }

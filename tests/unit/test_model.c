@@ -10,10 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
+#include <sys/mman.h>
 
 #include "bench/report/model.h"
+#include "tests/support/temporary_file.h"
 
 #define GIB (UINT64_C(1) << 30)
 
@@ -174,16 +175,6 @@ static void errors_are_shares_of_the_measured(void **state)
     assert_true(isnan(model_error(0, 150)));
 }
 
-/* A file with that text; the caller removes it. */
-static void write_file(char path[32], const char *text)
-{
-    snprintf(path, 32, "/tmp/allocrig-model-XXXXXX");
-    int file = mkstemp(path);
-    assert_true(file >= 0);
-    assert_int_equal(write(file, text, strlen(text)), (ssize_t)strlen(text));
-    close(file);
-}
-
 #define RESULT_HEADER "policy_spec,workload,passed,slowdown,steady_step_ns,device_time_ns\n"
 
 static void results_are_read(void **state)
@@ -203,12 +194,11 @@ static void results_are_read(void **state)
         {RESULT_HEADER "a,w,true\n", STATUS_FORMAT},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char path[32];
+        const struct temporary_file file = temporary_file(cases[i].text);
         struct model_result result;
         struct error error;
-        write_file(path, cases[i].text);
-        assert_int_equal(model_result_read(path, &result, &error), cases[i].status);
-        remove(path);
+        assert_int_equal(model_result_read(file.path, &result, &error), cases[i].status);
+        remove(file.path);
         if (cases[i].status)
             continue;
         assert_string_equal(result.policy, "a:x=1,y=\"2\"");
@@ -224,7 +214,6 @@ static void long_names_are_not_cut(void **state)
     static char names[2][MODEL_NAME_ROOM + 8], text[2 * MODEL_NAME_ROOM + 256];
     static struct model_result results[2];
     for (size_t i = 0; i < 3; i++) {
-        char path[32];
         struct error error;
         size_t length = i < 2 ? 300 : MODEL_NAME_ROOM;
         char *name = names[i % 2];
@@ -232,12 +221,12 @@ static void long_names_are_not_cut(void **state)
         snprintf(name + length - 1, 3, "%zu,", i);
         name[length] = '\0';
         snprintf(text, sizeof text, RESULT_HEADER "%s,w,true,1,1,1\n", name);
-        write_file(path, text);
-        assert_int_equal(model_result_read(path, &results[i % 2], &error),
+        const struct temporary_file file = temporary_file(text);
+        assert_int_equal(model_result_read(file.path, &results[i % 2], &error),
                          i < 2 ? STATUS_OK : STATUS_FORMAT);
         assert_true(i < 2 || strstr(error.text, ":2: policy_spec and workload have fewer"));
         assert_true(i > 1 || strcmp(results[i].policy, name) == 0);
-        remove(path);
+        remove(file.path);
     }
 }
 
@@ -245,28 +234,27 @@ static void calls_are_read_as_they_were_written(void **state)
 {
     (void)state;
     static const struct driver_call wanted = {7, DEVICE_CALL_pool_trim, 1, UINT64_MAX, 3, true};
-    char path[32];
+    const struct temporary_file made = temporary_file("");
     struct call_list list;
     struct error error;
-    write_file(path, "");
-    FILE *file = fopen(path, "w");
+    FILE *file = fopen(made.path, "w");
     assert_non_null(file);
     calls_csv_header(file);
     calls_csv_row(file, &wanted);
     fclose(file);
-    assert_int_equal(calls_csv_read(path, &list, &error), STATUS_OK);
+    assert_int_equal(calls_csv_read(made.path, &list, &error), STATUS_OK);
     assert_int_equal(list.count, 1);
     assert_int_equal(list.items[0].call, DEVICE_CALL_pool_trim);
     assert_true(list.items[0].ns == UINT64_MAX && list.items[0].refused);
     call_list_close(&list);
-    file = fopen(path, "a");
+    file = fopen(made.path, "a");
     assert_non_null(file);
     fputs("8,fly,1,2,3,0\n", file);
     fclose(file);
-    assert_int_equal(calls_csv_read(path, &list, &error), STATUS_FORMAT);
+    assert_int_equal(calls_csv_read(made.path, &list, &error), STATUS_FORMAT);
     assert_non_null(strstr(error.text, ":3: \"8,fly,1,2,3,0\" is no driver call"));
     call_list_close(&list);
-    remove(path);
+    remove(made.path);
 }
 
 /* Pages of the room that are there; the first and last are shared with what lies around. */

@@ -14,29 +14,16 @@
 #include "allocators/base/size.h"
 #include "sim/sim_device/profile.h"
 #include "tests/support/sim.h"
+#include "tests/support/temporary_file.h"
 
 #define PAGE UINT64_C(64)
 #define HEAD                                                                                       \
     "# allocrig-profile 1\nname: mine\ntotal_bytes: 100000\nusable_bytes: 100000\n"                \
     "page_bytes: 64\ngranule_bytes: 16\n"
 
-struct file {
-    char path[32];
-};
-
-static struct file write_file(const char *text)
-{
-    struct file file = {"/tmp/allocrig-profile-XXXXXX"};
-    int descriptor = mkstemp(file.path);
-    assert_true(descriptor >= 0);
-    assert_int_equal(write(descriptor, text, strlen(text)), (int)strlen(text));
-    close(descriptor);
-    return file;
-}
-
 static struct device *open_card(const char *text)
 {
-    struct file file = write_file(text);
+    struct temporary_file file = temporary_file(text);
     char spec[64];
     snprintf(spec, sizeof spec, "sim:profile=%s", file.path);
     struct device *device = sim_test_open(spec);
@@ -374,9 +361,9 @@ static void a_written_profile_is_the_same(void **state)
     };
     for (int i = 0; i < 3; i++) {
         struct sim_profile first, second;
-        struct file in = {"tests/support/card.profile"}, out = write_file("");
+        struct temporary_file in = {"tests/support/card.profile"}, out = temporary_file("");
         if (texts[i])
-            in = write_file(texts[i]);
+            in = temporary_file(texts[i]);
         load(in.path, &first);
         FILE *file = fopen(out.path, "w");
         assert_non_null(file);
@@ -426,7 +413,7 @@ static void wrong_lines_are_refused(void **state)
         {HEAD "driver: \n", "line 7: a line is"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct file file = write_file(rows[i].text);
+        struct temporary_file file = temporary_file(rows[i].text);
         struct sim_profile profile;
         struct error error = {""};
         enum status status = sim_profile_load(file.path, &profile, &error);

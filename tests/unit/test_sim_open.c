@@ -13,26 +13,13 @@
 
 #include "allocators/base/size.h"
 #include "tests/support/sim.h"
-
-struct file {
-    char path[64];
-};
-
-static struct file write_file(const char *text)
-{
-    struct file file = {"/tmp/allocrig-test-XXXXXX"};
-    int descriptor = mkstemp(file.path);
-    assert_true(descriptor >= 0);
-    assert_int_equal(write(descriptor, text, strlen(text)), (ssize_t)strlen(text));
-    close(descriptor);
-    return file;
-}
+#include "tests/support/temporary_file.h"
 
 /* Opens `sim:KEY=FILE` with that text in the file. */
 static enum status open_with(const char *key, const char *text, struct device **out,
                              struct error *error)
 {
-    struct file file = write_file(text);
+    struct temporary_file file = temporary_file(text);
     char spec[128];
     snprintf(spec, sizeof spec, "sim:%s=%s", key, file.path);
     enum status status = device_open_text(spec, out, error);
@@ -201,7 +188,7 @@ static void recorded_addresses(void **state)
 static void refused_segments_take_no_row(void **state)
 {
     (void)state;
-    struct file file = write_file(LIST_HEAD "0,4194304,4194304\n1,2097152,0\n");
+    struct temporary_file file = temporary_file(LIST_HEAD "0,4194304,4194304\n1,2097152,0\n");
     char spec[128];
     uint64_t address;
     snprintf(spec, sizeof spec, "sim:capacity=2MiB,addresses=%s", file.path);
@@ -216,7 +203,8 @@ static void refused_segments_take_no_row(void **state)
 static void refused_small_segments_take_no_row(void **state)
 {
     (void)state;
-    struct file file = write_file(LIST_HEAD "0,2097152,2097152\n1,512,4194304\n2,512,4194816\n");
+    struct temporary_file file =
+        temporary_file(LIST_HEAD "0,2097152,2097152\n1,512,4194304\n2,512,4194816\n");
     char spec[128];
     uint64_t address;
     snprintf(spec, sizeof spec, "sim:capacity=4MiB,addresses=%s", file.path);
