@@ -58,7 +58,7 @@ struct sweep {
     }
 #define ADDS(type, name)                                                                           \
     {                                                                                              \
-        SIM_WORK_scatter_add_##name, DEVICE_WORK_scatter_add, type, 16, 1024, 0, 2, 0, 0, 7        \
+        SIM_WORK_scatter_add_##name, DEVICE_WORK_scatter_add, type, 128, 128, 0, 2, 0, 0, 7        \
     }
 
 static const struct sweep sweeps[] = {
@@ -68,7 +68,7 @@ static const struct sweep sweeps[] = {
     {SIM_WORK_reduce, DEVICE_WORK_reduce, DEVICE_F32, 1, 32768, 0, 2, 0, 0, 7},
     {SIM_WORK_strip_32, DEVICE_WORK_reduce, DEVICE_F32, 64, 1024, 0, 2, 0, 0, 6},
     {SIM_WORK_strip_16, DEVICE_WORK_reduce, DEVICE_BF16, 64, 1024, 0, 2, 0, 0, 6},
-    {SIM_WORK_gather, DEVICE_WORK_gather, DEVICE_F32, 16, 1024, 0, 2, 0, 0, 7},
+    {SIM_WORK_gather, DEVICE_WORK_gather, DEVICE_F32, 128, 128, 0, 2, 0, 0, 7},
     {SIM_WORK_gather_rows, DEVICE_WORK_gather, DEVICE_F32, 64, 4, 0, 2, 0, 0, 9},
     {SIM_WORK_scatter_rows, DEVICE_WORK_scatter_add, DEVICE_F32, 64, 4, 0, 2, 0, 0, 9},
     ADDS(DEVICE_F32, f32),

@@ -10,7 +10,7 @@
  *    length of its sums: up to 32 columns side by side are a strip, which one block of threads
  *    sums, so that rows too few to fill the card take as long as one strip alone. What counts
  *    there is the elements of a strip and how wide they are.
- * 3. A gather or scatter_add by the bytes of its rows, measured on rows of some KiB, and by how many
+ * 3. A gather or scatter_add by the bytes of its rows, measured on rows of 512 bytes, and by how many
  *    rows there are, measured on rows of 16 bytes, which a group of threads takes one by one. Adding
  *    in memory goes by the type.
  * 4. elementwise, copy and set by the bytes that they move alone.
