@@ -186,7 +186,6 @@ enum status calibrate(struct device *device, const struct calibrate_options *opt
                              ? backing_problem(device->backing)
                              : status_meaning(meter.status));
     settle(out);
-    if (meter.looks)
-        out->host_clock_ps = 1000 * meter.clock_ns / meter.looks;
+    out->host_clock_ps = meter_host_clock_ps(&meter);
     return STATUS_OK;
 }

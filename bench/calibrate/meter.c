@@ -86,8 +86,18 @@ void meter_look_at_host(struct meter *self)
 {
     if (strcmp(self->device->props.kind, "sim") == 0)
         return;
-    self->clock_ns += latency_clock_cost_ns();
-    self->looks++;
+    meter_samples_add(&self->looks, latency_clock_cost_ns());
+}
+
+uint64_t meter_host_clock_ps(struct meter *self)
+{
+    struct meter_samples *looks = &self->looks;
+    uint32_t from = looks->count / 4, to = looks->count - from;
+    uint64_t sum_ns = 0;
+    array_sort(looks->ns, looks->count);
+    for (uint32_t i = from; i < to; i++)
+        sum_ns += looks->ns[i];
+    return looks->count ? 1000 * sum_ns / (to - from) : 0;
 }
 
 void meter_point(struct meter *self)

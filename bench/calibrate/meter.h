@@ -56,7 +56,7 @@ struct meter {
     uint64_t busy_until_ns;
     uint64_t longest_ns;               /* of the calls of this point */
     uint64_t point_until_ns, until_ns; /* when the point's time is spent, and that of all */
-    uint64_t clock_ns, looks;          /* what reading the host's clock took, in so many looks */
+    struct meter_samples looks;        /* what reading the host's clock took */
     enum status status;                /* the first failure */
     const char *call;                  /* and of which call */
 };
@@ -72,6 +72,9 @@ uint64_t meter_now(const struct meter *self);
 
 /* How fast the host is now, by what reading its clock takes. A simulated device has none. */
 void meter_look_at_host(struct meter *self);
+/* What all looks together say of it, in 10^-12 s: the mean of their middle half. 0: there were none. Some
+ * looks take ten times as long, while the host does something else. */
+uint64_t meter_host_clock_ps(struct meter *self);
 
 /* A point begins: its time is counted from here. */
 void meter_point(struct meter *self);

@@ -259,6 +259,21 @@ static void what_is_paid_again_is_measured_and_taken_out(void **state)
     agree(&card, &measured);
 }
 
+/* A few looks that take long say nothing of how fast the host is. */
+static void the_hosts_clock_is_that_of_most_looks(void **state)
+{
+    (void)state;
+    static const uint64_t looks_ns[] = {30, 300, 31, 28, 1000, 30, 29, 31};
+    struct meter meter = {.busy = false};
+    assert_int_equal(meter_host_clock_ps(&meter), 0);
+    for (size_t i = 0; i < sizeof looks_ns / sizeof looks_ns[0]; i++)
+        meter_samples_add(&meter.looks, looks_ns[i]);
+    assert_int_equal(meter_host_clock_ps(&meter), 30500); /* of 30, 30, 31, 31 */
+    meter.looks.count = 1;
+    meter.looks.ns[0] = 40;
+    assert_int_equal(meter_host_clock_ps(&meter), 40000);
+}
+
 /* Measuring what was measured changes nothing any more, and two measurements are the same. */
 static void a_second_time_is_the_same(void **state)
 {
@@ -421,6 +436,7 @@ int main(void)
         cmocka_unit_test(a_card_gives_back_its_profile),
         cmocka_unit_test(rests_are_measured_and_taken_out),
         cmocka_unit_test(what_is_paid_again_is_measured_and_taken_out),
+        cmocka_unit_test(the_hosts_clock_is_that_of_most_looks),
         cmocka_unit_test(a_second_time_is_the_same),
         cmocka_unit_test(works_on_a_small_card),
         cmocka_unit_test(a_small_card_leaves_large_sizes_out),
