@@ -84,8 +84,8 @@ void results_notes_print(FILE *stream, const struct run_record *records, size_t 
     if (names[0]) {
         snprintf(text, sizeof text,
                  "No slowdown (-) of %s: without kernels there is no time that an allocator could "
-                 "lengthen; --host recorded takes the times between events, where a recording "
-                 "has them.",
+                 "lengthen (--host recorded takes the times between events, where a recording has "
+                 "them); runs with --verify are not held against a baseline.",
                  names);
         sentence_print(stream, text);
     }
