@@ -8,9 +8,10 @@
 # the simulated step against the card's. Both sides are
 # the metric steady_step_ns: of N steps the first N / 2 are left out, and of the rest the median is taken,
 # of two middle ones the shorter. A step of a recording goes from mark to mark, the first from the start;
-# its kernel time is the sum of the kernels between. `--host recorded` is held against the former,
+# its kernel time is the sum of the kernels between, the whole run goes from the first event to the last. `--host recorded` is held against the former,
 # `--host none`, where a device does nothing but kernels, against the latter. A program that does not
-# wait for its device before a mark runs kernels of one step in the next: those that overlap are said so.
+# wait for its device before a mark runs kernels of one step in the next: those that overlap are said so,
+# and of them the whole run tells more than a step.
 usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
 case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -eu
@@ -23,32 +24,40 @@ steady() {
     tail -n "+$(($(wc -l <"$1") / 2 + 1))" "$1" | sort -n | awk '{ v[NR] = $1 } END { if (NR) printf "%.0f", v[int((NR + 1) / 2)] }'
 }
 
-# PLACE WORKLOAD HOST STEP_NS RUNS LEAST_NS MOST_NS of every recording, host time and place (card, sim)
-# that there are rows of; the step is their median.
-awk -F, '
-    { gsub(/"[^"]*"/, "") } # commas in them part no fields
-    FNR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
-    $column["steady_step_ns"] != "" {
-        place = $column["device"] == "cuda" ? "card" : "sim"
-        print place, $column["workload_spec"], $column["host"], $column["steady_step_ns"] }' "$@" |
-    LC_ALL=C sort -k1,3 -k4,4n | awk '
-    function out() {
-        if (n) printf "%s %.0f %d %d %d\n", key, (value[int((n + 1) / 2)] + value[int(n / 2) + 1]) / 2, n, value[1], value[n]
-        n = 0 }
-    { new = $1 " " $2 " " $3; if (new != key) out(); key = new; value[++n] = $4 }
-    END { out() }' >"$tmp/all"
+# medians COLUMN FILE..: PLACE WORKLOAD HOST VALUE RUNS LEAST MOST of every recording, host time and place
+# (card, sim) that there are rows of; the value is their median.
+medians() {
+    local wanted=$1
+    shift
+    awk -F, -v wanted="$wanted" '
+        { gsub(/"[^"]*"/, "") } # commas in them part no fields
+        FNR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
+        $column["steady_step_ns"] != "" {
+            place = $column["device"] == "cuda" ? "card" : "sim"
+            print place, $column["workload_spec"], $column["host"], $column[wanted] }' "$@" |
+        LC_ALL=C sort -k1,3 -k4,4n | awk '
+        function out() {
+            if (n) printf "%s %.0f %d %d %d\n", key, (value[int((n + 1) / 2)] + value[int(n / 2) + 1]) / 2, n, value[1], value[n]
+            n = 0 }
+        { new = $1 " " $2 " " $3; if (new != key) out(); key = new; value[++n] = $4 }
+        END { out() }'
+}
+medians steady_step_ns "$@" >"$tmp/all"
 place=$(awk '{ print $1 }' "$tmp/all" | sort -u | head -n 1)
-grep "^$place " "$tmp/all" | cut -d' ' -f2-4 >"$tmp/rows"
+{ grep "^$place " "$tmp/all" | cut -d' ' -f2-4
+    medians device_time_ns "$@" | awk -v place="$place" '$1 == place && $3 == "recorded" { print $2, "whole", $4 }'; } >"$tmp/rows"
 
-echo '| recording | step recorded, ms | replayed | | kernels recorded, ms | replayed | |'
-echo '| --- | ---: | ---: | ---: | ---: | ---: | ---: |'
+echo '| recording | step recorded, ms | replayed | | kernels recorded, ms | replayed | | whole run recorded, ms | replayed | |'
+echo '| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |'
 cut -d' ' -f1 "$tmp/rows" | sort -u | while read -r trace; do
     zcat "$trace" | awk -F, -v steps="$tmp/steps" -v kernels="$tmp/kernels" '
         BEGIN { printf "" >steps; printf "" >kernels }
-        NR == 2 { at = $5 }
+        NR == 2 { at = first = $5 }
+        NR > 1 { last = $5 }
         $1 == "kernel" { busy += $3 }
-        $1 == "mark" { print 1000 * ($5 - at) >steps; print busy + 0 >kernels; at = $5; busy = 0 }'
-    awk -v trace="$trace" -v step="$(steady "$tmp/steps")" -v kernel="$(steady "$tmp/kernels")" '
+        $1 == "mark" { print 1000 * ($5 - at) >steps; print busy + 0 >kernels; at = $5; busy = 0 }
+        END { print 1000 * (last - first) }' >"$tmp/whole"
+    awk -v trace="$trace" -v step="$(steady "$tmp/steps")" -v kernel="$(steady "$tmp/kernels")" -v whole="$(cat "$tmp/whole")" '
         function side(recorded, replayed) {
             if (replayed == "") return sprintf("%.3f | not run | ", recorded / 1e6)
             return sprintf("%.3f | %.3f | %+.1f %%", recorded / 1e6, replayed / 1e6, 100 * (replayed / recorded - 1))
@@ -56,7 +65,8 @@ cut -d' ' -f1 "$tmp/rows" | sort -u | while read -r trace; do
         $1 == trace { replayed[$2] = $3 }
         END { name = trace; sub(/.*\//, "", name); sub(/\.csv\.gz$/, "", name)
               note = kernel > step ? " (overlap)" : ""
-              printf "| %s%s | %s | %s |\n", name, note, side(step, replayed["recorded"]), side(kernel, replayed["none"]) }' "$tmp/rows"
+              printf "| %s%s | %s | %s | %s |\n", name, note, side(step, replayed["recorded"]), side(kernel, replayed["none"]),
+                  side(whole, replayed["whole"]) }' "$tmp/rows"
 done
 
 [ "$(cut -d' ' -f1 "$tmp/all" | sort -u | wc -l)" = 2 ] || exit 0
