@@ -26,7 +26,7 @@ void sim_clock_open(struct sim_clock *self, uint32_t launch_queue)
 static void marks_drop(struct sim_stream *stream, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        free(stream->marks[stream->mark_first + i].clock);
+        vector_clock_drop(&stream->marks[stream->mark_first + i].clock);
     stream->mark_first += count;
     stream->mark_count -= count;
     stream->marks_gone += count;
@@ -38,14 +38,14 @@ void sim_clock_close(struct sim_clock *self)
         struct sim_stream *stream = &self->streams[i];
         marks_drop(stream, stream->mark_count);
         free(stream->marks);
-        free(stream->clock);
+        vector_clock_drop(&stream->clock);
         free(stream->ends);
     }
     free(self->streams);
     while (self->events.root) {
         struct sim_event *event = (struct sim_event *)self->events.root;
         ranges_remove(&self->events, &event->range);
-        free(event->moment.clock);
+        vector_clock_drop(&event->moment.clock);
         free(event);
     }
 }
@@ -106,36 +106,13 @@ void sim_clock_kernel(struct sim_clock *self, uint32_t ordinal, uint64_t nanosec
         self->latest_ns = end_ns;
 }
 
-/* Makes the stream's vector clock hold at least `count` entries. */
-static bool clock_widen(struct sim_stream *stream, uint32_t count)
+/* The stream's work so far. */
+static struct sim_moment clock_moment(const struct sim_stream *stream, uint32_t ordinal)
 {
-    if (stream->clock_count >= count)
-        return true;
-    uint64_t *grown = realloc(stream->clock, count * sizeof *grown);
-    if (!grown)
-        return false;
-    memset(grown + stream->clock_count, 0, (count - stream->clock_count) * sizeof *grown);
-    stream->clock = grown;
-    stream->clock_count = count;
-    return true;
-}
-
-/* The stream's work so far, with a copy of its vector clock. */
-static bool clock_moment(const struct sim_stream *stream, uint32_t ordinal, struct sim_moment *out)
-{
-    uint64_t *clock = NULL;
-    if (stream->clock_count) {
-        clock = malloc(stream->clock_count * sizeof *clock);
-        if (!clock)
-            return false;
-        memcpy(clock, stream->clock, stream->clock_count * sizeof *clock);
-    }
-    *out = (struct sim_moment){.stream = ordinal,
-                               .clock_count = stream->clock_count,
+    return (struct sim_moment){.stream = ordinal,
                                .sequence = stream->sequence,
                                .time_ns = stream->tail_ns,
-                               .clock = clock};
-    return true;
+                               .clock = vector_clock_copy(&stream->clock)};
 }
 
 /* Forgets the events that the host has found past. What they came after is known too: it
@@ -151,7 +128,7 @@ static void events_bound(struct sim_clock *self)
         if (event->moment.time_ns <= self->now_ns &&
             sim_clock_known(self, event->moment.stream, event->moment.sequence)) {
             ranges_remove(&self->events, &event->range);
-            free(event->moment.clock);
+            vector_clock_drop(&event->moment.clock);
             free(event);
         }
     }
@@ -175,27 +152,19 @@ void sim_clock_event_record(struct sim_clock *self, uint64_t number, uint32_t or
         event->range.end = number + 1;
         ranges_insert(&self->events, &event->range);
     }
-    free(event->moment.clock);
-    event->moment = (struct sim_moment){.stream = ordinal};
-    if (!clock_moment(stream, ordinal, &event->moment))
-        self->failed = true;
+    vector_clock_drop(&event->moment.clock);
+    event->moment = clock_moment(stream, ordinal);
 }
 
 /* Rule 3: all future work of the stream comes after the moment. */
 static void stream_comes_after(struct sim_clock *self, struct sim_stream *stream,
                                const struct sim_moment *moment)
 {
-    uint32_t width =
-        moment->clock_count > moment->stream ? moment->clock_count : moment->stream + 1;
-    if (!clock_widen(stream, width)) {
+    if (!vector_clock_raise_all(&stream->clock, &moment->clock) ||
+        !vector_clock_raise(&stream->clock, moment->stream, moment->sequence)) {
         self->failed = true;
         return;
     }
-    for (uint32_t i = 0; i < moment->clock_count; i++)
-        if (moment->clock[i] > stream->clock[i])
-            stream->clock[i] = moment->clock[i];
-    if (moment->sequence > stream->clock[moment->stream])
-        stream->clock[moment->stream] = moment->sequence;
     if (moment->time_ns > stream->tail_ns)
         stream->tail_ns = moment->time_ns;
 }
@@ -209,14 +178,19 @@ void sim_clock_stream_wait(struct sim_clock *self, uint32_t ordinal, uint64_t nu
     stream_comes_after(self, stream, &event->moment);
 }
 
-/* The host has found that moment past, and so all that it came after. */
-static void clock_learn(struct sim_clock *self, const struct sim_moment *moment)
+static void know(void *argument, uint32_t stream, uint64_t sequence)
 {
-    for (uint32_t i = 0; i < moment->clock_count; i++)
-        if (moment->clock[i] > self->streams[i].known)
-            self->streams[i].known = moment->clock[i];
-    if (moment->sequence > self->streams[moment->stream].known)
-        self->streams[moment->stream].known = moment->sequence;
+    struct sim_clock *self = argument;
+    if (sequence > self->streams[stream].known)
+        self->streams[stream].known = sequence;
+}
+
+/* The host has found a moment past, and so all that it came after. */
+static void clock_learn(struct sim_clock *self, uint32_t stream, uint64_t sequence,
+                        struct vector_clock *clock)
+{
+    vector_clock_learn(clock, know, self);
+    know(self, stream, sequence);
 }
 
 uint64_t sim_clock_sync(struct sim_clock *self, uint32_t ordinal)
@@ -228,15 +202,12 @@ uint64_t sim_clock_sync(struct sim_clock *self, uint32_t ordinal)
             self->streams[i].known = self->streams[i].sequence;
         return self->now_ns - before_ns;
     }
-    const struct sim_stream *stream = clock_stream(self, ordinal);
+    struct sim_stream *stream = clock_stream(self, ordinal);
     if (!stream)
         return 0;
     if (stream->tail_ns > self->now_ns)
         self->now_ns = stream->tail_ns;
-    clock_learn(self, &(struct sim_moment){.stream = ordinal,
-                                           .clock_count = stream->clock_count,
-                                           .sequence = stream->sequence,
-                                           .clock = stream->clock});
+    clock_learn(self, ordinal, stream->sequence, &stream->clock);
     return self->now_ns - before_ns;
 }
 
@@ -297,13 +268,11 @@ struct backing_ticket sim_clock_fence(struct sim_clock *self, uint32_t ordinal)
         return (struct backing_ticket){.stream = ordinal};
     if (!stream_is_fenced(stream)) {
         marks_bound(self, stream);
-        if (!marks_grow(stream) ||
-            !clock_moment(stream, ordinal,
-                          &stream->marks[stream->mark_first + stream->mark_count])) {
+        if (!marks_grow(stream)) {
             self->failed = true;
             return (struct backing_ticket){.stream = ordinal};
         }
-        stream->mark_count++;
+        stream->marks[stream->mark_first + stream->mark_count++] = clock_moment(stream, ordinal);
     }
     /* Numbers from 1, so that 0 is a fence of nothing. */
     return (struct backing_ticket){.stream = ordinal,
@@ -336,7 +305,7 @@ bool sim_clock_done(struct sim_clock *self, struct backing_ticket ticket)
     if (mark->time_ns > self->now_ns)
         return false;
     struct sim_stream *stream = &self->streams[ticket.stream];
-    clock_learn(self, mark);
+    clock_learn(self, mark->stream, mark->sequence, &mark->clock);
     marks_drop(stream, (uint32_t)(ticket.value - stream->marks_gone));
     return true;
 }
@@ -387,20 +356,17 @@ bool sim_clock_ordered(const struct sim_clock *self, uint32_t earlier, uint64_t 
         return true;
     if (later >= self->stream_count)
         return false;
-    const struct sim_stream *stream = &self->streams[later];
-    return earlier < stream->clock_count && sequence <= stream->clock[earlier];
+    return sequence <= vector_clock_at(&self->streams[later].clock, earlier);
 }
 
 uint64_t sim_clock_order(struct sim_clock *self, uint32_t earlier, uint64_t sequence,
                          uint64_t time_ns, uint32_t later)
 {
     struct sim_stream *stream = clock_stream(self, later);
-    if (!stream || !clock_widen(stream, earlier + 1)) {
+    if (!stream || !vector_clock_raise(&stream->clock, earlier, sequence)) {
         self->failed = true;
         return 0;
     }
-    if (sequence > stream->clock[earlier])
-        stream->clock[earlier] = sequence;
     uint64_t start_ns = stream->tail_ns > self->now_ns ? stream->tail_ns : self->now_ns;
     if (time_ns > stream->tail_ns)
         stream->tail_ns = time_ns;

@@ -5,7 +5,7 @@
  *    stream's tail moves to its end. The host is at most `launch_queue` launches ahead of a
  *    stream: beyond that it waits, as a real launch does.
  * 3. Each stream counts its work in a sequence. Its vector clock holds, for each other stream,
- *    the highest sequence that all its future work comes after (Fidge and Mattern, 1988): an
+ *    the highest sequence that all its future work comes after (vector_clock.h): an
  *    event carries the recording stream's clock, a wait takes the higher of both. Streams have
  *    none until they wait for another, so that one stream alone pays nothing.
  * 4. An event that the host has found past orders nothing any more: it is forgotten, so that a
@@ -21,6 +21,7 @@
 
 #include "allocators/backing.h"
 #include "sim/sim_device/ranges.h"
+#include "sim/sim_device/vector_clock.h"
 
 #define SIM_ALL_STREAMS  UINT32_MAX
 #define SIM_STREAMS_MOST 65536u
@@ -28,9 +29,8 @@
 /* A point in a stream's work, with all that is done once it is done. */
 struct sim_moment {
     uint32_t stream;
-    uint32_t clock_count;
     uint64_t sequence, time_ns;
-    uint64_t *clock; /* by stream; NULL: the stream has waited for none */
+    struct vector_clock clock; /* empty: the stream has waited for none */
 };
 
 struct sim_stream {
@@ -38,8 +38,7 @@ struct sim_stream {
     uint64_t sequence, known;
     uint64_t *ends; /* of the last `launch_queue` kernels, a ring */
     uint32_t next;  /* the oldest of them */
-    uint32_t clock_count;
-    uint64_t *clock;
+    struct vector_clock clock;
     struct sim_moment *marks; /* fences not yet known to be done, oldest first, from mark_first */
     uint32_t mark_first, mark_count, mark_room;
     uint64_t marks_gone; /* how many fences came before them */
