@@ -392,6 +392,29 @@ static void a_wrong_profile_shows(void **state)
     device_close(model);
 }
 
+/* The card's pool was used while it was measured, the model's is new. */
+static void the_first_use_of_the_pool_is_not_compared(void **state)
+{
+    (void)state;
+    struct check check;
+    struct error error = {""};
+    char path[32], spec[64];
+    uint64_t address;
+    card_with("cost: pool_first 1 9000000\n", path);
+    snprintf(spec, sizeof spec, "sim:profile=%s", path);
+    struct device *card = sim_test_open(spec), *model = sim_test_open(spec);
+    unlink(path);
+    assert_int_equal(card->backing->ops->pool_alloc(card->backing, 512, 0, &address), STATUS_OK);
+    assert_int_equal(card->backing->ops->pool_free(card->backing, address, 0), STATUS_OK);
+    assert_int_equal(check_devices(card, model, &check, &error), STATUS_OK);
+    const struct check_row *row = &check.rows[CHECK_IDLE][DEVICE_CALL_pool_alloc];
+    assert_true(row->calls > 100);
+    assert_int_equal(row->measured_ns, row->modelled_ns);
+    assert_int_equal(row->within, row->calls);
+    device_close(card);
+    device_close(model);
+}
+
 static void count_step(void *argument, const char *label)
 {
     assert_true(label[0] != '\0');
@@ -442,6 +465,7 @@ int main(void)
         cmocka_unit_test(a_small_card_leaves_large_sizes_out),
         cmocka_unit_test(what_has_no_pages_is_refused),
         cmocka_unit_test(a_wrong_profile_shows),
+        cmocka_unit_test(the_first_use_of_the_pool_is_not_compared),
         cmocka_unit_test(as_many_steps_as_it_says),
         cmocka_unit_test(medians),
     };
