@@ -10,6 +10,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 2
 if [ "${1:-}" = --write ]; then
     shift
+    [ $# -ge 1 ] || { echo "paper: --write wants the files of the manifest: those of an old one are its second column" >&2; exit 2; }
     exec sha256sum -- "$@"
 fi
 manifest=${1:-plots/paper.manifest}

@@ -212,7 +212,10 @@ static void put_ranks(FILE *stream, const struct model_cell *cells, size_t count
     double *card = calloc(count ? count : 1, sizeof *card);
     double *sim = calloc(count ? count : 1, sizeof *sim);
     fputs("\n## Order of the policies\n\nSpearman's rank correlation of the policies by slowdown, "
-          "card against sim.\n\n| workload | policies | rho |\n| --- | ---: | ---: |\n",
+          "card against sim. On a card a run's slowdown has in it what only the first run of a "
+          "process waits for, as "
+          "a library of matrix products being loaded; on sim the baseline waits for it too.\n\n| "
+          "workload | policies | rho |\n| --- | ---: | ---: |\n",
           stream);
     for (size_t begin = 0, end; card && sim && begin < count; begin = end) {
         size_t policies = 0;

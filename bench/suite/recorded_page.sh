@@ -8,7 +8,9 @@
 # the simulated step against the card's. Both sides are
 # the metric steady_step_ns: of N steps the first N / 2 are left out, and of the rest the median is taken,
 # of two middle ones the shorter. A step of a recording goes from mark to mark, the first from the start;
-# its kernel time is the sum of the kernels between, the whole run goes from the first event to the last. `--host recorded` is held against the former,
+# its kernel time is the sum of the kernels between, the whole run goes from the first event
+# to the last, or to the end of the last kernel where that is later: of a stream one begins when it was launched, or
+# when the one before has ended. `--host recorded` is held against the former,
 # `--host none`, where a device does nothing but kernels, against the latter. A program that does not
 # wait for its device before a mark runs kernels of one step in the next: those that overlap are said so,
 # and of them the whole run tells more than a step.
@@ -53,10 +55,11 @@ cut -d' ' -f1 "$tmp/rows" | sort -u | while read -r trace; do
     zcat "$trace" | awk -F, -v steps="$tmp/steps" -v kernels="$tmp/kernels" '
         BEGIN { printf "" >steps; printf "" >kernels }
         NR == 2 { at = first = $5 }
-        NR > 1 { last = $5 }
+        NR > 1 && $5 > last { last = $5 }
+        $1 == "kernel" { if (tail[$4] < $5) tail[$4] = $5; tail[$4] += $3 / 1000; if (tail[$4] > last) last = tail[$4] }
         $1 == "kernel" { busy += $3 }
         $1 == "mark" { print 1000 * ($5 - at) >steps; print busy + 0 >kernels; at = $5; busy = 0 }
-        END { print 1000 * (last - first) }' >"$tmp/whole"
+        END { printf "%.0f\n", 1000 * (last - first) }' >"$tmp/whole"
     awk -v trace="$trace" -v step="$(steady "$tmp/steps")" -v kernel="$(steady "$tmp/kernels")" -v whole="$(cat "$tmp/whole")" '
         function side(recorded, replayed) {
             if (replayed == "") return sprintf("%.3f | not run | ", recorded / 1e6)

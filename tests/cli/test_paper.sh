@@ -12,6 +12,9 @@ paper=$TEST_TMP/paper
 printf '%s\n' '[suite]' 'name = paper' '[policies]' growth '[workloads]' "$tape" '[devices]' sim >"$suite"
 
 check committed_manifest_holds quietly sha256sum -c plots/paper.manifest
+check committed_manifest_has_a_suite grep -q '\.ini$' plots/paper.manifest
+plots/paper.sh --write </dev/null >"$out" 2>"$err"
+check no_files_are_no_manifest [ "$?" = 2 -a ! -s "$out" ]
 plots/paper.sh --write "$suite" "$tape" workloads/data/gpt2_train.default.csv.gz >"$manifest"
 plots/paper.sh "$manifest" "$paper" >"$out" 2>"$err"
 check rebuilds [ "$?" = 0 ]
