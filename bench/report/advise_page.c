@@ -7,8 +7,9 @@
 #include "bench/report/sentence.h"
 #include "bench/report/table.h"
 
-#define OWN_MOST    14 /* rows of own settings; the recorded one and the default always */
-#define OTHERS_MOST 8
+#define OWN_MOST      14 /* rows of own settings; the recorded one and the default always */
+#define OTHERS_MOST   8
+#define SETTINGS_MOST 5 /* texts to set */
 
 static const char *setting_of(const struct advise_row *row)
 {
@@ -526,28 +527,45 @@ static enum status print_table(FILE *stream, const struct advise_result *result,
     return STATUS_OK;
 }
 
-/* The texts to set, of the rows that the table begins with. */
+static void print_setting(FILE *stream, const struct advise_row *row, size_t rank)
+{
+    char label[32];
+    snprintf(label, sizeof label, " %2zu  ", rank);
+    sentence_copied(stream, label, setting_of(row));
+    if (row->candidate.cost) {
+        fputs("     ", stream);
+        sentence_wrap(stream, row->candidate.cost, 5, 5, SENTENCE_WIDTH);
+    }
+}
+
+/* The texts to set: the one that the verdict names, then those of the rows that the table begins
+ * with. */
 static void print_settings(FILE *stream, const struct advise_result *result)
 {
     const struct advise_row *given = given_row(result), *best = advise_best(result);
-    char label[32];
+    size_t shown = 0, left_out = 0;
     if (!result->own_count)
         return;
     fputs("\nTo set:\n", stream);
-    for (size_t i = 0, shown = 0; i < result->own_count; i++) {
-        const struct advise_row *row = &result->rows[i];
-        if (!row->safe_bytes || (given && is_same(row, given)))
-            continue;
-        if (shown >= 5 && !(row == best && is_long(row)))
-            continue;
+    if (best && best->candidate.own) {
+        print_setting(stream, best, (size_t)(best - result->rows) + 1);
         shown++;
-        snprintf(label, sizeof label, " %2zu  ", i + 1);
-        sentence_copied(stream, label, setting_of(row));
-        if (row->candidate.cost) {
-            fputs("     ", stream);
-            sentence_wrap(stream, row->candidate.cost, 5, 5, SENTENCE_WIDTH);
+    }
+    for (size_t i = 0; i < result->own_count; i++) {
+        const struct advise_row *row = &result->rows[i];
+        if (row == best || !row->safe_bytes || (given && is_same(row, given)))
+            continue;
+        if (shown < SETTINGS_MOST) {
+            print_setting(stream, row, i + 1);
+            shown++;
+        } else {
+            left_out++;
         }
     }
+    if (left_out)
+        sentence_format(stream, 5, "     %zu more %s left out; `--json -` has %s too.", left_out,
+                        left_out == 1 ? "setting is" : "settings are",
+                        left_out == 1 ? "its text" : "their texts");
 }
 
 enum status advise_page_print(FILE *stream, const struct advise_page *page, struct error *error)

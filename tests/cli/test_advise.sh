@@ -56,6 +56,13 @@ run advise "$tmp/cut.pickle" --jobs 2
 check pressure_is_seen grep -q '^It gave memory back as under a limit' "$out"
 check and_not_taken_for_releases not says 'released its cache'
 check a_snapshot_cut_at_a_failure grep -qE '^The trace ends with a request of 680\.7 MiB' "$out"
+# The one that is advised comes first of those to set; here it is row 7 of the table.
+run advise "$lora" --capacity 4GiB --jobs 2
+check the_advised_setting_is_row_7 grep -qE '^ 7 +3954\.0 .* expandable_segments=true$' "$out"
+check the_advised_setting_comes_first [ "$(grep -A1 '^To set:' "$out" | tail -n 1 | tr -s ' ')" = ' 7 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True' ]
+check it_is_not_there_twice [ "$(sed '1,/^To set:/d' "$out" | grep -c 'segments:True$')" = 1 ]
+check what_is_left_out_is_said says '[0-9]+ more settings are left out; .--json -. has their texts too'
+run advise "$tmp/cut.pickle" --jobs 2
 check a_setting_for_the_part says '^What is recorded fits in 3\.844 GiB with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True'
 
 # The same over ranges of pages, whose limit lies between what was held and what was asked for; and
