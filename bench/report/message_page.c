@@ -211,6 +211,36 @@ static void print_remarks(FILE *stream, const struct message *message, bool more
         sentence_print(stream, "What the file holds further on was not looked at.");
 }
 
+/* Whether it says nothing of what there was, so that the cause is only what is left. */
+static bool says_nothing(const struct message *message)
+{
+    const struct message_figure *figures = message->figures;
+    return message->cause == MESSAGE_CAPACITY && !figures[MESSAGE_FIGURE_FREE].known &&
+           !figures[MESSAGE_FIGURE_ALLOCATED].known && !figures[MESSAGE_FIGURE_RESERVED].known &&
+           !figures[MESSAGE_FIGURE_UNALLOCATED].known;
+}
+
+/* What to paste in place of such a message. */
+static const char *paste(enum message_framework framework)
+{
+    static const char *const texts[] = {
+        [MESSAGE_PYTORCH] =
+            "Paste all of it, or the log that holds it: behind these words PyTorch says how much "
+            "the card has, how much was free, and what it had allocated and reserved.",
+        [MESSAGE_TENSORFLOW] =
+            "Paste the log with the lines before it too: there the allocator writes its "
+            "statistics (Limit, InUse).",
+        [MESSAGE_JAX] = "Paste the log with the lines around it too: there the allocator writes "
+                        "its statistics (Limit, InUse).",
+        [MESSAGE_CUPY] =
+            "Paste all of it: behind these words CuPy says what it had allocated so far, and, "
+            "where one is set, the limit.",
+        [MESSAGE_RMM] = "Paste all of it: where a pool may not grow, RMM says its current size "
+                        "and its maximum.",
+    };
+    return texts[framework];
+}
+
 /* The figures that decided, as one sentence. */
 static void print_reason(FILE *stream, const struct message *message)
 {
@@ -252,7 +282,11 @@ static void print_reason(FILE *stream, const struct message *message)
                  size_of(message, MESSAGE_FIGURE_UNALLOCATED, b, sizeof b));
         break;
     default:
-        snprintf(line, sizeof line, "%s %s, and nothing that the message tells of is as much.",
+        snprintf(line, sizeof line,
+                 says_nothing(message)
+                     ? "%s %s. Whether the program needs too much, others hold the memory, or it "
+                       "lies in pieces cannot be told from this message."
+                     : "%s %s, and nothing that the message tells of is as much.",
                  asked, verb);
     }
     sentence_print(stream, line);
@@ -310,6 +344,8 @@ const char *message_page_advice(const struct message *message)
         return "Look at libraries that allocate for themselves: NCCL buffers, cuBLAS workspaces, "
                "another framework in the same process.";
     default:
+        if (says_nothing(message))
+            return paste(message->framework);
         if (!figures[MESSAGE_FIGURE_FREE].known)
             return "By what the message tells the program needs more than there is; the log around "
                    "it, or nvidia-smi, may tell who holds the memory.";
@@ -323,7 +359,8 @@ void message_page_print(FILE *stream, const struct message *message, bool more)
     char line[256];
     bool named = message->allocator[0] || message->device[0];
     snprintf(line, sizeof line, "%s: %s", message_cause_name(message->cause),
-             message_cause_meaning(message->cause));
+             says_nothing(message) ? "by default; the message has no figures to tell a cause by"
+                                   : message_cause_meaning(message->cause));
     sentence_print(stream, line);
     print_reason(stream, message);
     fprintf(stream, "\n  from %s%s%s%s\n", message_framework_name(message->framework),

@@ -33,6 +33,20 @@ run explain --message "CUDA out of memory. Tried to allocate 996.00 MiB. GPU 0 h
 check a_limit_in_the_way grep -q '^not-the-allocator: ' "$out"
 check the_limit_is_told grep -q '^A limit of 17.69 GiB was set in the program' "$out"
 
+# Without figures nothing can be told; the class stays what is left.
+run explain --message 'CUDA out of memory. Tried to allocate 2.00 GiB. ...'
+check the_class_is_what_is_left says '^capacity: by default; the message has no figures'
+check no_figures_no_cause says ' cannot be told from this message\.'
+check what_to_paste says 'Paste all of it, or the log that holds it: .* how much was free'
+check it_claims_nothing not says 'needs more than there is'
+run explain --message 'CUDA out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total capacity of 24.00 GiB of which 512...'
+check nor_by_the_cards_size says 'cannot be told from this message'
+run explain --message 'OOM when allocating tensor with shape[32,256,62,62] and type float by allocator GPU_0_bfc'
+check what_to_paste_of_tensorflow says 'the lines before it too: .* statistics'
+run explain --message 'CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 8.00 GiB of which 1.00 GiB is free.'
+check figures_are_judged says '^capacity: nothing that the message tells of'
+check and_advised_by says '^The program needs more than there is'
+
 lora=workloads/data/lora_recompute.default.csv.gz
 run explain "$lora" -p torch -d sim:capacity=4100MiB
 check trace_is_explained [ "$status" = 0 ]
