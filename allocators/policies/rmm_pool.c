@@ -18,10 +18,12 @@
  * 7. Blocks of different device allocations never merge. */
 #include <string.h>
 
+#include "allocators/base/most_tree.h"
 #include "allocators/base/size.h"
 #include "allocators/heap.h"
 
 #define ALIGNMENT_BYTES UINT64_C(256)
+#define FEW_LISTS       64u /* so many are looked at one by one */
 
 struct rmm_values {
     struct policy_common common;
@@ -34,13 +36,14 @@ struct rmm {
     struct policy base;
     struct heap heap;
     uint64_t maximum_bytes; /* 0: none */
-    bool reclaim;
     uint64_t failures, flushes;
-    uint32_t last_stream;
+    struct most_tree
+        largest; /* by list: its largest block; without room: few lists, or no memory */
     struct backing_ticket *last_free; /* by stream: its last free; value 0: none */
     uint32_t last_free_room;
     uint8_t list_order[10]; /* the lists that are looked at first */
     uint32_t list_order_count;
+    bool reclaim;
 };
 
 static const struct option rmm_options[] = {
@@ -65,28 +68,97 @@ static void wait_for_list(struct rmm *self, uint32_t stream, uint32_t list)
         backing_order(self->heap.backing, stream, self->last_free[list]);
 }
 
-/* The list that is looked at when `place` others were. */
+/* ---- which lists have what ------------------------------------------------------------------- */
+
+/* After every change of a list. */
+static inline void list_changed(struct rmm *self, uint32_t list)
+{
+    if (__builtin_expect(self->largest.room != 0, 0))
+        most_tree_set(&self->largest, list, heap_largest(&self->heap, list));
+}
+
+/* With many lists the largest blocks of all are kept in a tree, where the host has memory for it. */
+static void lists_cover(struct rmm *self)
+{
+    uint32_t count = self->heap.list_room;
+    if (count <= FEW_LISTS || count <= self->largest.room)
+        return;
+    bool is_new = !self->largest.room;
+    if (!most_tree_reserve(&self->largest, self->heap.host, count))
+        most_tree_close(&self->largest, self->heap.host);
+    else
+        for (uint32_t list = 0; is_new && list < count; list++)
+            list_changed(self, list);
+}
+
+static __attribute__((noinline)) enum status reserve(struct rmm *self, uint32_t count,
+                                                     uint32_t stream)
+{
+    enum status status = heap_reserve(&self->heap, count, stream);
+    lists_cover(self);
+    return status;
+}
+
+/* As heap_ready. */
+static inline enum status ready(struct rmm *self, uint32_t count, uint32_t stream)
+{
+    const struct heap *heap = &self->heap;
+    if (__builtin_expect(heap->spans.spare_count >= count && stream < heap->list_room &&
+                             heap->lists[stream] != NULL,
+                         1))
+        return STATUS_OK;
+    return reserve(self, count, stream);
+}
+
+/* The place, from `place` on, of the next list that has a block of `bytes`; NONE. The first places
+ * are those of `list_order`, at the others are the lists of that number. */
+static uint32_t next_place(const struct rmm *self, uint32_t place, uint64_t bytes)
+{
+    for (; place < self->list_order_count; place++)
+        if (heap_largest(&self->heap, self->list_order[place]) >= bytes)
+            return place;
+    if (self->largest.room)
+        return most_tree_next(&self->largest, place, bytes);
+    for (; place < self->heap.list_room; place++)
+        if (heap_largest(&self->heap, place) >= bytes)
+            return place;
+    return MOST_TREE_NONE;
+}
+
 static uint32_t list_at(const struct rmm *self, uint32_t place)
 {
     return place < self->list_order_count ? self->list_order[place] : place;
 }
 
-static uint32_t places(const struct rmm *self)
+static __attribute__((noinline)) uint64_t largest_of_many(const struct rmm *self)
 {
-    uint32_t lists = self->heap.list_room;
-    return lists > self->list_order_count ? lists : self->list_order_count;
+    uint64_t largest = most_tree_top(&self->largest);
+    for (uint32_t list = 0; !self->largest.room && list < self->heap.list_room; list++) {
+        uint64_t bytes = heap_largest(&self->heap, list);
+        largest = bytes > largest ? bytes : largest;
+    }
+    return largest;
 }
+
+/* Asked for at every new peak. */
+static inline uint64_t largest_of_all(const struct rmm *self)
+{
+    if (__builtin_expect(self->heap.list_room == 1, 1))
+        return heap_largest(&self->heap, 0);
+    return largest_of_many(self);
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
 
 /* Rule 3. The rest of the block stays in the list that it came from. */
 static uint32_t take_from_others(struct rmm *self, uint32_t stream, uint64_t bytes)
 {
-    for (uint32_t place = 0; place < places(self); place++) {
+    for (uint32_t place = 0; (place = next_place(self, place, bytes)) != MOST_TREE_NONE; place++) {
         uint32_t list = list_at(self, place);
-        if (list == stream || list >= self->heap.list_room || !self->heap.lists[list])
+        if (list == stream)
             continue;
         uint32_t piece = heap_take_exactly(&self->heap, list, bytes);
-        if (!piece)
-            continue;
+        list_changed(self, list);
         wait_for_list(self, stream, list);
         return piece;
     }
@@ -96,16 +168,16 @@ static uint32_t take_from_others(struct rmm *self, uint32_t stream, uint64_t byt
 /* Rule 4. */
 static uint32_t merge_others(struct rmm *self, uint32_t stream, uint64_t bytes)
 {
-    for (uint32_t place = 0; place < places(self); place++) {
+    for (uint32_t place = 0; (place = next_place(self, place, 1)) != MOST_TREE_NONE; place++) {
         uint32_t list = list_at(self, place);
-        uint32_t moved = list == stream ? 0 : heap_next(&self->heap, list, 0, 0);
-        if (!moved)
+        if (list == stream)
             continue;
         wait_for_list(self, stream, list);
-        for (; moved; moved = heap_next(&self->heap, list, 0, 0)) {
+        for (uint32_t moved; (moved = heap_next(&self->heap, list, 0, 0)) != 0;) {
             heap_remove(&self->heap, moved);
             heap_give(&self->heap, moved, stream);
         }
+        list_changed(self, list);
         uint32_t piece = heap_take_exactly(&self->heap, stream, bytes);
         if (piece)
             return piece;
@@ -192,15 +264,17 @@ static enum status rmm_alloc(struct policy *base, const struct policy_request *r
 {
     struct rmm *self = rmm_of(base);
     uint64_t bytes = size_round_up(request->bytes, ALIGNMENT_BYTES);
-    enum status status = heap_ready(&self->heap, 2, request->stream);
+    enum status status = ready(self, 2, request->stream);
     if (status != STATUS_OK)
         return status;
-    self->last_stream = request->stream;
     uint32_t piece = heap_take_exactly(&self->heap, request->stream, bytes);
     if (!piece) {
         status = find_elsewhere(self, request->stream, bytes, &piece);
+        list_changed(self, request->stream);
         if (status != STATUS_OK)
             return status;
+    } else {
+        list_changed(self, request->stream);
     }
     struct span *span = &self->heap.spans.at[piece];
     span->requested_bytes = request->bytes;
@@ -233,7 +307,7 @@ static enum status rmm_free(struct policy *base, const struct policy_block *bloc
     struct rmm *self = rmm_of(base);
     uint32_t piece = (uint32_t)block->cookie;
     const struct span *span = &self->heap.spans.at[piece];
-    enum status status = heap_ready(&self->heap, 0, stream);
+    enum status status = ready(self, 0, stream);
     /* One stream never waits for itself: an event is recorded once there are several. */
     if (status == STATUS_OK && (stream || self->heap.list_room > 1))
         status = note_free(self, stream);
@@ -243,6 +317,7 @@ static enum status rmm_free(struct policy *base, const struct policy_block *bloc
     self->base.totals.granted_bytes -= span->bytes;
     self->base.totals.live_blocks--;
     heap_give(&self->heap, piece, stream);
+    list_changed(self, stream);
     return STATUS_OK;
 }
 
@@ -250,11 +325,7 @@ static void rmm_stats(const struct policy *base, struct policy_stats *out)
 {
     const struct rmm *self = (const struct rmm *)base;
     heap_stats(&self->heap, out);
-    for (uint32_t list = 0; list < self->heap.list_room; list++) {
-        uint64_t largest = heap_largest(&self->heap, list);
-        if (largest > out->largest_hole_bytes)
-            out->largest_hole_bytes = largest;
-    }
+    out->largest_hole_bytes = largest_of_all(self);
     out->count.flushes = self->flushes;
     out->count.failures = self->failures;
 }
@@ -265,11 +336,7 @@ static void rmm_stats(const struct policy *base, struct policy_stats *out)
 static uint64_t rmm_servable(const struct policy *base, enum policy_price price)
 {
     const struct rmm *self = (const struct rmm *)base;
-    uint64_t largest = 0;
-    for (uint32_t list = 0; list < self->heap.list_room; list++) {
-        uint64_t bytes = heap_largest(&self->heap, list);
-        largest = bytes > largest ? bytes : largest;
-    }
+    uint64_t largest = largest_of_all(self);
     uint64_t whole = base->totals.releasable_bytes;
     bool gives_back = price >= POLICY_PRICE_TRIM && self->maximum_bytes && self->reclaim;
     return gives_back && whole > largest ? whole : largest;
@@ -282,13 +349,21 @@ static void rmm_walk(const struct policy *base, policy_visit *visit, void *argum
 
 static enum status rmm_validate(const struct policy *base, struct error *error)
 {
-    return heap_validate(&((const struct rmm *)base)->heap, "rmm-pool", error);
+    const struct rmm *self = (const struct rmm *)base;
+    for (uint32_t list = 0; list < self->largest.room; list++)
+        if (self->largest.nodes[self->largest.room + list] != heap_largest(&self->heap, list))
+            return error_set(error, STATUS_CORRUPT,
+                             "rmm-pool: the largest block of the list of stream %lu is not the one "
+                             "in the tree",
+                             (unsigned long)list);
+    return heap_validate(&self->heap, "rmm-pool", error);
 }
 
 static void rmm_destroy(struct policy *base)
 {
     struct rmm *self = rmm_of(base);
     struct host *host = self->heap.host;
+    most_tree_close(&self->largest, host);
     host_free(host, self->last_free, self->last_free_room * sizeof *self->last_free);
     heap_close(&self->heap);
     host_free(host, self, sizeof *self);

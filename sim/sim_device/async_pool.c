@@ -25,16 +25,19 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "allocators/base/most_tree.h"
 #include "allocators/base/size.h"
 #include "allocators/heap.h"
+#include "sim/sim_device/pool_pages.h"
 #include "sim/sim_device/state.h"
 
 #define UNIT_BYTES UINT64_C(512)
-#define PAGE_BYTES (32 * MIB)
 #define ROW_LEAST  (UINT64_C(1) << 40)
 #define ROW_MOST   (UINT64_C(1) << 44)
 #define LIST_FREE  0u
 #define NO_PIECE   0u
+#define NO_LIST    MOST_TREE_NONE
+#define FEW_LISTS  64u /* so many are looked at one by one */
 
 /* A pending hole: its last free. By piece of the heap; record 0 is none. */
 struct pending {
@@ -65,10 +68,10 @@ struct sim_pool {
     uint32_t pending_room;
     struct queue *queues; /* by list */
     uint32_t queue_count;
+    struct most_tree largest; /* by list: its largest pending hole; no room: few lists */
     struct ranges blocks;
-    uint32_t *needed_bytes; /* by page: used or pending */
-    uint64_t page_room;
-    uint64_t needed_pages, held_pages;
+    struct pool_pages pages;
+    uint64_t held_pages;
     uint64_t used_bytes;
     bool begun; /* it has given out memory */
 };
@@ -97,7 +100,7 @@ static enum status row_open(struct sim_pool *self)
     struct sim_device *device = self->device;
     uint64_t capacity = device->ledger.capacity_bytes;
     uint64_t bytes = capacity < ROW_MOST / 4 ? 4 * capacity : ROW_MOST;
-    self->row_bytes = size_round_up(bytes > ROW_LEAST ? bytes : ROW_LEAST, PAGE_BYTES);
+    self->row_bytes = size_round_up(bytes > ROW_LEAST ? bytes : ROW_LEAST, POOL_PAGE_BYTES);
     enum status status =
         sim_addresses_new(&device->addresses, self->row_bytes, &device->book.segments,
                           &device->small.pages, &self->row_address);
@@ -108,6 +111,7 @@ static enum status row_open(struct sim_pool *self)
     if (!segment)
         return STATUS_HOST_MEMORY;
     segment->pool = true;
+    self->pages.row_address = self->row_address;
     static const struct backing_ops row_ops = {.segment_alloc = row_alloc,
                                                .segment_free = row_free};
     self->row = (struct backing){.ops = &row_ops};
@@ -154,8 +158,39 @@ void sim_pool_close(struct sim_pool *self)
         heap_close(&self->heap);
     free(self->pending);
     free(self->queues);
-    free(self->needed_bytes);
+    most_tree_close(&self->largest, &self->host);
+    free(self->pages.needed_bytes);
     free(self);
+}
+
+static const struct span *piece_at(const struct sim_pool *self, uint32_t piece)
+{
+    return &self->heap.spans.at[piece];
+}
+
+/* After every change of a list but the free one. */
+static inline void list_changed(struct sim_pool *self, uint32_t list)
+{
+    if (self->largest.room)
+        most_tree_set(&self->largest, list, heap_largest(&self->heap, list));
+}
+
+/* What is kept for each list of the heap. */
+static bool lists_cover(struct sim_pool *self)
+{
+    uint32_t count = self->heap.list_room;
+    bool is_new = !self->largest.room;
+    struct queue *grown = realloc(self->queues, count * sizeof *grown);
+    if (!grown)
+        return false;
+    self->queues = grown;
+    if (count > FEW_LISTS && !most_tree_reserve(&self->largest, &self->host, count))
+        return false;
+    for (; self->queue_count < count; self->queue_count++)
+        grown[self->queue_count] = (struct queue){NO_PIECE, NO_PIECE};
+    for (uint32_t list = 1; is_new && list < count; list++)
+        list_changed(self, list);
+    return true;
 }
 
 /* Room for all that one call can add. */
@@ -171,90 +206,20 @@ static bool reserve(struct sim_pool *self, uint32_t stream)
         self->pending = grown;
         self->pending_room = room;
     }
-    if (self->queue_count < self->heap.list_room) {
-        struct queue *grown = realloc(self->queues, self->heap.list_room * sizeof *grown);
-        if (!grown)
-            return false;
-        for (; self->queue_count < self->heap.list_room; self->queue_count++)
-            grown[self->queue_count] = (struct queue){NO_PIECE, NO_PIECE};
-        self->queues = grown;
-    }
-    return true;
-}
-
-static const struct span *piece_at(const struct sim_pool *self, uint32_t piece)
-{
-    return &self->heap.spans.at[piece];
+    return self->queue_count >= self->heap.list_room || lists_cover(self);
 }
 
 /* ---- pages ---------------------------------------------------------------------------------- */
 
-static bool pages_reserve(struct sim_pool *self, uint64_t end)
-{
-    uint64_t count = (end - self->row_address + PAGE_BYTES - 1) / PAGE_BYTES;
-    if (count <= self->page_room)
-        return true;
-    uint64_t room = count + count / 4 + 64;
-    uint32_t *grown = realloc(self->needed_bytes, room * sizeof *grown);
-    if (!grown)
-        return false;
-    for (uint64_t page = self->page_room; page < room; page++)
-        grown[page] = 0;
-    self->needed_bytes = grown;
-    self->page_room = room;
-    return true;
-}
-
-/* The part of a piece that lies in the page at its `offset` in the row. */
-static uint32_t part_in_page(uint64_t offset, uint64_t end)
-{
-    uint64_t page_end = (offset / PAGE_BYTES + 1) * PAGE_BYTES;
-    return (uint32_t)((end < page_end ? end : page_end) - offset);
-}
-
-/* How many pages the piece needs that nothing else needs now. */
-static uint64_t pages_missing(const struct sim_pool *self, const struct span *piece)
-{
-    uint64_t first = (piece->address - self->row_address) / PAGE_BYTES;
-    uint64_t last = (piece->address + piece->bytes - 1 - self->row_address) / PAGE_BYTES;
-    uint64_t missing = 0;
-    for (uint64_t page = first; page <= last; page++)
-        missing += self->needed_bytes[page] == 0;
-    return missing;
-}
-
-static void pages_need(struct sim_pool *self, const struct span *piece)
-{
-    uint64_t end = piece->address + piece->bytes - self->row_address;
-    self->needed_pages += pages_missing(self, piece);
-    for (uint64_t at = piece->address - self->row_address; at < end;) {
-        uint32_t part = part_in_page(at, end);
-        self->needed_bytes[at / PAGE_BYTES] += part;
-        at += part;
-    }
-}
-
-static void pages_leave(struct sim_pool *self, const struct span *piece)
-{
-    uint64_t end = piece->address + piece->bytes - self->row_address;
-    for (uint64_t at = piece->address - self->row_address; at < end;) {
-        uint32_t part = part_in_page(at, end);
-        uint32_t *bytes = &self->needed_bytes[at / PAGE_BYTES];
-        *bytes -= part;
-        self->needed_pages -= *bytes == 0;
-        at += part;
-    }
-}
-
 static void pages_give_back(struct sim_pool *self, uint64_t keep_bytes)
 {
     struct sim_device *device = self->device;
-    uint64_t keep = keep_bytes / PAGE_BYTES;
-    if (keep < self->needed_pages)
-        keep = self->needed_pages;
+    uint64_t keep = keep_bytes / POOL_PAGE_BYTES;
+    if (keep < self->pages.needed)
+        keep = self->pages.needed;
     if (self->held_pages <= keep)
         return;
-    sim_ledger_give_back(&device->ledger, (self->held_pages - keep) * PAGE_BYTES,
+    sim_ledger_give_back(&device->ledger, (self->held_pages - keep) * POOL_PAGE_BYTES,
                          device->clock.now_ns);
     self->held_pages = keep;
     sim_show_memory(device);
@@ -264,10 +229,10 @@ static void pages_give_back(struct sim_pool *self, uint64_t keep_bytes)
 static bool pages_get(struct sim_pool *self, uint64_t count)
 {
     struct sim_device *device = self->device;
-    uint64_t bytes = count * PAGE_BYTES;
+    uint64_t bytes = count * POOL_PAGE_BYTES;
     uint64_t most = self->settings.most_bytes;
     if (bytes > sim_ledger_free(&device->ledger) ||
-        (most && (self->held_pages + count) * PAGE_BYTES > most))
+        (most && (self->held_pages + count) * POOL_PAGE_BYTES > most))
         return false;
     sim_await_cleaning(device, bytes, SIM_COST_pool_grow);
     sim_ledger_charge(&device->ledger, bytes);
@@ -277,6 +242,21 @@ static bool pages_get(struct sim_pool *self, uint64_t count)
 }
 
 /* ---- what is pending ------------------------------------------------------------------------ */
+
+/* The first list from `list` on, other than `own`, with something pending, and where they are many
+ * with a hole of `bytes`; NO_LIST. */
+static uint32_t next_pending(const struct sim_pool *self, uint32_t list, uint32_t own,
+                             uint64_t bytes)
+{
+    if (self->largest.room) {
+        list = most_tree_next(&self->largest, list, bytes);
+        return list == own ? most_tree_next(&self->largest, list + 1, bytes) : list;
+    }
+    for (; list < self->queue_count; list++)
+        if (self->queues[list].oldest && list != own)
+            return list;
+    return NO_LIST;
+}
 
 static void pending_add(struct sim_pool *self, uint32_t piece, const struct pending *last_free)
 {
@@ -327,8 +307,9 @@ static void complete_oldest(struct sim_pool *self, uint32_t list)
 {
     uint32_t piece = self->queues[list].oldest;
     pending_remove(self, piece, list);
-    pages_leave(self, piece_at(self, piece));
+    pool_pages_leave(&self->pages, piece_at(self, piece));
     heap_remove(&self->heap, piece);
+    list_changed(self, list);
     (void)heap_give(&self->heap, piece, LIST_FREE);
 }
 
@@ -337,7 +318,7 @@ static void complete_oldest(struct sim_pool *self, uint32_t list)
 static void complete_done(struct sim_pool *self, bool look)
 {
     struct sim_clock *clock = &self->device->clock;
-    for (uint32_t list = 1; list < self->queue_count; list++) {
+    for (uint32_t list = 0; (list = next_pending(self, list + 1, LIST_FREE, 1)) != NO_LIST;) {
         for (uint32_t oldest; (oldest = self->queues[list].oldest) != NO_PIECE;) {
             const struct pending *pending = &self->pending[oldest];
             bool done = look ? sim_clock_done(clock, pending->ticket)
@@ -367,10 +348,11 @@ static uint32_t cut_pending(struct sim_pool *self, uint32_t piece, uint64_t byte
     heap_remove(&self->heap, piece);
     if (piece_at(self, piece)->bytes == bytes) {
         pending_remove(self, piece, list);
-        return piece;
+    } else {
+        heap_split(&self->heap, piece, bytes, list);
+        pending_replace(self, piece, piece_at(self, piece)->next, list);
     }
-    heap_split(&self->heap, piece, bytes, list);
-    pending_replace(self, piece, piece_at(self, piece)->next, list);
+    list_changed(self, list);
     return piece;
 }
 
@@ -384,9 +366,7 @@ static uint32_t take_own(struct sim_pool *self, uint64_t bytes, uint32_t stream)
 static uint32_t take_others(struct sim_pool *self, uint64_t bytes, uint32_t stream, bool any)
 {
     const struct sim_clock *clock = &self->device->clock;
-    for (uint32_t list = 1; list < self->queue_count; list++) {
-        if (list == stream + 1)
-            continue;
+    for (uint32_t list = 0; (list = next_pending(self, list + 1, stream + 1, bytes)) != NO_LIST;) {
         uint32_t piece = heap_next(&self->heap, list, bytes, 0);
         while (piece && !any &&
                !sim_clock_ordered(clock, list - 1, self->pending[piece].sequence, stream))
@@ -414,28 +394,20 @@ static uint32_t take_free(struct sim_pool *self, uint64_t bytes, uint64_t *got_b
     if (piece_at(self, piece)->bytes > bytes)
         heap_split(&self->heap, piece, bytes, LIST_FREE);
     const struct span *span = piece_at(self, piece);
-    if (!pages_reserve(self, span->address + bytes)) {
+    if (!pool_pages_reserve(&self->pages, span->address + bytes)) {
         *status = STATUS_HOST_MEMORY;
     } else {
-        uint64_t needed = self->needed_pages + pages_missing(self, span);
+        uint64_t needed = self->pages.needed + pool_pages_missing(&self->pages, span);
         uint64_t more = needed > self->held_pages ? needed - self->held_pages : 0;
         if (!more || pages_get(self, more)) {
-            pages_need(self, span);
-            *got_bytes = more * PAGE_BYTES;
+            pool_pages_need(&self->pages, span);
+            *got_bytes = more * POOL_PAGE_BYTES;
             *status = STATUS_OK;
             return piece;
         }
     }
     (void)heap_give(&self->heap, piece, LIST_FREE);
     return NO_PIECE;
-}
-
-static bool others_pend(const struct sim_pool *self, uint32_t stream)
-{
-    for (uint32_t list = 1; list < self->queue_count; list++)
-        if (list != stream + 1 && self->queues[list].oldest)
-            return true;
-    return false;
 }
 
 /* What an allocation met on its way. */
@@ -454,7 +426,7 @@ static uint32_t take(struct sim_pool *self, uint64_t bytes, uint32_t stream, str
         return piece;
     if (self->settings.opportunistic)
         complete_done(self, true);
-    met->others_pend = others_pend(self, stream);
+    met->others_pend = next_pending(self, 1, stream + 1, 1) != NO_LIST;
     const struct span *end = piece_at(self, heap_next(&self->heap, LIST_FREE, bytes, 0));
     bool at_end = end->address + end->bytes == self->row_address + self->row_bytes;
     if (at_end && self->settings.follow_events)
@@ -535,6 +507,7 @@ static void put_pending(struct sim_pool *self, uint32_t piece, uint32_t stream)
                                       .sequence = here.sequence,
                                       .time_ns = here.time_ns};
     pending_add(self, heap_give(&self->heap, piece, list), &last_free);
+    list_changed(self, list);
 }
 
 enum status sim_pool_free(struct backing *backing, uint64_t address, uint32_t stream)
@@ -568,7 +541,7 @@ enum status sim_pool_trim(struct backing *backing, uint64_t keep_bytes)
         uint64_t before_pages = self->held_pages;
         complete_done(self, true);
         pages_give_back(self, keep_bytes);
-        uint64_t back_bytes = (before_pages - self->held_pages) * PAGE_BYTES;
+        uint64_t back_bytes = (before_pages - self->held_pages) * POOL_PAGE_BYTES;
         ns = back_bytes ? sim_cost_now(device, SIM_COST_pool_trim, back_bytes) : 0;
     }
     sim_call(device, DEVICE_CALL_pool_trim, SIM_COST_pool_trim, 0, ns);
@@ -579,5 +552,5 @@ void sim_pool_memory(struct backing *backing, uint64_t *used_bytes, uint64_t *re
 {
     const struct sim_pool *self = sim_of_backing(backing)->pool;
     *used_bytes = self ? self->used_bytes : 0;
-    *reserved_bytes = self ? self->held_pages * PAGE_BYTES : 0;
+    *reserved_bytes = self ? self->held_pages * POOL_PAGE_BYTES : 0;
 }

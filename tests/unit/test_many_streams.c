@@ -1,0 +1,169 @@
+/* Tens of thousands of streams. What is kept so that not all of them are looked at decides as if
+ * they were; and a program with as many streams as there can be ends with every policy. Nothing is
+ * timed: where the work grew with the square of the streams, the second would not end in minutes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "allocators/base/rng.h"
+#include "allocators/base/size.h"
+#include "tests/support/policy_rig.h"
+#include "tests/support/sim.h"
+
+enum { STREAMS = 200, SLOTS = 300, TURNS = 12000 };
+
+struct crowd {
+    struct device *device;
+    struct policy_rig rig;
+    struct policy_block blocks[SLOTS];
+    bool live[SLOTS];
+};
+
+/* rmm-pool with a list for each stream; `fail_at`: which of the host's allocations for the first
+ * request fails. False: that request did. */
+static bool open_crowd(struct crowd *self, uint64_t fail_at)
+{
+    struct policy_request request = {.bytes = MIB, .stream = STREAMS - 1};
+    *self = (struct crowd){.device = sim_test_open("sim:capacity=1GiB")};
+    assert_int_equal(policy_rig_open(&self->rig, "rmm-pool:limit=512MiB", self->device->backing, 0),
+                     STATUS_OK);
+    self->rig.host.fail_at = fail_at ? self->rig.host.calls + fail_at : 0;
+    self->live[0] = policy_alloc(self->rig.policy, &request, &self->blocks[0]) == STATUS_OK;
+    return self->live[0];
+}
+
+static void close_crowd(struct crowd *self)
+{
+    for (uint32_t i = 0; i < SLOTS; i++)
+        if (self->live[i])
+            assert_int_equal(policy_free(self->rig.policy, &self->blocks[i], i % STREAMS),
+                             STATUS_OK);
+    assert_int_equal(policy_rig_close(&self->rig), 0);
+    device_close(self->device);
+}
+
+static enum status turn(struct crowd *self, struct rng *rng)
+{
+    uint32_t slot = (uint32_t)rng_below(rng, SLOTS);
+    uint32_t stream = (uint32_t)rng_below(rng, STREAMS);
+    struct policy_request request = {
+        .bytes = 1 + rng_below(rng, rng_below(rng, 4) ? MIB : 20 * MIB), .stream = stream};
+    if (rng_below(rng, 4) == 0)
+        self->device->ops->kernel(self->device, stream, 1000 + rng_below(rng, 100000));
+    if (self->live[slot]) {
+        self->live[slot] = false;
+        return policy_free(self->rig.policy, &self->blocks[slot], stream);
+    }
+    enum status status = policy_alloc(self->rig.policy, &request, &self->blocks[slot]);
+    self->live[slot] = status == STATUS_OK;
+    return status;
+}
+
+static void the_same(struct crowd *a, struct crowd *b)
+{
+    struct policy_stats one, other;
+    policy_stats(a->rig.policy, &one);
+    policy_stats(b->rig.policy, &other);
+    assert_int_equal(one.largest_hole_bytes, other.largest_hole_bytes);
+    assert_int_equal(one.totals.reserved_bytes, other.totals.reserved_bytes);
+    assert_int_equal(policy_servable(a->rig.policy, POLICY_PRICE_TRIM),
+                     policy_servable(b->rig.policy, POLICY_PRICE_TRIM));
+    assert_int_equal(a->device->ops->now(a->device), b->device->ops->now(b->device));
+    assert_int_equal(a->device->counters.stall_ns, b->device->counters.stall_ns);
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        assert_int_equal(a->live[i], b->live[i]);
+        if (a->live[i])
+            assert_int_equal(a->blocks[i].address, b->blocks[i].address);
+    }
+}
+
+/* Once with the tree, and once where the host had no memory for it. */
+static void rmm_pool_decides_as_if_all_lists_were_looked_at(void **state)
+{
+    (void)state;
+    struct crowd with, without;
+    struct error error;
+    assert_true(open_crowd(&with, 0));
+    uint64_t fail_at = 1;
+    while (!open_crowd(&without, fail_at)) {
+        close_crowd(&without);
+        assert_true(++fail_at < 20);
+    }
+    assert_true(without.rig.host.now_bytes < with.rig.host.now_bytes);
+    struct rng one, other;
+    rng_seed(&one, 5);
+    rng_seed(&other, 5);
+    uint32_t refused = 0;
+    for (uint32_t i = 0; i < TURNS; i++) {
+        enum status status = turn(&with, &one);
+        assert_true(status == STATUS_OK || status == STATUS_NO_MEMORY);
+        assert_int_equal(status, turn(&without, &other));
+        refused += status != STATUS_OK;
+        if (i % 64 == 0) {
+            if (policy_validate(with.rig.policy, &error))
+                fail_msg("turn %u: %s", i, error.text);
+            the_same(&with, &without);
+        }
+    }
+    assert_true(refused > 0 && refused < TURNS / 4);
+    assert_true(with.device->counters.stall_ns > 0);
+    close_crowd(&with);
+    close_crowd(&without);
+}
+
+/* Each stream's block is let go while its stream works, and then all streams ask once more, each
+ * looking at what the others left. */
+static void a_program_of_65535_streams_ends(void **state)
+{
+    enum { ALL = 65535 };
+    const char *const *policy = *state;
+    struct policy_rig rig;
+    struct policy_block *blocks = calloc(ALL, sizeof *blocks);
+    struct device *device = sim_test_open("sim:capacity=70GiB");
+    assert_non_null(blocks);
+    assert_int_equal(policy_rig_open(&rig, *policy, device->backing, 0), STATUS_OK);
+    for (uint32_t round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < ALL; i++) {
+            struct policy_request request = {.bytes = 512 * (1 + i * 7919 % 61 + round),
+                                             .stream = i * 31 % ALL};
+            assert_int_equal(policy_alloc(rig.policy, &request, &blocks[i]), STATUS_OK);
+            (void)device->ops->handed_out(device, blocks[i].address, blocks[i].granted_bytes,
+                                          request.stream, false, i);
+            (void)policy_servable(rig.policy, POLICY_PRICE_TRIM);
+            device->ops->kernel(device, request.stream, 1000);
+        }
+        for (uint32_t i = 0; i < ALL; i++) {
+            device->ops->used(device, blocks[i].address, blocks[i].granted_bytes, i * 31 % ALL, i);
+            assert_int_equal(policy_free(rig.policy, &blocks[i], i * 31 % ALL), STATUS_OK);
+        }
+    }
+    assert_string_equal(device->ops->problem(device), "");
+    assert_int_equal(policy_rig_close(&rig), 0);
+    device_close(device);
+    free(blocks);
+}
+
+#define ENDS(policy)                                                                               \
+    {                                                                                              \
+        "a_program_of_65535_streams_ends " policy, a_program_of_65535_streams_ends, NULL, NULL,    \
+            (void *)&(const char *)                                                                \
+        {                                                                                          \
+            policy                                                                                 \
+        }                                                                                          \
+    }
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rmm_pool_decides_as_if_all_lists_were_looked_at),
+        ENDS("rmm-pool"),
+        ENDS("async"),
+        ENDS("growth"),
+        ENDS("slab"),
+    };
+    return cmocka_run_group_tests_name("many_streams", tests, NULL, NULL);
+}
