@@ -111,6 +111,10 @@ static void put_helpers(struct json_writer *json, const struct explain_result *r
         json_put_integer(json, "peak_physical_bytes", trial->peak_physical_bytes);
         json_put_integer(json, "retries", trial->retries);
         json_put_integer(json, "flushes", trial->flushes);
+        if (trial->slowdown > 0)
+            json_put_real(json, "slowdown", trial->slowdown);
+        else
+            json_put_null(json, "slowdown");
         json_end_object(json);
     }
     json_end_array(json);

@@ -206,15 +206,20 @@ static enum status print_pins(FILE *stream, const struct explain_result *result,
     return status;
 }
 
+/* Another allocator altogether has its cost in words too. */
 static void print_rerun(FILE *stream, const struct explain_rerun *run)
 {
-    char text[32];
+    char text[32], slow[32] = "";
     const char *setting = run->candidate.text[0] ? run->candidate.text : run->trial.setting;
-    sentence_format(stream, 6, "  %s: peak %s, %" PRIu64 " flush%s", run->candidate.spec,
+    if (run->trial.slowdown > 0)
+        snprintf(slow, sizeof slow, ", slowdown %.3f", run->trial.slowdown);
+    sentence_format(stream, 6, "  %s: peak %s, %" PRIu64 " flush%s%s", run->candidate.spec,
                     size_print(run->trial.peak_physical_bytes, text, sizeof text),
-                    run->trial.flushes, run->trial.flushes == 1 ? "" : "es");
+                    run->trial.flushes, run->trial.flushes == 1 ? "" : "es", slow);
     if (run->candidate.own && setting[0])
         sentence_copied(stream, "      ", setting);
+    if (run->candidate.own && run->candidate.text[0] && run->candidate.cost)
+        sentence_format(stream, 6, "      %s", run->candidate.cost);
 }
 
 static void print_kind(FILE *stream, const struct explain_result *result, bool own,

@@ -8,6 +8,7 @@
 #include "allocators/decorators/observe.h"
 #include "sim/explain/births.h"
 #include "sim/explain/pins.h"
+#include "sim/baseline.h"
 #include "sim/session.h"
 #include "sim/survey.h"
 
@@ -247,6 +248,23 @@ static enum status try_capacity(const struct experiment *experiment,
     return trial_search(setup, experiment->source, policy, &all, &out->more_capacity_bytes, error);
 }
 
+/* What slowdowns of re-runs are held against: with all of the card, as `advise` has it. Without
+ * kernels and host times none can be told. */
+static enum status time_free(const struct experiment *experiment, struct trial_setup *setup,
+                             struct baseline *baseline, struct error *error)
+{
+    struct session_device plain;
+    if (!experiment->source->info.kernels && experiment->host == REPLAY_HOST_NONE)
+        return STATUS_OK;
+    enum status status = session_device_with(&plain, experiment->device, 0, error);
+    if (status)
+        return status;
+    status = baseline_run(&plain.spec, experiment->source, experiment->host, baseline, error);
+    session_device_end(&plain);
+    setup->baseline = baseline;
+    return status;
+}
+
 enum status explain_run(const struct experiment *experiment, unsigned jobs,
                         struct explain_result *result, struct error *error)
 {
@@ -265,13 +283,16 @@ enum status explain_run(const struct experiment *experiment, unsigned jobs,
         status = name_events(experiment->source, result, error);
     if (!status)
         status = survey_peak_live(experiment->source, card_bytes, &result->live_peak_bytes, error);
-    const struct trial_setup setup = {.device = experiment->device,
-                                      .frees = experiment->frees,
-                                      .host = experiment->host,
-                                      .seed = experiment->seed,
-                                      .live_peak_bytes = result->live_peak_bytes};
+    struct baseline baseline = {0};
+    struct trial_setup setup = {.device = experiment->device,
+                                .frees = experiment->frees,
+                                .host = experiment->host,
+                                .seed = experiment->seed,
+                                .live_peak_bytes = result->live_peak_bytes};
     if (!status && !result->passed && result->cause != REPLAY_CAUSE_DRIVER) {
-        status = try_others(experiment, &setup, jobs, result, error);
+        status = time_free(experiment, &setup, &baseline, error);
+        if (!status)
+            status = try_others(experiment, &setup, jobs, result, error);
         if (!status)
             status = try_capacity(experiment, &setup, result, error);
     }

@@ -53,6 +53,8 @@ check trace_is_explained [ "$status" = 0 ]
 check the_cause_has_a_line grep -qE '^fragmentation: ' "$out"
 check blocks_between_are_listed grep -qE '^680\.7 MiB .* yes ' "$out"
 check the_setting_is_given grep -q 'PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True$' "$out"
+check what_passes_has_its_time says ' torch:expandable_segments=true: peak [^,]*, 1 flush, slowdown 1\.0[0-9]+ '
+check no_cache_has_its_price says ' direct: peak [^,]*, 0 flushes, slowdown [2-9][0-9.]+ PYTORCH_NO_CUDA_MEMORY_CACHING=1 .*: many times slower; for debugging only\.'
 event=$(sed -n '1s/.*event \([0-9]*\),.*/\1/p' "$out")
 "$ALLOCRIG" run -p torch -w "$lora" -d sim:capacity=4100MiB --metrics none --json "$tmp/run.json" >/dev/null
 check run_fails_at_the_same_event grep -q "\"first_failed_event\": $event," "$tmp/run.json"
@@ -86,6 +88,7 @@ json json_has_the_rungs '.runs[0] | .request.bytes as $b | .ladder.same_bytes >=
 json json_has_the_indices '.runs[0].holes | .external_fragmentation > 0 and .unusable_free_index == 1 and .fragmentation_index > 0'
 json json_has_what_pins '[.runs[0].pins[] | select(.in_stretch)] | length == 1 and .[0].bytes == 713728000'
 json json_has_what_helps '[.runs[0].helps[] | select(.own and .setting == "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True")] | length == 1'
+json json_has_their_time '.runs[0].helps | all(.slowdown >= 1)'
 run explain "$lora" -p torch -d sim:capacity=4100MiB --json -
 check json_alone_on_standard_output cmp -s "$out" "$tmp/explain.json"
 run explain workloads/data/streams_prefetch.default.csv.gz -p torch -d sim:capacity=1GiB --json "$tmp/explain.json"
