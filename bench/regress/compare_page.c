@@ -13,7 +13,23 @@ static bool is_waived(const struct verdict_row *row)
     return row->waiver && !row->waiver->expired;
 }
 
-/* The row in words: its note, its size, its waiver. */
+/* A waiver's reason, behind its name, is as long as people write them. */
+static const char *waiver_name(const struct verdict_row *row)
+{
+    return row->waiver ? row->waiver->name : "";
+}
+
+static const char *before_reason(const struct verdict_row *row)
+{
+    return row->waiver ? ": " : "";
+}
+
+static const char *waiver_reason(const struct verdict_row *row)
+{
+    return row->waiver ? row->waiver->reason : "";
+}
+
+/* The row in words: its note, its size, its waiver up to the name. */
 static void remark(const struct verdict_row *row, char text[400])
 {
     char size[32] = "";
@@ -23,9 +39,9 @@ static void remark(const struct verdict_row *row, char text[400])
     snprintf(text, 400, "%s%s%s", size, size[0] && row->note[0] ? "; " : "", row->note);
     size_t used = strlen(text);
     if (row->waiver)
-        snprintf(text + used, 400 - used, "%s%s %s %s: %.120s", used ? "; " : "",
+        snprintf(text + used, 400 - used, "%s%s %s ", used ? "; " : "",
                  row->waiver->expired ? "its waiver expired on" : "waived until",
-                 row->waiver->until, row->waiver->name, row->waiver->reason);
+                 row->waiver->until);
 }
 
 /* Fractions have nine digits for a reader, where these tell the two apart; else all. */
@@ -95,7 +111,8 @@ static enum status print_all(const struct verdict_row **rows, size_t count, FILE
         table_cell(table, "%s", rows[i]->figure);
         table_cell(table, "%s", old);
         table_cell(table, "%s", new_);
-        table_cell(table, "%s", text);
+        table_cell(table, "%s%s%s%s", text, waiver_name(rows[i]), before_reason(rows[i]),
+                   waiver_reason(rows[i]));
     }
     enum status status = table_print(table, stream, form, error);
     table_close(table);
@@ -137,9 +154,11 @@ static void group_row(struct table *table, const struct group *group,
     table_cell(table, "%zu", group->count);
     group_text(group, worst, of, sizeof of);
     if (strcmp(old, "-") == 0 && strcmp(new_, "-") == 0)
-        table_cell(table, "%s: %s", of, text);
+        table_cell(table, "%s: %s%s%s%s", of, text, waiver_name(row), before_reason(row),
+                   waiver_reason(row));
     else
-        table_cell(table, "%s: %s before, %s now%s%s", of, old, new_, text[0] ? "; " : "", text);
+        table_cell(table, "%s: %s before, %s now%s%s%s%s%s", of, old, new_, text[0] ? "; " : "",
+                   text, waiver_name(row), before_reason(row), waiver_reason(row));
 }
 
 static enum status print_groups(const struct verdict_row **rows, size_t count, FILE *stream,
@@ -279,8 +298,12 @@ void compare_junit(const struct verdicts *verdicts, FILE *stream)
         if (row->verdict >= VERDICT_WORSE) {
             bool fails = row->verdict == VERDICT_WORSE && !is_waived(row);
             fprintf(stream, "      <%s", fails ? "failure type=\"regression\"" : "skipped");
-            attribute(stream, "message", message);
-            fputs("/>\n", stream);
+            fputs(" message=\"", stream);
+            xml_text(stream, message);
+            xml_text(stream, waiver_name(row));
+            xml_text(stream, before_reason(row));
+            xml_text(stream, waiver_reason(row));
+            fputs("\"/>\n", stream);
         }
         fputs("    </testcase>\n", stream);
     }
@@ -296,8 +319,9 @@ void compare_annotations(const struct verdicts *verdicts, FILE *stream)
         if (row->verdict != VERDICT_WORSE)
             continue;
         remark(row, why);
-        snprintf(text, sizeof text, "%s with policy %s: %s before, %s now; %s", row->workload_name,
-                 row->policy, row->old, row->new_, why);
+        snprintf(text, sizeof text, "%s with policy %s: %s before, %s now; %s%s%s%s",
+                 row->workload_name, row->policy, row->old, row->new_, why, waiver_name(row),
+                 before_reason(row), waiver_reason(row));
         annotation_worse(stream, is_waived(row) ? "warning" : "error", row->figure, text);
     }
 }

@@ -22,14 +22,31 @@ static bool is_waived(const struct history_change *change)
     return change->waiver && !change->waiver->expired;
 }
 
-/* The change in words: its size, how sure it is, and why it does not count. */
+static const char *waiver_name(const struct history_change *change)
+{
+    return change->waiver ? change->waiver->name : "";
+}
+
+/* Behind the name: as long as people write them. */
+static const char *waiver_reason(const struct history_change *change)
+{
+    return change->waiver ? change->waiver->reason : "";
+}
+
+static const char *before_reason(const struct history_change *change)
+{
+    return change->waiver ? ": " : "";
+}
+
+/* The change in words: its size, how sure it is, and why it does not count, up to the name of its
+ * waiver. */
 static void remark(const struct history_view *view, const struct history_change *change,
                    char text[400])
 {
     const char *parts[6];
     char size[48] = "";
     char sure[32] = "";
-    char waiver[200] = "";
+    char waiver[48] = "";
     size_t count = 0;
     if (change->change >= 0)
         snprintf(size, sizeof size, "%.3g %% %s", 100 * change->change,
@@ -37,9 +54,9 @@ static void remark(const struct history_view *view, const struct history_change 
     if (series_of(view, change)->kind == CHANGE_TIMED)
         snprintf(sure, sizeof sure, "p %.2g", change->p);
     if (change->waiver)
-        snprintf(waiver, sizeof waiver, "%s %s %.40s: %.100s",
+        snprintf(waiver, sizeof waiver, "%s %s ",
                  change->waiver->expired ? "its waiver expired on" : "waived until",
-                 change->waiver->until, change->waiver->name, change->waiver->reason);
+                 change->waiver->until);
     parts[count++] = size;
     parts[count++] = sure;
     parts[count++] = change->verdict == VERDICT_AMBIGUOUS ? "two measurements of one commit" : "";
@@ -103,7 +120,8 @@ static void put_all(const struct history_view *view, struct table *table)
         table_cell(table, "%s", series->figure);
         table_cell(table, "%s", history_value_text(series, change->before, (char[40]){0}));
         table_cell(table, "%s", history_value_text(series, change->after, (char[40]){0}));
-        table_cell(table, "%s", text);
+        table_cell(table, "%s%s%s%s", text, waiver_name(change), before_reason(change),
+                   waiver_reason(change));
     }
 }
 
@@ -117,9 +135,10 @@ static void put_group(const struct history_view *view, const struct group *group
     remark(view, change, text);
     table_cell(table, "%s", verdict_text(change));
     table_cell(table, "%zu", group->count);
-    table_cell(table, "%s: %s before, %s since%s%s", group_text(group, worst, of, sizeof of),
+    table_cell(table, "%s: %s before, %s since%s%s%s%s%s", group_text(group, worst, of, sizeof of),
                history_value_text(series, change->before, (char[40]){0}),
-               history_value_text(series, change->after, (char[40]){0}), text[0] ? "; " : "", text);
+               history_value_text(series, change->after, (char[40]){0}), text[0] ? "; " : "", text,
+               waiver_name(change), before_reason(change), waiver_reason(change));
 }
 
 /* What shares a policy or a figure is one row. */

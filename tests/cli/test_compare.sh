@@ -71,6 +71,12 @@ run compare "$tmp/old.json" "$tmp/waste.json" --waivers "$tmp/waivers.ini" --tod
 check waived_passes [ "$status" = 0 ]
 said waived_is_said '^waived [0-9]+ policy .*planted.so.* waived until 2027-01-31 planted: it is planted'
 check waived_is_a_warning grep -q '^::warning ' "$out"
+long='it is planted, and the reason of this waiver is longer than a hundred and twenty bytes, since it tells what was tried and what was found, and who decided that it stays, until when'
+sed "s/^reason.*/reason = $long/" "$tmp/waivers.ini" >"$tmp/long.ini"
+run compare "$tmp/old.json" "$tmp/waste.json" --waivers "$tmp/long.ini" --today 2027-01-31 --junit "$tmp/long.xml" --annotations
+said a_reason_is_whole "^waived .* waived until 2027-01-31 planted: $long"
+check a_reason_is_whole_in_junit grep -q "waived until 2027-01-31 planted: $long" "$tmp/long.xml"
+check a_reason_is_whole_in_annotations grep -q "^::warning .*planted%3A ${long//,/%2C}" "$out"
 run compare "$tmp/old.json" "$tmp/waste.json" --waivers "$tmp/waivers.ini" --today 2027-02-01
 check expired_fails [ "$status" = 1 ]
 check expired_is_said grep -q '^Waiver planted expired on 2027-01-31 and does not count' "$out"

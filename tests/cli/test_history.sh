@@ -71,6 +71,12 @@ INI
 run history "$history" --waivers "$tmp/waivers.ini"
 check waived_passes [ "$status" = 0 ]
 said waived_is_said '^waived [0-9]+ policy .*planted.so.* waived until 2027-02-10 planted: it is planted'
+long='it is planted, and the reason of this waiver is longer than a hundred bytes, and than two hundred and fifty-five, since it tells what was tried and what was found, who decided that it stays, until when, and where it is written down, so that whoever reads this page need not look for the file'
+sed -i "s/^reason.*/reason = $long/" "$tmp/waivers.ini"
+run history "$history" --waivers "$tmp/waivers.ini"
+said a_reason_is_whole "waived until 2027-02-10 planted: $long"
+run history "$history" --waivers "$tmp/waivers.ini" --all
+said a_reason_is_whole_in_each_row "waived until 2027-02-10 planted: $long"
 run history "$history" --waivers "$tmp/waivers.ini" --today 2027-02-11
 check expired_fails [ "$status" = 1 ]
 sed -i 's/^reason/commit = c4\n&/' "$tmp/waivers.ini"
