@@ -1,9 +1,11 @@
-/* Real work on blocks: cuts each shape to what its operands hold and launches the kernel, or has
- * cuBLAS do it. An operand that is not there or not aligned to its type ends it: nothing is done. */
+/* Real work on blocks: launches the kernel for what sim/work_shape.h says that the work covers, or has
+ * cuBLAS do it. Where that is nothing, nothing is done. */
 #include "bench/cuda/kernels_state.h"
 
 #include <limits.h>
 #include <stdio.h>
+
+#include "sim/work_shape.h"
 
 static enum kernel_format format_of(enum device_type type)
 {
@@ -13,74 +15,34 @@ static enum kernel_format format_of(enum device_type type)
     return formats[type];
 }
 
-static uint64_t element_bytes(enum device_type type)
-{
-    static const uint64_t bytes[] = {[DEVICE_F32] = 4,  [DEVICE_TF32] = 4, [DEVICE_F16] = 2,
-                                     [DEVICE_BF16] = 2, [DEVICE_I8] = 1,   [DEVICE_I64] = 8};
-    return bytes[type];
-}
-
 /* The kernel of a set for a format: sets stand in the order of the formats. */
 static enum kernel of_set(enum kernel first, enum kernel_format format)
 {
     return (enum kernel)((int)first + (int)format);
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t times(uint64_t a, uint64_t b)
-{
-    uint64_t product;
-    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
-}
-
-/* Elements that an operand holds; 0 where it cannot be used. */
-static uint64_t held(const struct device_operand *operand, uint64_t unit)
-{
-    return operand->address % unit ? 0 : operand->bytes / unit;
-}
-
-/* Elements that the shape names: all dimensions that it has; none: whatever fits. */
-static uint64_t named(const struct device_work *work)
-{
-    uint64_t count =
-        times(times(work->m ? work->m : 1, work->n ? work->n : 1), work->k ? work->k : 1);
-    return work->m || work->n || work->k ? count : UINT64_MAX;
-}
-
 static enum status elementwise(struct kernels *self, const struct device_work *work,
                                CUstream stream)
 {
-    uint64_t unit = element_bytes(work->type);
-    uint64_t count = least(named(work), held(&work->out, unit));
-    struct kernels_inputs in = {.count = 0};
-    for (uint32_t i = 0; i < work->input_count; i++) {
-        if (!work->in[i].bytes)
-            continue;
-        count = least(count, held(&work->in[i], unit));
-        in.address[in.count++] = work->in[i].address;
-    }
-    if (!count || !in.count)
+    struct work_shape_elementwise shape = work_shape_elementwise(work);
+    struct kernels_inputs in = {.count = shape.input_count};
+    if (!shape.element_count)
         return STATUS_OK;
+    for (uint32_t i = 0; i < shape.input_count; i++)
+        in.address[i] = work->in[shape.inputs[i]].address;
     uint64_t out = work->out.address;
-    void *arguments[] = {&out, &in, &count};
+    void *arguments[] = {&out, &in, &shape.element_count};
     return kernels_launch(self, of_set(KERNEL_elementwise_f32, format_of(work->type)),
-                          kernels_grid(self, times(count, unit) / 16), stream, arguments,
-                          times(count, unit));
+                          kernels_grid(self, shape.operand_bytes / 16), stream, arguments,
+                          shape.operand_bytes);
 }
 
 static enum status reduce(struct kernels *self, const struct device_work *work, CUstream stream)
 {
-    uint64_t unit = element_bytes(work->type), pitch = work->n ? work->n : 1;
+    struct work_shape_reduce cut = work_shape_reduce(work);
     struct kernels_matrix shape = {
-        .rows = least(work->m, held(&work->in[0], unit) / pitch),
-        .columns = least(pitch, held(&work->out, unit)),
-        .pitch = pitch,
-    };
-    if (!shape.rows || !shape.columns)
+        .rows = cut.row_count, .columns = cut.column_count, .pitch = cut.pitch_elements};
+    if (!shape.rows)
         return STATUS_OK;
     unsigned width = 1;
     while (width < 32 && width < shape.columns)
@@ -88,79 +50,72 @@ static enum status reduce(struct kernels *self, const struct device_work *work, 
     uint64_t out = work->out.address, in = work->in[0].address;
     void *arguments[] = {&out, &in, &shape, &width};
     return kernels_launch(self, of_set(KERNEL_reduce_f32, format_of(work->type)),
-                          kernels_grid(self, times(shape.columns / width + 1, 256)), stream,
-                          arguments, times(times(shape.rows, pitch), unit));
+                          kernels_grid(self, work_shape_times(shape.columns / width + 1, 256)),
+                          stream, arguments,
+                          shape.rows * shape.pitch * work_shape_element_bytes(work->type));
 }
 
-/* The names of rows in `index`, of which there are `wanted`: 8 bytes wide if it holds so many. */
-static void names_of(const struct device_operand *index, uint64_t wanted, struct kernels_rows *rows)
+/* For kernels that take a row with a group of 32 threads. */
+static struct kernel_grid grid_of_rows(const struct kernels *self, uint64_t rows)
 {
-    bool wide = index->bytes / 8 >= wanted && index->address % 8 == 0;
-    rows->index_bytes = wide ? 8 : 4;
-    rows->index = index->address;
-    rows->rows = least(wanted, held(index, rows->index_bytes));
-}
-
-static bool aligned(uint64_t unit, uint64_t a, uint64_t b, uint64_t c)
-{
-    return (a | b | c) % unit == 0;
-}
-
-static enum status gather(struct kernels *self, const struct device_work *work, CUstream stream)
-{
-    uint64_t unit = element_bytes(work->type);
-    uint64_t row_bytes = times(work->n ? work->n : 1, unit);
-    uint64_t out = work->out.address, table = work->in[0].address;
-    struct kernels_rows rows = {.table_rows = work->in[0].bytes / row_bytes};
-    names_of(&work->in[1], work->m, &rows);
-    rows.rows = least(rows.rows, work->out.bytes / row_bytes);
-    if (!rows.rows || !rows.table_rows)
-        return STATUS_OK;
-    enum kernel kernel = KERNEL_gather_1;
-    rows.columns = row_bytes;
-    if (aligned(16, out, table, row_bytes)) {
-        kernel = KERNEL_gather_16;
-        rows.columns = row_bytes / 16;
-    } else if (aligned(4, out, table, row_bytes)) {
-        kernel = KERNEL_gather_4;
-        rows.columns = row_bytes / 4;
-    }
-    struct kernel_grid grid = kernels_grid(self, times(rows.rows, 32));
+    struct kernel_grid grid = kernels_grid(self, work_shape_times(rows, 32));
     grid.x = 32;
     grid.y = 8;
+    return grid;
+}
+
+static struct kernels_rows rows_of(const struct device_work *work,
+                                   const struct work_shape_rows *shape)
+{
+    return (struct kernels_rows){
+        .rows = shape->row_count,
+        .columns = shape->column_count,
+        .table_rows = shape->table_row_count,
+        .index = work->in[1].address,
+        .index_bytes = shape->index_bytes,
+    };
+}
+
+/* In the widest words that both ends and the length of a row allow. */
+static enum status gather(struct kernels *self, const struct device_work *work, CUstream stream)
+{
+    struct work_shape_rows shape = work_shape_gather(work);
+    struct kernels_rows rows = rows_of(work, &shape);
+    uint64_t out = work->out.address, table = work->in[0].address;
+    if (!rows.rows)
+        return STATUS_OK;
+    uint64_t together = out | table | shape.row_bytes, word_bytes = 1;
+    enum kernel kernel = KERNEL_gather_1;
+    if (together % 16 == 0) {
+        kernel = KERNEL_gather_16;
+        word_bytes = 16;
+    } else if (together % 4 == 0) {
+        kernel = KERNEL_gather_4;
+        word_bytes = 4;
+    }
+    rows.columns = shape.row_bytes / word_bytes;
     void *arguments[] = {&out, &table, &rows};
-    return kernels_launch(self, kernel, grid, stream, arguments, times(rows.rows, row_bytes));
+    return kernels_launch(self, kernel, grid_of_rows(self, rows.rows), stream, arguments,
+                          rows.rows * shape.row_bytes);
 }
 
 static enum status scatter_add(struct kernels *self, const struct device_work *work,
                                CUstream stream)
 {
-    uint64_t unit = element_bytes(work->type), columns = work->n ? work->n : 1;
-    uint64_t row_bytes = times(columns, unit);
+    struct work_shape_rows shape = work_shape_scatter_add(work);
+    struct kernels_rows rows = rows_of(work, &shape);
     uint64_t table = work->out.address, in = work->in[0].address;
-    uint64_t table_bytes = work->out.bytes;
-    if (work->type == DEVICE_I8) { /* bytes are exchanged in words, which must lie inside */
-        if (table % 4)
-            return STATUS_OK;
-        table_bytes -= table_bytes % 4;
-    }
-    struct kernels_rows rows = {.columns = columns, .table_rows = table_bytes / row_bytes};
-    names_of(&work->in[1], work->m, &rows);
-    rows.rows = least(rows.rows, work->in[0].bytes / row_bytes);
-    if (!rows.rows || !rows.table_rows || !aligned(unit, table, in, 0))
+    if (!rows.rows)
         return STATUS_OK;
-    struct kernel_grid grid = kernels_grid(self, times(rows.rows, 32));
-    grid.x = 32;
-    grid.y = 8;
     void *arguments[] = {&table, &in, &rows};
-    return kernels_launch(self, of_set(KERNEL_scatter_add_f32, format_of(work->type)), grid, stream,
-                          arguments, times(rows.rows, row_bytes));
+    return kernels_launch(self, of_set(KERNEL_scatter_add_f32, format_of(work->type)),
+                          grid_of_rows(self, rows.rows), stream, arguments,
+                          rows.rows * shape.row_bytes);
 }
 
 static enum status copy(struct kernels *self, const struct device_work *work, CUstream stream)
 {
-    uint64_t unit = element_bytes(work->type);
-    uint64_t bytes = least(least(work->out.bytes, work->in[0].bytes), times(named(work), unit));
+    uint64_t bytes = work_shape_copy_bytes(work);
     uint64_t out = work->out.address, in = work->in[0].address;
     void *arguments[] = {&out, &in, &bytes};
     if (!bytes)
@@ -179,7 +134,7 @@ static enum status set(struct kernels *self, const struct device_work *work, CUs
         [FORMAT_I8] = 0x0101010101010101,
         [FORMAT_I64] = 1,
     };
-    uint64_t bytes = least(work->out.bytes, times(named(work), element_bytes(work->type)));
+    uint64_t bytes = work_shape_set_bytes(work);
     uint64_t out = work->out.address, one = ones[format_of(work->type)];
     void *arguments[] = {&out, &bytes, &one};
     if (!bytes)
@@ -224,8 +179,8 @@ static enum status plain_matmul(struct kernels *self, const struct device_work *
                                 struct kernels_product *shape, CUstream stream)
 {
     uint64_t out = work->out.address, a = work->in[0].address, b = work->in[1].address;
-    uint64_t tiles = times((shape->m + 15) / 16, (shape->n + 15) / 16);
-    struct kernel_grid grid = kernels_grid(self, times(tiles, 256));
+    uint64_t tiles = work_shape_times((shape->m + 15) / 16, (shape->n + 15) / 16);
+    struct kernel_grid grid = kernels_grid(self, work_shape_times(tiles, 256));
     grid.x = 16;
     grid.y = 16;
     void *arguments[] = {&out, &a, &b, shape};
@@ -235,14 +190,10 @@ static enum status plain_matmul(struct kernels *self, const struct device_work *
 
 static enum status matmul(struct kernels *self, const struct device_work *work, CUstream stream)
 {
-    if (!work->m || !work->n || !work->k)
-        return STATUS_OK;
-    uint64_t unit = element_bytes(work->type);
-    struct kernels_product shape = {.n = work->n, .pitch_a = work->k};
-    shape.k = least(work->k, held(&work->in[1], unit) / work->n);
-    shape.m = least(work->m, held(&work->in[0], unit) / work->k);
-    shape.m = least(shape.m, held(&work->out, unit) / work->n);
-    if (!shape.m || !shape.k)
+    struct work_shape_matmul cut = work_shape_matmul(work);
+    struct kernels_product shape = {
+        .m = cut.m, .n = cut.n, .k = cut.k, .pitch_a = cut.pitch_elements};
+    if (!shape.m)
         return STATUS_OK;
     bool small = work->m <= INT_MAX && work->n <= INT_MAX && work->k <= INT_MAX;
     bool floats = work->type != DEVICE_I8 && work->type != DEVICE_I64;

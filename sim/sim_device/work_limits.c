@@ -1,41 +1,13 @@
 #include "sim/sim_device/work_limits.h"
 
+#include "sim/work_shape.h"
+
 #define STRIP_COLUMNS 32u /* that a block of threads sums side by side */
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t times(uint64_t a, uint64_t b)
-{
-    uint64_t product;
-    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
-}
 
 static uint64_t plus(uint64_t a, uint64_t b)
 {
     uint64_t sum;
     return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
-}
-
-static uint64_t element_bytes(enum device_type type)
-{
-    static const uint64_t bytes[] = {[DEVICE_F32] = 4,  [DEVICE_TF32] = 4, [DEVICE_F16] = 2,
-                                     [DEVICE_BF16] = 2, [DEVICE_I8] = 1,   [DEVICE_I64] = 8};
-    return bytes[type];
-}
-
-static uint64_t or_one(uint64_t length)
-{
-    return length ? length : 1;
-}
-
-/* Elements that the shape names; none: whatever fits. */
-static uint64_t named(const struct device_work *work)
-{
-    bool shaped = work->m || work->n || work->k;
-    return shaped ? times(times(or_one(work->m), or_one(work->n)), or_one(work->k)) : UINT64_MAX;
 }
 
 static unsigned one(struct sim_work_limit *out, enum sim_work work, uint64_t size)
@@ -68,70 +40,50 @@ static unsigned matmul(const struct device_work *work, struct sim_work_limit *ou
     };
     if (work->type == DEVICE_I8 || work->type == DEVICE_I64)
         return 0;
-    uint64_t unit = element_bytes(work->type), m = 0, k = 0, n = work->n;
-    if (work->m && work->n && work->k) {
-        k = least(work->k, work->in[1].bytes / unit / n);
-        m = least(work->m, work->in[0].bytes / unit / work->k);
-        m = least(m, work->out.bytes / unit / n);
-    }
-    uint64_t elements = plus(plus(times(m, n), times(m, k)), times(k, n));
-    return two(out, cubes[work->type], times(times(m, n), times(k, 2)), thin[work->type],
-               m && k ? times(elements, unit) : 0);
+    struct work_shape_matmul shape = work_shape_matmul(work);
+    uint64_t out_count = work_shape_times(shape.m, shape.n);
+    uint64_t elements = plus(plus(out_count, work_shape_times(shape.m, shape.k)),
+                             work_shape_times(shape.k, shape.n));
+    return two(out, cubes[work->type], work_shape_times(out_count, work_shape_times(shape.k, 2)),
+               thin[work->type], work_shape_times(elements, work_shape_element_bytes(work->type)));
 }
 
 static unsigned elementwise(const struct device_work *work, struct sim_work_limit *out)
 {
-    uint64_t unit = element_bytes(work->type), operands = 1;
-    uint64_t count = least(named(work), work->out.bytes / unit);
-    for (uint32_t i = 0; i < work->input_count; i++) {
-        if (!work->in[i].bytes)
-            continue;
-        count = least(count, work->in[i].bytes / unit);
-        operands++;
-    }
-    return one(out, SIM_WORK_elementwise, operands > 1 ? times(times(count, unit), operands) : 0);
+    struct work_shape_elementwise shape = work_shape_elementwise(work);
+    return one(out, SIM_WORK_elementwise,
+               work_shape_times(shape.operand_bytes, shape.input_count + 1));
 }
 
 static unsigned copy(const struct device_work *work, struct sim_work_limit *out)
 {
-    uint64_t bytes = least(work->out.bytes, work->in[0].bytes);
-    return one(out, SIM_WORK_copy,
-               times(least(bytes, times(named(work), element_bytes(work->type))), 2));
+    return one(out, SIM_WORK_copy, work_shape_times(work_shape_copy_bytes(work), 2));
 }
 
 static unsigned set(const struct device_work *work, struct sim_work_limit *out)
 {
-    return one(out, SIM_WORK_set,
-               least(work->out.bytes, times(named(work), element_bytes(work->type))));
+    return one(out, SIM_WORK_set, work_shape_set_bytes(work));
 }
 
 static unsigned reduce(const struct device_work *work, struct sim_work_limit *out)
 {
-    uint64_t unit = element_bytes(work->type), pitch = or_one(work->n);
+    uint64_t unit = work_shape_element_bytes(work->type);
     if (unit != 4 && unit != 2)
         return 0;
-    uint64_t rows = least(work->m, work->in[0].bytes / unit / pitch);
-    uint64_t columns = least(pitch, work->out.bytes / unit);
-    return two(out, SIM_WORK_reduce, times(times(rows, columns), unit),
+    struct work_shape_reduce shape = work_shape_reduce(work);
+    uint64_t strip = shape.column_count < STRIP_COLUMNS ? shape.column_count : STRIP_COLUMNS;
+    return two(out, SIM_WORK_reduce,
+               work_shape_times(work_shape_times(shape.row_count, shape.column_count), unit),
                unit == 4 ? SIM_WORK_strip_32 : SIM_WORK_strip_16,
-               times(rows, least(columns, STRIP_COLUMNS)));
-}
-
-/* Rows that `index` names, of those that are wanted: 8 bytes each if it holds so many, else 4. */
-static uint64_t rows_named(const struct device_work *work, const struct device_operand *rows,
-                           const struct device_operand *table, uint64_t row_bytes)
-{
-    const struct device_operand *index = &work->in[1];
-    uint64_t index_bytes = index->bytes / 8 >= work->m ? 8 : 4;
-    uint64_t count = least(least(work->m, index->bytes / index_bytes), rows->bytes / row_bytes);
-    return table->bytes / row_bytes ? count : 0;
+               work_shape_times(shape.row_count, strip));
 }
 
 static unsigned gather(const struct device_work *work, struct sim_work_limit *out)
 {
-    uint64_t row_bytes = times(or_one(work->n), element_bytes(work->type));
-    uint64_t rows = rows_named(work, &work->out, &work->in[0], row_bytes);
-    return two(out, SIM_WORK_gather, times(times(rows, row_bytes), 2), SIM_WORK_gather_rows, rows);
+    struct work_shape_rows shape = work_shape_gather(work);
+    return two(out, SIM_WORK_gather,
+               work_shape_times(work_shape_times(shape.row_count, shape.row_bytes), 2),
+               SIM_WORK_gather_rows, shape.row_count);
 }
 
 static unsigned scatter_add(const struct device_work *work, struct sim_work_limit *out)
@@ -144,9 +96,19 @@ static unsigned scatter_add(const struct device_work *work, struct sim_work_limi
     };
     if (work->type == DEVICE_I8 || work->type == DEVICE_I64)
         return 0;
-    uint64_t row_bytes = times(or_one(work->n), element_bytes(work->type));
-    uint64_t rows = rows_named(work, &work->in[0], &work->out, row_bytes);
-    return two(out, adds[work->type], times(rows, row_bytes), SIM_WORK_scatter_rows, rows);
+    struct work_shape_rows shape = work_shape_scatter_add(work);
+    return two(out, adds[work->type], work_shape_times(shape.row_count, shape.row_bytes),
+               SIM_WORK_scatter_rows, shape.row_count);
+}
+
+/* The same work on operands of the same sizes that are aligned to everything. */
+static struct device_work anywhere(const struct device_work *work)
+{
+    struct device_work same = *work;
+    same.out.address = 0;
+    for (uint32_t i = 0; i < DEVICE_WORK_INPUTS; i++)
+        same.in[i].address = 0;
+    return same;
 }
 
 unsigned sim_work_limits(const struct device_work *work, struct sim_work_limit out[SIM_WORK_LIMITS])
@@ -161,7 +123,8 @@ unsigned sim_work_limits(const struct device_work *work, struct sim_work_limit o
         [DEVICE_WORK_copy] = copy,
         [DEVICE_WORK_set] = set,
     };
-    return functions[work->kind](work, out);
+    struct device_work same = anywhere(work);
+    return functions[work->kind](&same, out);
 }
 
 uint64_t sim_work_ns(struct sim_profile *profile, const struct device_work *work)

@@ -15,8 +15,9 @@
  *    in memory goes by the type.
  * 4. elementwise, copy and set by the bytes that they move alone.
  *
- * A work of which the profile lacks one of the two is not known. Sizes are cut to what the operands
- * hold, as on the card. */
+ * A work of which the profile lacks one of the two is not known. Sizes are of what the work covers on
+ * the card too (sim/work_shape.h), but for operands that lie askew there: where a policy puts a block
+ * does not change how long its work takes, so that a run and its baseline take the same. */
 #ifndef SIM_SIM_DEVICE_WORK_LIMITS_H
 #define SIM_SIM_DEVICE_WORK_LIMITS_H
 

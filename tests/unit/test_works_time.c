@@ -59,6 +59,9 @@ static void what_bounds_a_work(void **state)
          {{SIM_WORK_gather, 2 * 10 * 64}, {SIM_WORK_gather_rows, 10}}},
         {{DEVICE_WORK_scatter_add, DEVICE_BF16, 0, 2, 50, 16, 0, OF(64000), {OF(1600), OF(400)}},
          {{SIM_WORK_scatter_add_bf16, 50 * 32}, {SIM_WORK_scatter_rows, 50}}},
+        /* where they lie does not count, not even askew */
+        {{DEVICE_WORK_reduce, DEVICE_F32, 0, 1, 1000, 8, 0, {4097, 32}, {{4098, 16000}}},
+         {{SIM_WORK_reduce, 16000}, {SIM_WORK_strip_32, 4000}}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct sim_work_limit limits[SIM_WORK_LIMITS];
