@@ -14,7 +14,8 @@ enum option_key {
     KEY_TODAY,
     KEY_EFFECT,
     KEY_ALPHA,
-    KEY_ALL
+    KEY_ALL,
+    KEY_REQUIRE_ALL
 };
 
 static const struct cli_option options[] = {
@@ -23,6 +24,7 @@ static const struct cli_option options[] = {
     {KEY_EFFECT, "effect", "PERCENT", "the least change of a time that counts; default 5"},
     {KEY_ALPHA, "alpha", "P", "chance of any false alarm of times; default 0.05"},
     {KEY_ALL, "all", NULL, "a row for every figure; default: one for those of one cause"},
+    {KEY_REQUIRE_ALL, "require-all", NULL, "exit 1 where a run of OLD is missing in NEW"},
     {KEY_MARKDOWN, "markdown", "FILE", "the table, for a pull request"},
     {KEY_JUNIT, "junit", "FILE", "the same as JUnit XML"},
     {KEY_ANNOTATIONS, "annotations", NULL, "a line for each regression, as GitHub shows them"},
@@ -34,14 +36,17 @@ static const struct cli_page page = {
     .text =
         "Holds the results NEW against OLD: files of `run --json` or of `make instructions`, or\n"
         "folders of them. Each figure is SAME, BETTER, WORSE, AMBIGUOUS or NO-DATA; WORSE\n"
-        "without a waiver ends with status 1. Exact figures are compared exactly, instructions\n"
+        "without a waiver ends with status 1. A run of OLD that NEW does not have is NO-DATA and "
+        "is\n"
+        "counted in the last line; with --require-all it ends with status 1 too. Exact figures are "
+        "compared exactly, instructions\n"
         "within 1 %, times by a rank test over at least 9 repetitions a side of one machine.",
     .options = options,
 };
 
 struct arguments {
     const char *old, *new_, *markdown, *junit, *waivers, *today;
-    bool all, annotations;
+    bool all, annotations, require_all;
     struct verdict_rules rules;
 };
 
@@ -61,6 +66,9 @@ static enum status take(void *argument, int key, const char *value, struct error
         return STATUS_OK;
     case KEY_ALL:
         self->all = true;
+        return STATUS_OK;
+    case KEY_REQUIRE_ALL:
+        self->require_all = true;
         return STATUS_OK;
     case KEY_ANNOTATIONS:
         self->annotations = true;
@@ -116,6 +124,10 @@ static enum status tell(const struct arguments *self, const struct verdicts *ver
     if (!status && self->annotations)
         compare_annotations(verdicts, stdout);
     size_t worse = verdicts->figures[VERDICT_WORSE] - verdicts->waived;
+    if (!status && !worse && self->require_all && verdicts->missing)
+        return error_set(error, STATUS_NEGATIVE, "compare: %zu run%s of %s %s missing in %s",
+                         verdicts->missing, verdicts->missing == 1 ? "" : "s", self->old,
+                         verdicts->missing == 1 ? "is" : "are", self->new_);
     if (status || !worse)
         return status;
     const struct verdict_row *row = verdicts->rows;

@@ -8,6 +8,8 @@
 #include "bench/report/junit_xml.h"
 #include "bench/report/sentence.h"
 
+#define MISSING_TOLD 5 /* runs by name in the last line */
+
 static bool is_waived(const struct verdict_row *row)
 {
     return row->waiver && !row->waiver->expired;
@@ -240,6 +242,34 @@ static void print_waivers(const struct waivers *waivers, FILE *stream)
     }
 }
 
+/* The last line: what is missing is easily taken for what is the same. */
+static void print_missing(const struct verdicts *verdicts, FILE *stream)
+{
+    size_t told = 0;
+    if (!verdicts->missing)
+        return;
+    char *text = NULL;
+    size_t length;
+    FILE *line = open_memstream(&text, &length);
+    if (!line)
+        return; /* the rows say it too */
+    fprintf(line, "%zu run%s of OLD %s missing in NEW:", verdicts->missing,
+            verdicts->missing == 1 ? "" : "s", verdicts->missing == 1 ? "is" : "are");
+    for (size_t i = 0; i < verdicts->count && told < MISSING_TOLD; i++) {
+        const struct verdict_row *row = &verdicts->rows[i];
+        if (!row->missing)
+            continue;
+        fprintf(line, "%s %s with policy %s", told ? "," : "", row->workload_name, row->policy);
+        told++;
+    }
+    if (verdicts->missing > told)
+        fprintf(line, ", and %zu more", verdicts->missing - told);
+    fputs(". `--require-all` makes that a failure.", line);
+    if (fclose(line) == 0)
+        sentence_print(stream, text);
+    free(text);
+}
+
 enum status compare_page(const struct verdicts *verdicts, const struct waivers *waivers, bool all,
                          FILE *stream, enum table_form form, struct error *error)
 {
@@ -257,6 +287,7 @@ enum status compare_page(const struct verdicts *verdicts, const struct waivers *
     sentence_print(stream, text);
     print_effects(verdicts, stream);
     print_waivers(waivers, stream);
+    print_missing(verdicts, stream);
     return status;
 }
 

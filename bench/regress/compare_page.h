@@ -8,7 +8,8 @@
 #include "bench/report/table.h"
 
 /* What has changed, or could not be told; then how many figures have which verdict, the smallest
- * effect that would have been seen, and waivers that have expired or covered nothing. `all`: a row
+ * effect that would have been seen, waivers that have expired or covered nothing, and runs that are
+ * missing. `all`: a row
  * for every figure; else one for those that share a policy or a figure (groups.h). */
 enum status compare_page(const struct verdicts *verdicts, const struct waivers *waivers, bool all,
                          FILE *stream, enum table_form form, struct error *error) STATUS_CHECKED;

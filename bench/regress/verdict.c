@@ -339,6 +339,8 @@ static const struct side_cell *find_cell(const struct side *side, const struct s
 static enum status say_alone(struct work *work, const struct side_cell *cell, bool in_old)
 {
     struct verdict_row row = row_of(cell, "all", VERDICT_NO_DATA);
+    row.missing = in_old;
+    work->out->missing += in_old;
     snprintf(row.note, sizeof row.note, "%s",
              in_old ? "missing: the new side has no such run"
                     : "new: the old side has no such run");
@@ -419,6 +421,8 @@ static enum status judge_counts(struct work *work)
             continue;
         struct verdict_row row = row_of_count(&work->old->counts[i]);
         snprintf(row.note, sizeof row.note, "missing: the new side has no such count");
+        row.missing = true;
+        work->out->missing++;
         work->out->figures[VERDICT_NO_DATA]++;
         status = add_row(work, &row);
     }

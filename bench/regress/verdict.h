@@ -1,7 +1,8 @@
 /* Two sides of results, held against each other: a verdict for every figure.
  *
  * 1. Cells are matched by policy, workload, device, way to free, host time and seed. One that only
- *    one side has is said: NO-DATA. So is one whose workload is another (by its hash).
+ *    one side has is said: NO-DATA; those that only the old side has are counted too. So is one whose
+ *    workload is another (by its hash).
  * 2. The outcome first. A run that failed where it passed before, or at an earlier event, is WORSE;
  *    one that fails later, or passes now, BETTER. Where both sides did not get equally far, their
  *    other figures are of different events: NO-DATA, once for the cell.
@@ -52,6 +53,7 @@ struct verdict_row {
     bool timed;
     struct rank_test test; /* where it is timed and there are data */
     const struct waiver *waiver;
+    bool missing; /* a run or count that only the old side has */
 };
 
 struct verdicts {
@@ -62,6 +64,7 @@ struct verdicts {
     size_t waived;                 /* of those that are WORSE */
     size_t timed;                  /* figures that were tested */
     double sees_median, sees_most; /* of them: the smallest change that would be seen */
+    size_t missing;                /* runs and counts that only the old side has */
 };
 
 struct verdict_rules {

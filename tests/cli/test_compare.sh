@@ -145,6 +145,18 @@ refuses nothing_in_common 2 'no run in common' compare "$tmp/old.json" "$tmp/oth
 run compare "$tmp/two.json" "$tmp/other.json"
 said a_missing_run_is_said '^NO-DATA 1 all of order_flip with policy bfc: missing'
 check a_missing_run_is_no_alarm [ "$status" = 0 ]
+check the_last_line_counts_it says '^1 run of OLD is missing in NEW: order_flip with policy bfc\. `--require-all` makes that a failure\.$'
+run compare "$tmp/two.json" "$tmp/other.json" --require-all
+check unless_all_are_required [ "$status" = 1 ]
+check and_then_says_which_sides grep -q "allocrig: compare: 1 run of $tmp/two.json is missing in $tmp/other.json" "$err"
+run compare "$tmp/other.json" "$tmp/two.json" --require-all
+check a_new_run_is_none_of_them [ "$status" = 0 ]
+check nothing_is_said_to_be_missing not says 'missing in NEW'
+"$ALLOCRIG" run -d sim -p growth -p bfc -p best-fit -p first-fit -w order_flip -w random:events=500 --json "$tmp/eight.json" >"$out"
+run compare "$tmp/eight.json" "$tmp/other.json" --require-all
+check many_are_counted says '^7 runs of OLD are missing in NEW: .*, and 2 more\. '
+run compare "$tmp/old.json" "$tmp/waste.json" --require-all
+check worse_is_said_first grep -q 'figures are worse' "$err"
 echo '{' >"$tmp/bad.json"
 refuses no_json 2 'bad.json:' compare "$tmp/old.json" "$tmp/bad.json"
 echo '{"schema": "x"}' >"$tmp/bad.json"
