@@ -1,6 +1,7 @@
 /* A workload by what the user wrote: a path if it looks like one, else a generator's spec. */
 #include "workloads/workload.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -26,6 +27,33 @@ static bool looks_like_path(const char *text)
     return false;
 }
 
+/* Tables name a recording without its folder and ending: who writes that name is told of the file. */
+static bool is_recording(const char *name, char *path, size_t path_bytes)
+{
+    static const char *const endings[] = {".default.csv.gz", ".csv.gz"};
+    struct stat about;
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        int length = snprintf(path, path_bytes, "workloads/data/%s%s", name, endings[i]);
+        if (length > 0 && (size_t)length < path_bytes && stat(path, &about) == 0 &&
+            S_ISREG(about.st_mode))
+            return true;
+    }
+    return false;
+}
+
+static enum status generator_open(const struct spec *spec, struct trace_source **out,
+                                  struct error *error)
+{
+    const char *name = spec->links[0].name;
+    char path[256];
+    if (!gen_find(name) && is_recording(name, path, sizeof path))
+        return error_set(error, STATUS_INVALID,
+                         "there is no generator \"%s\"; for the recording of that name write its "
+                         "file, %s",
+                         name, path);
+    return gen_open(spec, out, error);
+}
+
 enum status workload_open(const char *text, struct trace_source **out, struct error *error)
 {
     if (looks_like_path(text))
@@ -40,7 +68,7 @@ enum status workload_open(const char *text, struct trace_source **out, struct er
                            "a trace file",
                            text);
     else
-        status = gen_open(&spec, out, error);
+        status = generator_open(&spec, out, error);
     spec_close(&spec);
     return status;
 }

@@ -31,6 +31,10 @@ struct refusal {
 
 static const struct refusal refusals[] = {
     {"randon", "did you mean \"random\"?", STATUS_INVALID},
+    {"graphs", "write its file, workloads/data/graphs.default.csv.gz", STATUS_INVALID},
+    {"tape_small.expandable", "write its file, workloads/data/tape_small.expandable.csv.gz",
+     STATUS_INVALID},
+    {"graph", "`list workloads` shows those there are", STATUS_INVALID},
     {"nothing.csv", "nothing.csv: cannot be opened: No such file", STATUS_IO},
     {"./nothing", "./nothing: cannot be opened: No such file", STATUS_IO},
     {"trace.csv.gz", "trace.csv.gz: cannot be opened", STATUS_IO},
