@@ -59,8 +59,8 @@ enum status size_parse(const char *text, uint64_t *bytes, struct error *error)
     if (whole >= most >> shift)
         return size_bad(text, "it is too large", error);
     wide part = (wide)fraction << shift;
-    if (part % fraction_scale != 0)
-        return size_bad(text, "it does not come to whole bytes", error);
+    if (shift == 0 && fraction)
+        return size_bad(text, "a byte has no parts", error);
     *bytes = (whole << shift) + (uint64_t)(part / fraction_scale);
     return STATUS_OK;
 }

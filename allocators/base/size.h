@@ -14,7 +14,9 @@
 #define GIB UINT64_C(1073741824)
 
 /* Reads "4096", "24GiB", "1.5M" or "2t" into bytes. The whole text must be a size
- * below 2^63; a fraction must come to whole bytes. INVALID otherwise, with a sentence. */
+ * below 2^63. A fraction of KiB and larger is taken to the whole byte below, since frameworks print
+ * rounded sizes ("79.11 GiB") and people copy them; bytes have none. INVALID otherwise, with a
+ * sentence. */
 enum status size_parse(const char *text, uint64_t *bytes, struct error *error) STATUS_CHECKED;
 
 /* Reads a non-negative decimal integer, the whole text of it. INVALID otherwise. */

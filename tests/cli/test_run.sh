@@ -107,6 +107,10 @@ done
 "$ALLOCRIG" run -d sim -p growth -w "$tape" --placements "$tmp/p2.csv" --series "$tmp/s2.csv" >/dev/null
 check placements_are_the_same cmp "$tmp/p.csv" "$tmp/p2.csv"
 check series_is_the_same cmp "$tmp/s.csv" "$tmp/s2.csv"
+run run -d sim:capacity=79.11GiB -p torch -p vmm -p bfc -p gmlake -w order_flip --json "$tmp/fraction.json"
+check a_capacity_as_messages_print_it [ "$status" = 0 ]
+check it_is_the_whole_byte_below grep -q '"capacity_bytes": 84943715696' "$tmp/fraction.json"
+refuses a_byte_has_no_parts 2 '"1000000000.5" is not a size: a byte has no parts' run -d sim:capacity=1000000000.5 -p torch -w order_flip
 refuses a_recording_by_its_name_in_tables 2 'no generator "gpt2_train"; .* write its file, workloads/data/gpt2_train.default.csv.gz$' run -d sim -p growth -w gpt2_train
 refuses placements_of_two_policies 2 '--placements holds one run and this is 2' run -d sim -p growth -p bfc -w order_flip --placements "$tmp/x"
 refuses series_of_two_workloads 2 '--series holds one run and this is 2' run -d sim -p bfc -w order_flip -w random --series "$tmp/x"

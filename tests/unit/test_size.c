@@ -28,6 +28,13 @@ static void reads(void **state)
         {"1.5M", 3 * MIB / 2},
         {"2t", 2048 * GIB},
         {"0.5KiB", 512},
+        {"0.3K", 307},
+        {"3.7GiB", UINT64_C(3972844748)},
+        {"79.11GiB", UINT64_C(84943715696)},
+        {"79.1GiB", UINT64_C(84932978278)},
+        {"0.0001K", 0},
+        {"1.000B", 1},
+        {"3.99999999999E", UINT64_C(4611686018415858688)},
         {"9223372036854775807", UINT64_C(9223372036854775807)},
         {"7EiB", UINT64_C(7) << 60},
     };
@@ -43,9 +50,9 @@ static void refuses(void **state)
 {
     (void)state;
     static const char *const cases[] = {
-        "",     "-1",    "+1",   " 1",   "1 ",   "1 K",
-        "K",    "1X",    "1Ki",  "0.3K", "1.5",  "9223372036854775808",
-        "8EiB", "1e400", "0x10", "nan",  "1KiBs"};
+        "",     "-1",    "+1",   " 1",  "1 ",   "1 K",
+        "K",    "1X",    "1Ki",  "1.5", "1.5B", "9223372036854775808",
+        "8EiB", "1e400", "0x10", "nan", "1KiBs"};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         uint64_t bytes = 77;
         struct error error = {""};
