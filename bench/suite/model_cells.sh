@@ -12,13 +12,20 @@
 # there, the median of clock_ns in the cell's card.csv, here and in the folders AGAIN, which hold
 # repetitions of the runs on the card (of two middle ones the mean, in whole ns). A cell where no
 # card.csv tells it is not run.
+#
+# Ends with 1 where a cell failed or was not run, with 2 where the arguments are wrong.
 usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
 case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u
+refuse() {
+    echo "$0: $1" >&2
+    exit 2
+}
 [ $# -ge 1 ] || { usage; exit 2; }
+case $1 in '' | -*) refuse "\"$1\" is no folder: FOLDER comes first, then options" ;; esac
 folder=$1 where=both policies_like=. workloads_like=. profile=h100 clock='' again=''
 shift
-case ${1:-} in card | sim | both) where=$1; shift ;; esac
+case ${1:-} in card | sim | both) where=$1; shift ;; '' | -*) ;; *) refuse "\"$1\" is no place: card, sim or both" ;; esac
 while getopts p:w:s:ca: option; do
     case $option in
     p) policies_like=$OPTARG ;;
@@ -26,11 +33,17 @@ while getopts p:w:s:ca: option; do
     s) profile=$OPTARG ;;
     c) clock=yes ;;
     a) again+=$OPTARG$'\n'
-        [ -d "$OPTARG" ] || { echo "$0: $OPTARG is no folder" >&2 && exit 2; } ;;
+        [ -d "$OPTARG" ] || refuse "$OPTARG is no folder" ;;
     *) exit 2 ;;
     esac
 done
-[ -n "$clock" ] || [ -z "$again" ] || { echo "$0: -a is for -c, which is not given" >&2 && exit 2; }
+shift $((OPTIND - 1))
+[ $# = 0 ] || refuse "\"$1\" is no option; of options only -p, -w, -s and -a take a word"
+[ -n "$clock" ] || [ -z "$again" ] || refuse "-a is for -c, which is not given"
+for like in "$policies_like" "$workloads_like"; do
+    grep -qE -e "$like" </dev/null 2>/dev/null
+    [ $? -le 1 ] || refuse "\"$like\" is no regular expression"
+done
 export ALLOCRIG=${ALLOCRIG:-./allocrig}
 export folder profile clock again
 export CAPACITY=${CAPACITY:-40GiB} # the same on both: policies go by it
@@ -38,7 +51,7 @@ export CAPACITY=${CAPACITY:-40GiB} # the same on both: policies go by it
 cells() {
     local policy workload
     { "$ALLOCRIG" list policies --names | grep -vxE 'null|plan|stalloc'
-        echo torch:expandable_segments=true; } | grep -E "$policies_like" | while read -r policy; do
+        echo torch:expandable_segments=true; } | grep -E -e "$policies_like" | while read -r policy; do
         for workload in embedding gradient_tape; do echo "$policy $workload ordered"; done
         for workload in gpt2_train dlrm_embedding tape_small side_streams; do
             echo "$policy workloads/data/$workload.default.csv.gz recorded"
@@ -65,12 +78,12 @@ one() {
         device=cuda:capacity=$CAPACITY,record_addresses=$at/addresses
         rm -f "$at"/addresses*
     else
-        [ -e "$at/card.csv" ] || { echo "$at: no run on the card" && return 0; }
+        [ -e "$at/card.csv" ] || { echo "$at: no run on the card" && return 1; }
         [ -e "$at/addresses" ] || : >"$at/addresses"
         device=sim:profile=$profile,capacity=$CAPACITY,addresses=$at/addresses
         if [ -n "$clock" ]; then
             ns=$(host_clock "$cell")
-            [ -n "$ns" ] || { echo "$at: no card.csv has clock_ns: not run on sim" && return 0; }
+            [ -n "$ns" ] || { echo "$at: no card.csv has clock_ns: not run on sim" && return 1; }
             device+=,host_clock_ns=$ns
         fi
     fi
@@ -79,17 +92,25 @@ one() {
         grep -oE 'DNF( @|:) .*finished|DNF: (timed|crashed|not) .*' "$at/$place.out" | sed "s,^,$at: $place: ,"
     else
         echo "$at: $place: $(tail -n 1 "$at/$place.out")"
+        return 1
     fi
+    return 0
 }
 here=$(dirname "$0")
 export here
 export -f one host_clock
 
+chosen=$(cells)
+[ -n "$chosen" ] || refuse "no policy and workload fit -p \"$policies_like\" and -w \"$workloads_like\""
+failed=0
 if [ "$where" != sim ]; then
-    cells | while read -r policy workload frees; do one card "$policy" "$workload" "$frees" </dev/null; done
+    while read -r policy workload frees; do
+        one card "$policy" "$workload" "$frees" </dev/null || failed=1
+    done <<<"$chosen"
 fi
 if [ "$where" != card ]; then
     # shellcheck disable=SC2016 # expanded by the shell that xargs starts
-    cells | xargs -P "$(nproc 2>/dev/null || echo 2)" -L 1 bash -c 'one sim "$@"' _
+    xargs -r -P "$(nproc 2>/dev/null || echo 2)" -L 1 bash -c 'one sim "$@"' _ <<<"$chosen" || failed=1
 fi
 echo "now: $ALLOCRIG model $folder -o PAGE.md"
+exit "$failed"

@@ -9,14 +9,27 @@
 #
 # -c tells the simulated device how fast the host was: host_clock_ns is what reading the clock took there,
 # the median of clock_ns in the cell's card.HOST.csv. Its profile must state its own (h100-rested).
+#
+# Ends with 1 where a run failed or was not made, with 2 where the arguments are wrong.
 usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
 case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u
+refuse() {
+    echo "$0: $1" >&2
+    exit 2
+}
 [ $# -ge 1 ] || { usage; exit 2; }
-folder=$1 where=both profile=h100 like=. hosts='recorded none' runs=1 clock=''
+case $1 in '' | -*) refuse "\"$1\" is no folder: FOLDER comes first, then options" ;; esac
+folder=$1 where=both profile=h100 like=. hosts='recorded none' runs=1 clock='' named=''
 shift
-case ${1:-} in card | sim | both) where=$1; shift ;; esac
-case ${1:-} in '' | -*) ;; *) profile=$1; shift ;; esac
+case ${1:-} in card | sim | both) where=$1 named=yes; shift ;; esac
+case ${1:-} in
+'' | -*) ;;
+*) # A word that is neither place nor profile would otherwise be missed by each run on sim.
+    [ -n "$named" ] || refuse "\"$1\" is no place: card, sim or both, then PROFILE"
+    profile=$1
+    shift ;;
+esac
 while getopts w:H:n:c option; do
     case $option in
     w) like=$OPTARG ;;
@@ -26,9 +39,15 @@ while getopts w:H:n:c option; do
     *) exit 2 ;;
     esac
 done
+shift $((OPTIND - 1))
+[ $# = 0 ] || refuse "\"$1\" is no option; of options only -w, -H and -n take a word"
+[[ '' =~ $like ]] 2>/dev/null
+[ $? -le 1 ] || refuse "\"$like\" is no regular expression"
+case $hosts in recorded | none | 'recorded none') ;; *) refuse "\"$hosts\" is no host time: recorded or none" ;; esac
+[[ $runs =~ ^([1-9][0-9]{0,2}|1000)$ ]] || refuse "\"$runs\" is no number of runs: a whole number from 1 to 1000"
 here=$(dirname "$0")
 rig=${ALLOCRIG:-./allocrig}
-failed=0
+failed=0 fitting=0
 
 # one card|sim TRACE POLICY recorded|none
 one() {
@@ -40,7 +59,7 @@ one() {
         device=sim:profile=$profile reps=1
         if [ -n "$clock" ]; then
             ns=$([ ! -e "$at/card.$host.csv" ] || "$here/clock_of.sh" "$at/card.$host.csv")
-            [ -n "$ns" ] || { echo "$at: no card.$host.csv tells clock_ns: not run on sim" && return 0; }
+            [ -n "$ns" ] || { echo "$at: no card.$host.csv tells clock_ns: not run on sim" && failed=1 && return; }
             device+=,host_clock_ns=$ns
         fi
     fi
@@ -54,6 +73,7 @@ one() {
 for trace in workloads/data/*.csv.gz; do
     [[ $(basename "$trace") =~ $like ]] || continue
     [ "$(zcat "$trace" | grep -c '^kernel,')" -gt 0 ] || continue
+    fitting=1
     # The second line of the page names the policy that answers to the recorder.
     policy=$("$rig" fidelity "$trace" | sed -n 2p)
     for host in $hosts; do
@@ -61,4 +81,5 @@ for trace in workloads/data/*.csv.gz; do
         [ "$where" = card ] || one sim "$trace" "$policy" "$host" </dev/null
     done
 done
+[ "$fitting" = 1 ] || refuse "no recording with kernels fits -w \"$like\""
 exit "$failed"

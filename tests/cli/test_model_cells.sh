@@ -47,4 +47,29 @@ cells "$tmp/the host" sim "${only[@]}" -c -a "$tmp/nowhere"
 check no_such_folder [ "$status" = 2 -a "$(grep -c 'nowhere is no folder' "$err")" = 1 -a ! -s "$tmp/asked" ]
 cells "$tmp/the host" sim "${only[@]}" -a "$tmp/again"
 check again_without_clock [ "$status" = 2 -a ! -s "$tmp/asked" ]
+
+# refused NAME REGEX ARGUMENTS..: exit 2 with a sentence, no folder and no run
+refused() {
+    local name=$1 pattern=$2
+    shift 2
+    cells "$@"
+    [ "$status" = 2 ] && grep -qE -e "$pattern" "$err" && [ ! -s "$tmp/asked" ] && [ ! -e "$tmp/new" ]
+    verdict "$name" $?
+}
+refused a_word_behind '"word" is no option' "$tmp/new" card -p '^torch$' word
+refused a_word_between '"word" is no option' "$tmp/new" card -p torch word -w '^embedding$'
+refused a_place '"bogus" is no place' "$tmp/new" bogus
+refused an_option_first 'is no folder: FOLDER comes first' -c "$tmp/new"
+refused a_regex_of_workloads '"\[" is no regular expression' "$tmp/new" card -w '['
+refused a_regex_of_policies '"\[" is no regular expression' "$tmp/new" card -p '['
+refused nothing_fits 'no policy and workload fit' "$tmp/new" both -p nosuch
+clocks 'the host' 40 other_column
+cells "$tmp/the host" sim "${only[@]}" -c
+check a_cell_not_run_ends_with_1 [ "$status" = 1 ]
+cells "$tmp/the host" sim "${only[@]}"
+check all_run_ends_with_0 [ "$status" = 0 ]
+# shellcheck disable=SC2016 # the program's own
+printf '#!/bin/bash\n[ "$1" = list ] && echo torch && exit\nexit 3\n' >"$tmp/program"
+cells "$tmp/the host" card -p '^torch$' -w '^gradient_tape$'
+check a_cell_that_fails_ends_with_1 [ "$status" = 1 ]
 finish

@@ -37,4 +37,26 @@ printf 'x,clock_ns\n1,26\n1,31\n' >"$tmp/two.csv"
 check mean_of_two_rounded [ "$(bench/suite/clock_of.sh "$tmp/two.csv")" = 29 ]
 printf 'x,y\n1,26\n' >"$tmp/none.csv"
 check nothing_where_none_tells [ -z "$(bench/suite/clock_of.sh "$tmp/none.csv")" ]
+check no_positive_numbers_do_not_count [ "$(printf 'x,clock_ns\r\n1,nan\r\n1,abc\r\n1,-3\r\n1,28\r\n' >"$tmp/odd.csv" && bench/suite/clock_of.sh "$tmp/odd.csv")" = 28 ]
+for file in "$tmp/nowhere.csv" "$tmp"; do
+    bench/suite/clock_of.sh "$tmp/two.csv" "$file" >"$out" 2>"$err"
+    [ $? = 2 ] && [ ! -s "$out" ] && grep -qF "$file cannot be read" "$err"
+    verdict "clock_of_$(basename "$file")" $?
+done
+# refused NAME REGEX ARGUMENTS..: exit 2 with a sentence, no folder and no run
+refused() {
+    local name=$1 pattern=$2
+    shift 2
+    cells "$@"
+    [ "$status" = 2 ] && grep -qE -e "$pattern" "$err" && [ ! -s "$tmp/asked" ] && [ ! -e "$tmp/new" ]
+    verdict "$name" $?
+}
+refused a_word_behind '"word" is no option' "$tmp/new" card -w tape_small word
+refused a_word_between '"word" is no option' "$tmp/new" card -n 2 word -w tape_small
+refused a_place '"bogus" is no place' "$tmp/new" bogus
+refused an_option_first 'FOLDER comes first' -c "$tmp/new"
+refused a_regex '"\[" is no regular expression' "$tmp/new" card -w '['
+refused nothing_fits 'no recording with kernels fits' "$tmp/new" card -w nosuch
+refused a_host '"some" is no host time' "$tmp/new" card -w tape_small -H some
+for runs in 0 1001 1.5 -1 x; do refused "runs_$runs" 'whole number from 1 to 1000' "$tmp/new" card -w tape_small -n "$runs"; done
 finish
