@@ -1,7 +1,7 @@
 #!/bin/bash
 # Replays each recording that has kernels under the policy and settings that recorded it, with host
 # times as recorded and without.
-# Usage: bench/suite/recorded_cells.sh FOLDER [card|sim|both] [PROFILE] [-w REGEX] [-H HOST] [-n RUNS] [-c]
+# Usage: bench/suite/recorded_cells.sh FOLDER [card|sim|both [PROFILE]] [-w REGEX] [-H HOST] [-n RUNS] [-c]
 #
 # FOLDER/RECORDING/{card,sim}.{recorded,none}.csv: a row for each run, as `allocrig run --csv` writes it.
 # What is there is left alone. PROFILE is the simulated card (default h100). -w: recordings whose name
