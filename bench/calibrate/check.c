@@ -94,23 +94,25 @@ static enum status block_free(struct program *self, bool pool, uint64_t address)
 /* Programs 1 and 3. A block that does not fit is not made. */
 static enum status blocks_go(struct program *self, bool pool)
 {
-    uint64_t places[PLACES] = {0};
+    uint64_t places[PLACES];
+    bool full[PLACES] = {false}; /* 0 is an address too */
     enum status status = STATUS_OK;
     for (uint32_t step = 0; step < STEPS && status == STATUS_OK; step++) {
-        uint64_t *place = &places[rng_below(&self->rng, PLACES)];
+        uint64_t at = rng_below(&self->rng, PLACES);
         uint64_t bytes = rng_log_uniform(&self->rng, LEAST_BYTES, self->most_bytes);
         compute(self);
-        if (*place) {
-            status = block_free(self, pool, *place);
-            *place = 0;
+        if (full[at]) {
+            status = block_free(self, pool, places[at]);
+            full[at] = false;
         } else {
-            status = block_make(self, pool, bytes, place);
+            status = block_make(self, pool, bytes, &places[at]);
+            full[at] = status == STATUS_OK;
             if (status == STATUS_REFUSED)
                 status = STATUS_OK;
         }
     }
     for (uint32_t i = 0; i < PLACES && status == STATUS_OK; i++)
-        if (places[i])
+        if (full[i])
             status = block_free(self, pool, places[i]);
     if (!pool || status != STATUS_OK)
         return status;

@@ -156,7 +156,9 @@ static void prepare(struct meter *self, bool waits)
     if (waits)
         ahead_ns = AHEAD_WAITING;
     dirt_spread(self->dirt);
-    while (self->busy && self->busy_until_ns < meter_now(self) + ahead_ns)
+    /* Launches that wait for room in a full queue get the card no further ahead. */
+    for (uint64_t left = 2 * ahead_ns / KERNEL_NS;
+         left && self->busy && self->busy_until_ns < meter_now(self) + ahead_ns; left--)
         meter_work(self, KERNEL_NS);
     self->ns = self->waited_ns = self->rest_ns = self->rested_ns = 0;
     self->begun_ns = meter_now(self);

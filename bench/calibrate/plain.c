@@ -33,6 +33,7 @@ void parts_churned(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 /* Blocks that are held, filled page by page where they are small. */
 struct blocks {
     uint64_t addresses[BLOCKS_MOST], plugs[BLOCKS_MOST];
+    bool plugged[BLOCKS_MOST]; /* 0 is an address too */
     uint32_t count;
 };
 
@@ -52,9 +53,8 @@ static bool blocks_make(struct meter *meter, struct blocks *self, uint64_t bytes
             return false;
         if (self->count && physical_bytes(meter) > before_bytes)
             meter_samples_add(made, one.ns[0]);
-        self->plugs[self->count] = 0;
-        if (fill_bytes && !meter_alloc(meter, fill_bytes, &self->plugs[self->count], NULL))
-            self->plugs[self->count] = 0;
+        self->plugged[self->count] =
+            fill_bytes && meter_alloc(meter, fill_bytes, &self->plugs[self->count], NULL);
     }
     return true;
 }
@@ -64,7 +64,7 @@ static bool blocks_free(struct meter *meter, const struct blocks *self, bool bac
                         struct meter_samples *freed)
 {
     for (uint32_t i = 0; i < self->count; i++)
-        if (self->plugs[i] && !meter_free(meter, self->plugs[i], NULL))
+        if (self->plugged[i] && !meter_free(meter, self->plugs[i], NULL))
             return false;
     for (uint32_t i = 0; i < self->count; i++) {
         struct meter_samples one = {0};

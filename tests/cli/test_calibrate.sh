@@ -42,6 +42,13 @@ ratio() { sed -n 's/.*"driver_time_ns": \([0-9]*\).*/\1/p' "$1" | head -n 1; }
 awk -v a="$(ratio "$tmp/old.json")" -v b="$(ratio "$tmp/new.json")" 'BEGIN { exit !(a > 0 && b > 0.97 * a && b < 1.03 * a) }'
 verdict tells_what_the_card_does $?
 
+# Launches that wait for room in a full queue never get a card further ahead.
+check short_queue_ends quietly timeout 60 "$ALLOCRIG" calibrate -d "sim:profile=$card,launch_queue=16" -o "$tmp/queue.profile"
+# 0 is an address as any other, and where a profile begins that does not say.
+grep -v '^first_address' "$card" >"$tmp/zero-card.profile"
+check from_address_0 quietly "$ALLOCRIG" calibrate -d "sim:profile=$tmp/zero-card.profile" -o "$tmp/zero.profile"
+check from_address_0_is_the_same cmp <(grep cost "$tmp/zero.profile") <(grep cost "$tmp/one.profile")
+
 # A card whose second call after a rest pays a part of it again.
 (cat "$card" && printf '%s\n' 'rest_cost: alloc 10000 0' 'rest_cost: alloc 30000 3000' 'rest_again_percent: alloc 10' \
     'rest_cost: pool_alloc 700000 0' 'rest_cost: pool_alloc 2000000 250' 'rest_again_percent: pool_alloc 28') >"$tmp/again-card.profile"
