@@ -20,6 +20,7 @@
 #include "allocators/base/size.h"
 #include "bench/calibrate/parts.h"
 #include "sim/sim_device/work_limits.h"
+#include "sim/work_shape.h"
 
 #define ARENA_BYTES     GIB
 #define ARENA_LEAST     (32 * MIB)
@@ -100,11 +101,6 @@ static bool goes_on(const struct works_bench *self)
            meter_now(self->meter) < self->until_ns;
 }
 
-static uint64_t unit_of(enum device_type type)
-{
-    return type == DEVICE_F16 || type == DEVICE_BF16 ? 2 : 4;
-}
-
 /* ---- where works take place ----------------------------------------------------------------- */
 
 static bool works_on_rows(const struct device_work *work)
@@ -126,7 +122,7 @@ static struct device_operand take(struct works_bench *self, uint64_t bytes)
 /* The sizes of out and in; returns how many inputs. Of rows: without the table and the names. */
 static uint32_t operand_bytes(const struct device_work *work, uint64_t *out, uint64_t in[2])
 {
-    uint64_t unit = unit_of(work->type), m = work->m, n = work->n, k = work->k;
+    uint64_t unit = work_shape_element_bytes(work->type), m = work->m, n = work->n, k = work->k;
     *out = in[0] = in[1] = 0;
     switch (work->kind) {
     case DEVICE_WORK_matmul:
