@@ -4,7 +4,9 @@
 set -u
 # shellcheck source=tests/cli/lib.bash
 . "$(dirname "$0")/lib.bash"
-tmp=$TEST_TMP
+# shellcheck source=tests/cli/cells.bash
+. "$(dirname "$0")/cells.bash"
+tmp=$TEST_TMP script=bench/suite/model_cells.sh
 cell=embedding_torch
 
 cat >"$tmp/program" <<'PROGRAM'
@@ -19,12 +21,6 @@ chmod +x "$tmp/program"
 clocks() {
     mkdir -p "$tmp/$1/$cell"
     printf 'policy_spec,%s,passed\n"torch:a=1,b=""2,3""",%s,true\n' "${3:-clock_ns}" "$2" >"$tmp/$1/$cell/card.csv"
-}
-# cells ARGUMENTS..: what the program was asked is in $tmp/asked
-cells() {
-    : >"$tmp/asked"
-    ASKED=$tmp/asked ALLOCRIG=$tmp/program timeout 60 bench/suite/model_cells.sh "$@" >"$out" 2>"$err" </dev/null
-    status=$?
 }
 clocks 'the host' 40
 clocks again 31
@@ -48,14 +44,6 @@ check no_such_folder [ "$status" = 2 -a "$(grep -c 'nowhere is no folder' "$err"
 cells "$tmp/the host" sim "${only[@]}" -a "$tmp/again"
 check again_without_clock [ "$status" = 2 -a ! -s "$tmp/asked" ]
 
-# refused NAME REGEX ARGUMENTS..: exit 2 with a sentence, no folder and no run
-refused() {
-    local name=$1 pattern=$2
-    shift 2
-    cells "$@"
-    [ "$status" = 2 ] && grep -qE -e "$pattern" "$err" && [ ! -s "$tmp/asked" ] && [ ! -e "$tmp/new" ]
-    verdict "$name" $?
-}
 refused a_word_behind '"word" is no option' "$tmp/new" card -p '^torch$' word
 refused a_word_between '"word" is no option' "$tmp/new" card -p torch word -w '^embedding$'
 refused a_place '"bogus" is no place' "$tmp/new" bogus

@@ -3,7 +3,9 @@
 set -u
 # shellcheck source=tests/cli/lib.bash
 . "$(dirname "$0")/lib.bash"
-tmp=$TEST_TMP
+# shellcheck source=tests/cli/cells.bash
+. "$(dirname "$0")/cells.bash"
+tmp=$TEST_TMP script=bench/suite/recorded_cells.sh
 
 cat >"$tmp/program" <<'PROGRAM'
 #!/bin/bash
@@ -13,12 +15,6 @@ fidelity) printf 'a line\ntorch:conf=x\n' ;;
 esac
 PROGRAM
 chmod +x "$tmp/program"
-# cells ARGUMENTS..: what the program was asked is in $tmp/asked
-cells() {
-    : >"$tmp/asked"
-    ASKED=$tmp/asked ALLOCRIG=$tmp/program timeout 60 bench/suite/recorded_cells.sh "$@" >"$out" 2>"$err" </dev/null
-    status=$?
-}
 at="$tmp/a folder"
 cells "$at" card -w tape_small -n 5
 check both_hosts [ "$(grep -oE -- '--host [a-z]+' "$tmp/asked" | tr '\n' ' ')" = '--host recorded --host none ' ]
@@ -43,14 +39,6 @@ for file in "$tmp/nowhere.csv" "$tmp"; do
     [ $? = 2 ] && [ ! -s "$out" ] && grep -qF "$file cannot be read" "$err"
     verdict "clock_of_$(basename "$file")" $?
 done
-# refused NAME REGEX ARGUMENTS..: exit 2 with a sentence, no folder and no run
-refused() {
-    local name=$1 pattern=$2
-    shift 2
-    cells "$@"
-    [ "$status" = 2 ] && grep -qE -e "$pattern" "$err" && [ ! -s "$tmp/asked" ] && [ ! -e "$tmp/new" ]
-    verdict "$name" $?
-}
 refused a_word_behind '"word" is no option' "$tmp/new" card -w tape_small word
 refused a_word_between '"word" is no option' "$tmp/new" card -n 2 word -w tape_small
 refused a_place '"bogus" is no place' "$tmp/new" bogus
