@@ -129,7 +129,7 @@ $(B)/flags: FORCE
 $(B)/build_info.c: FORCE
 	@mkdir -p $(B); commit=$$(git rev-parse HEAD 2>/dev/null || echo unknown); \
 	dirty=$$([ -z "$$(git status --porcelain --untracked-files=no -- . ':!results/history.jsonl' 2>/dev/null)" ] && echo false || echo true); \
-	printf '%s\n' '#include "bench/suite/build_info.h"' \
+	printf '%s\n' '#include "bench/machine/build_info.h"' \
 	    'const struct build_info *build_info(void)' '{' \
 	    '    static const struct build_info info = {' \
 	    "        \"$(VERSION)\", \"$$commit\", $$dirty, \"$(VARIANT)\"," \
@@ -175,7 +175,7 @@ $(B)/liballocrig_record.so: $(RECORDER_SRC) $(wildcard workloads/record/injectio
 # and without the kernels. -Bsymbolic: what it calls is its own, whatever else is in the process.
 PLUGIN     := $(if $(filter 1,$(HAVE_CUDA)),$(B)/liballocrig_torch.so)
 PLUGIN_SRC := $(wildcard bench/plugin/*.c) $(filter-out allocators/skeleton/%,$(filter allocators/%,$(LIB_SRC))) \
-              $(wildcard bench/cuda/*.c) bench/host/address_map.c bench/suite/nvml.c sim/device.c sim/work_shape.c sim/replay/latency.c \
+              $(wildcard bench/cuda/*.c) bench/host/address_map.c bench/machine/nvml.c sim/device.c sim/work_shape.c sim/replay/latency.c \
               $(addprefix sim/sim_device/,book.c hazards.c ledger.c ranges.c small_pages.c)
 PLUGIN_FLAGS = $(ALL_CFLAGS) -UHAVE_NVCC -DHAVE_NVCC=0 -fPIC -fno-semantic-interposition -fexceptions
 

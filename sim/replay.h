@@ -11,7 +11,7 @@
 #include "workloads/trace/source.h"
 
 struct latency; /* sim/replay/latency.h */
-struct witness; /* sim/witness.h */
+struct witness; /* sim/observer.h */
 
 /* When a block that the program lets go is free again.
  * ordered: the policy is told at the let-go; it, or the engine for policies that are not

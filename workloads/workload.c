@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "allocators/spec.h"
+#include "workloads/formats/formats.h"
 #include "workloads/gen/gen.h"
 #include "workloads/trace/trace.h"
 

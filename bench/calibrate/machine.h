@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "bench/suite/environment.h"
+#include "bench/machine/environment.h"
 #include "sim/device.h"
 #include "sim/sim_device/profile.h"
 

@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "bench/report/whatif_page.h"
-#include "workloads/trace/sidecar.h"
+#include "workloads/formats/formats.h"
+#include "workloads/formats/torch/sidecar.h"
 #include "workloads/trace/trace.h"
 
 /* "PROGRAM.SETTING" of a path; a file's name has 255 bytes at most (NAME_MAX). */

@@ -11,6 +11,7 @@
 #include "bench/report/output_file.h"
 #include "bench/suite/progress.h"
 #include "bench/suite/suite.h"
+#include "workloads/formats/formats.h"
 #include "workloads/trace/trace.h"
 #include "workloads/workload.h"
 

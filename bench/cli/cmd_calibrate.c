@@ -12,7 +12,7 @@
 #include "bench/cli/cli.h"
 #include "bench/report/context.h"
 #include "bench/report/output_file.h"
-#include "bench/suite/build_info.h"
+#include "bench/machine/build_info.h"
 #include "bench/suite/progress.h"
 
 enum option_key { KEY_NAME = CLI_KEYS, KEY_COLD, KEY_MEDIAN, KEY_HOST };

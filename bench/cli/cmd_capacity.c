@@ -11,14 +11,14 @@
 #include "bench/cli/cli.h"
 #include "bench/report/json_writer.h"
 #include "bench/report/output_file.h"
-#include "bench/report/statistics.h"
+#include "bench/statistics/statistics.h"
 #include "bench/report/table.h"
-#include "bench/suite/environment.h"
+#include "bench/machine/environment.h"
 #include "bench/suite/matrix.h"
 #include "bench/suite/plan.h"
 #include "bench/suite/progress.h"
 #include "bench/suite/slowdown.h"
-#include "sim/capacity.h"
+#include "sim/search/capacity.h"
 #include "workloads/workload.h"
 
 enum option_key {

@@ -7,6 +7,7 @@
 #include "bench/cli/cli.h"
 #include "bench/cli/trace_output.h"
 #include "bench/report/import_page.h"
+#include "workloads/formats/formats.h"
 #include "workloads/trace/filter.h"
 
 #define STREAMS_MOST 256

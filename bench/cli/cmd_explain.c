@@ -8,7 +8,7 @@
 #include "bench/report/message_page.h"
 #include "bench/report/output_file.h"
 #include "bench/suite/plan.h"
-#include "sim/session.h"
+#include "sim/experiment/session.h"
 #include "workloads/workload.h"
 
 enum option_key { KEY_MESSAGE = CLI_KEYS, KEY_FREES, KEY_HOST, KEY_SEED, KEY_JOBS, KEY_JSON };

@@ -10,7 +10,7 @@
 #include "bench/report/output_file.h"
 #include "bench/report/results_csv.h"
 #include "bench/report/sentence.h"
-#include "sim/fidelity.h"
+#include "sim/fidelity/fidelity.h"
 #include "workloads/formats/formats.h"
 #include "workloads/trace/trace.h"
 

@@ -5,7 +5,7 @@
 
 #include "bench/cli/cli.h"
 #include "bench/cli/trace_output.h"
-#include "sim/session.h"
+#include "sim/experiment/session.h"
 #include "workloads/gen/gen.h"
 
 enum option_key { KEY_FORMAT = CLI_KEYS };

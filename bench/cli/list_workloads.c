@@ -9,7 +9,7 @@
 #include "bench/cli/list.h"
 #include "bench/cli/option_table.h"
 #include "workloads/gen/gen.h"
-#include "workloads/trace/sidecar.h"
+#include "workloads/formats/torch/sidecar.h"
 
 static enum status show_workload(const struct gen_ops *ops, struct error *error)
 {

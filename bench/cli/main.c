@@ -6,7 +6,7 @@
 
 #include "bench/cli/cli.h"
 #include "bench/report/sentence.h"
-#include "bench/suite/build_info.h"
+#include "bench/machine/build_info.h"
 
 const struct cli_command cli_commands[] = {
     {"run", "every policy x workload: a table, and files", cmd_run},

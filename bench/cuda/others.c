@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "bench/cuda/state.h"
-#include "bench/suite/nvml.h"
+#include "bench/machine/nvml.h"
 
 int64_t cuda_others_look(uint64_t ordinal)
 {

@@ -13,9 +13,9 @@
 #include "bench/cuda/schedule.h"
 #include "bench/cuda/streams.h"
 #include "sim/device.h"
-#include "sim/sim_device/book.h"
+#include "sim/device_memory/device_memory.h"
 #include "sim/replay/latency.h"
-#include "sim/sim_device/ledger.h"
+#include "sim/device_memory/ledger.h"
 
 /* A page that holds driver allocations below the page size. */
 struct cuda_small_page {

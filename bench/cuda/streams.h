@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #include "bench/cuda/api.h"
-#include "sim/sim_device/ranges.h"
+#include "sim/device_memory/ranges.h"
 
 #define CUDA_ALL_STREAMS  UINT32_MAX
 #define CUDA_STREAMS_MOST 4096u

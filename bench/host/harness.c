@@ -5,7 +5,7 @@
 
 #include "allocators/registry.h"
 #include "bench/host/launches.h"
-#include "bench/report/statistics.h"
+#include "bench/statistics/statistics.h"
 #include "sim/replay.h"
 #include "workloads/trace/event.h"
 #include "workloads/workload.h"

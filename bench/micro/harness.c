@@ -11,7 +11,7 @@
 #include "allocators/base/size.h"
 #include "bench/host/harness.h"
 #include "bench/report/output_file.h"
-#include "bench/suite/build_info.h"
+#include "bench/machine/build_info.h"
 
 enum { MOST_POLICIES = 16 };
 

@@ -19,6 +19,7 @@
 #include "allocators/registry.h"
 #include "bench/micro/rig.h"
 #include "sim/replay.h"
+#include "workloads/formats/formats.h"
 #include "workloads/trace/trace.h"
 
 enum { PAIRS = 1000 };

@@ -14,7 +14,7 @@
 
 #include "bench/micro/micro.h"
 #include "bench/micro/sections.h"
-#include "bench/suite/build_info.h"
+#include "bench/machine/build_info.h"
 
 enum { MOST_TRACES = GRID_COLUMNS - 4 };
 

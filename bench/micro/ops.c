@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "allocators/base/array.h"
+#include "workloads/formats/formats.h"
 #include "workloads/trace/trace.h"
 
 struct reading {

@@ -16,7 +16,7 @@
 #ifndef BENCH_REGRESS_HISTORY_SERIES_H
 #define BENCH_REGRESS_HISTORY_SERIES_H
 
-#include "bench/regress/change_points.h"
+#include "bench/statistics/change_points.h"
 #include "bench/regress/history.h"
 #include "bench/regress/verdict.h"
 #include "bench/regress/waivers.h"

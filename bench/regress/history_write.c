@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "bench/report/json_writer.h"
-#include "bench/report/statistics.h"
+#include "bench/statistics/statistics.h"
 
 #include "bench/regress/history.h"
 

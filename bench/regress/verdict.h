@@ -24,7 +24,7 @@
 #ifndef BENCH_REGRESS_VERDICT_H
 #define BENCH_REGRESS_VERDICT_H
 
-#include "bench/regress/rank_test.h"
+#include "bench/statistics/rank_test.h"
 #include "bench/regress/side.h"
 #include "bench/regress/waivers.h"
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "sim/witness.h"
+#include "sim/observer.h"
 #include "workloads/trace/texts.h"
 
 #define CHROME_COUNTERS 4 /* live, granted, reserved, physical */

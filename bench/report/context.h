@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "bench/report/json_writer.h"
-#include "bench/suite/environment.h"
+#include "bench/machine/environment.h"
 
 /* The object `context`. */
 void context_json_write(struct json_writer *json, const struct environment *environment);

@@ -1,6 +1,6 @@
 /* 1. A pair is of two runs with one seed. 2. Its difference is the policy's figure less the base's,
  * its ratio one by the other. 3. Of both the median and its interval, as of repetitions
- * (bench/report/statistics.h): neither assumes how they are spread. 4. Less, equal and more are
+ * (bench/statistics/statistics.h): neither assumes how they are spread. 4. Less, equal and more are
  * counted by the figures themselves. */
 #include "bench/report/draw_pairs.h"
 

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "bench/report/statistics.h"
+#include "bench/statistics/statistics.h"
 #include "bench/report/table.h"
 
 struct draw_pairs {

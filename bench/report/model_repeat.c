@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "bench/report/model.h"
-#include "bench/report/statistics.h"
+#include "bench/statistics/statistics.h"
 
 double model_median(double *values, size_t count)
 {

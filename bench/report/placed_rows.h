@@ -3,7 +3,7 @@
 #ifndef BENCH_REPORT_PLACED_ROWS_H
 #define BENCH_REPORT_PLACED_ROWS_H
 
-#include "bench/report/statistics.h"
+#include "bench/statistics/statistics.h"
 #include "bench/report/table.h"
 
 struct placed_row {

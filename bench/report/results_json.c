@@ -6,7 +6,7 @@
 #include "bench/report/context.h"
 #include "bench/report/draw_pairs.h"
 #include "bench/report/json_writer.h"
-#include "bench/report/statistics.h"
+#include "bench/statistics/statistics.h"
 
 static void write_value(struct json_writer *json, const char *key, const struct metric_value *value)
 {

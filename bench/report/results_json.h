@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 #include "bench/report/run_record.h"
-#include "bench/report/statistics.h"
-#include "bench/suite/environment.h"
+#include "bench/statistics/statistics.h"
+#include "bench/machine/environment.h"
 
 #define RESULT_SCHEMA "allocrig.result/1"
 

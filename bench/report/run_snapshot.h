@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-#include "sim/witness.h"
-#include "workloads/formats/snapshot_image.h"
+#include "sim/observer.h"
+#include "workloads/formats/torch/snapshot_image.h"
 #include "workloads/trace/id_map.h"
 
 struct run_snapshot {

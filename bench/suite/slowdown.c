@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
-#include "bench/report/statistics.h"
+#include "bench/statistics/statistics.h"
 #include "bench/suite/matrix.h"
 #include "bench/suite/spec_text.h"
 

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "bench/suite/environment.h"
+#include "bench/machine/environment.h"
 #include "bench/suite/suite.h"
 #include "bench/suite/suite_files.h"
 

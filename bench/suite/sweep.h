@@ -12,7 +12,7 @@
 
 #include <stdio.h>
 
-#include "bench/suite/environment.h"
+#include "bench/machine/environment.h"
 #include "bench/suite/suite.h"
 
 struct sweep_files {

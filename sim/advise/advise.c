@@ -10,8 +10,8 @@
 #include "sim/advise/prepare.h"
 #include "sim/advise/pressure.h"
 #include "sim/advise/tries.h"
-#include "sim/session.h"
-#include "sim/survey.h"
+#include "sim/experiment/session.h"
+#include "sim/experiment/survey.h"
 
 #define TOO_SLOW 2.0
 

@@ -1,6 +1,6 @@
 /* Which settings would let a recorded program run in less memory, and what they cost.
  *
- * 1. The recording is held against the policy that imitates its allocator (sim/fidelity.h). Where the
+ * 1. The recording is held against the policy that imitates its allocator (sim/fidelity/fidelity.h). Where the
  *    program released its cache, that is put into the trace: it would do so under any setting. Memory
  *    that the allocator gave back under pressure is told from that.
  * 2. The recorder's own framework comes first: what was recorded, the defaults, every setting that
@@ -19,7 +19,7 @@
 #include "sim/advise/holders.h"
 #include "sim/advise/pressure.h"
 #include "sim/advise/trial.h"
-#include "sim/fidelity.h"
+#include "sim/fidelity/fidelity.h"
 
 struct advise_config {
     struct trace_source *source; /* opened with trace_open_recording where it is a file */

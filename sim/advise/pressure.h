@@ -3,7 +3,7 @@
 #ifndef SIM_ADVISE_PRESSURE_H
 #define SIM_ADVISE_PRESSURE_H
 
-#include "sim/fidelity.h"
+#include "sim/fidelity/fidelity.h"
 
 struct pressure {
     uint64_t least_bytes, most_bytes; /* the limit lies between them; 0, 0: there is none */

@@ -8,7 +8,7 @@
 
 #include "allocators/base/size.h"
 #include "sim/advise/waiting.h"
-#include "sim/session.h"
+#include "sim/experiment/session.h"
 #include "workloads/trace/trace.h"
 
 #define FINE_PER_CENT   2 /* of the live peak: steps up to twice that */

@@ -2,7 +2,7 @@
 #ifndef SIM_ADVISE_TRIAL_H
 #define SIM_ADVISE_TRIAL_H
 
-#include "sim/baseline.h"
+#include "sim/experiment/baseline.h"
 #include "sim/replay.h"
 
 /* What is the same for all trials. */

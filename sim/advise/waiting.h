@@ -4,7 +4,7 @@
 #ifndef SIM_ADVISE_WAITING_H
 #define SIM_ADVISE_WAITING_H
 
-#include "sim/session.h"
+#include "sim/experiment/session.h"
 
 /* Puts it around the session's policy, before the first request. `streams`: of the trace. HOST_MEMORY. */
 enum status waiting_wrap(struct session *session, uint32_t streams,

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "sim/bounds/bounds.h"
-#include "sim/session.h"
+#include "sim/experiment/session.h"
 
 #define DEVICE "sim:profile=bump"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
-#include "workloads/trace/lines.h"
+#include "workloads/io/lines.h"
 
 enum column { ID, LOWER, UPPER, SIZE, OFFSET, COLUMNS };
 

@@ -8,9 +8,9 @@
 #include "allocators/decorators/observe.h"
 #include "sim/explain/births.h"
 #include "sim/explain/pins.h"
-#include "sim/baseline.h"
-#include "sim/session.h"
-#include "sim/survey.h"
+#include "sim/experiment/baseline.h"
+#include "sim/experiment/session.h"
+#include "sim/experiment/survey.h"
 
 /* What the observer keeps while the trace runs. */
 struct listening {

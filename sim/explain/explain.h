@@ -6,14 +6,14 @@
  * 2. The policy is walked. In each segment the stretch is found that is as large as the request
  *    and holds the fewest live bytes: were these few blocks elsewhere, the request would fit.
  *    Blocks next to the most free bytes are listed too.
- * 3. The cause is that of the ladder in sim/cause.h.
+ * 3. The cause is that of the ladder in sim/replay/cause.h.
  * 4. The trace is replayed with other settings, other policies and more capacity. */
 #ifndef SIM_EXPLAIN_EXPLAIN_H
 #define SIM_EXPLAIN_EXPLAIN_H
 
 #include "sim/advise/candidates.h"
 #include "sim/advise/trial.h"
-#include "sim/cause.h"
+#include "sim/replay/cause.h"
 
 #define EXPLAIN_PINS_MOST 10
 

@@ -3,7 +3,7 @@
 #ifndef SIM_FIDELITY_CAUSES_H
 #define SIM_FIDELITY_CAUSES_H
 
-#include "sim/fidelity.h"
+#include "sim/fidelity/fidelity.h"
 #include "sim/fidelity/recording.h"
 
 struct causes {

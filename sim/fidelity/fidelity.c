@@ -10,7 +10,7 @@
  * Statistics are held against those recorded, name by name. One of them may be lower here:
  * PyTorch counts each release of the cache in num_sync_all_streams, also one that had nothing to
  * give back, which leaves no event. */
-#include "sim/fidelity.h"
+#include "sim/fidelity/fidelity.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #define SIM_FIDELITY_RECORDED_DEVICE_H
 
 #include "sim/device.h"
-#include "sim/fidelity.h"
+#include "sim/fidelity/fidelity.h"
 #include "sim/fidelity/recording.h"
 
 /* What the policy is doing. */

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "sim/cause.h"
+#include "sim/replay/cause.h"
 
 enum status replay_broken(const struct replay *run, const struct trace_event *event,
                           enum status status, const char *what, struct error *error)

@@ -15,7 +15,7 @@
 
 #include "allocators/base/rng.h"
 #include "allocators/base/status.h"
-#include "sim/sim_device/ranges.h"
+#include "sim/device_memory/ranges.h"
 
 enum sim_addresses_form { SIM_ADDRESSES_NEXT, SIM_ADDRESSES_LIST, SIM_ADDRESSES_RANDOM };
 

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "allocators/backing.h"
-#include "sim/sim_device/ranges.h"
+#include "sim/device_memory/ranges.h"
 #include "sim/sim_device/vector_clock.h"
 
 #define SIM_ALL_STREAMS  UINT32_MAX

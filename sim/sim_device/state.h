@@ -9,11 +9,11 @@
 #include "sim/device.h"
 #include "sim/sim_device/addresses.h"
 #include "sim/sim_device/async_pool.h"
-#include "sim/sim_device/book.h"
+#include "sim/device_memory/device_memory.h"
 #include "sim/sim_device/clock.h"
-#include "sim/sim_device/ledger.h"
+#include "sim/device_memory/ledger.h"
 #include "sim/sim_device/profile.h"
-#include "sim/sim_device/small_pages.h"
+#include "sim/device_memory/small_pages.h"
 
 struct sim_device {
     struct device base;

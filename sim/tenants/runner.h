@@ -3,7 +3,7 @@
 #ifndef SIM_TENANTS_RUNNER_H
 #define SIM_TENANTS_RUNNER_H
 
-#include "sim/session.h"
+#include "sim/experiment/session.h"
 #include "sim/tenants/gate.h"
 #include "sim/tenants/tenants.h"
 

@@ -1,6 +1,7 @@
 /* PyTorch snapshots, pickles and JSON: what can be read is also written as a snapshot, and that read. */
 #include "tests/fuzz/trace_bytes.h"
 
+#include "workloads/formats/formats.h"
 #include "workloads/formats/writers.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);

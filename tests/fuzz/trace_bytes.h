@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "workloads/formats/formats.h"
 #include "workloads/trace/trace.h"
 
 /* A file of these bytes that exists only while it is open; its path into `path`. */

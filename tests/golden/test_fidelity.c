@@ -14,9 +14,10 @@
 #include <cmocka.h>
 
 #include "allocators/spec.h"
-#include "sim/fidelity.h"
+#include "sim/fidelity/fidelity.h"
 #include "tests/support/trace_rig.h"
-#include "workloads/trace/sidecar.h"
+#include "workloads/formats/formats.h"
+#include "workloads/formats/torch/sidecar.h"
 #include "workloads/trace/trace.h"
 
 #define FOLDER     "workloads/data"

@@ -16,6 +16,7 @@
 
 #include "allocators/base/size.h"
 #include "tests/support/gen_rig.h"
+#include "workloads/formats/formats.h"
 #include "workloads/trace/trace.h"
 
 #define FOLDER    "workloads/data/driver/"

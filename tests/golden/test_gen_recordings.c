@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "tests/support/gen_rig.h"
+#include "workloads/formats/formats.h"
 #include "workloads/trace/trace.h"
 
 #define STEPS 512

@@ -8,7 +8,8 @@
 
 #include <cmocka.h>
 
-#include "workloads/formats/report.h"
+#include "workloads/formats/formats.h"
+#include "workloads/formats/import_report.h"
 #include "workloads/trace/trace.h"
 
 static const char path[] = "tests/golden/data/kineto/mlp.json.gz";

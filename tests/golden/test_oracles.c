@@ -16,6 +16,7 @@
 #include "allocators/spec.h"
 #include "sim/replay.h"
 #include "tests/support/folder_tests.h"
+#include "workloads/formats/formats.h"
 #include "workloads/trace/trace.h"
 
 #define FOLDER "tests/golden/data/oracles"

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/session.h"
+#include "sim/experiment/session.h"
 #include "tests/support/experiment_rig.h"
 
 #define WALK_ALWAYS 256 /* blocks live up to which every event is followed by a walk */

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench/suite/build_info.h"
+#include "bench/machine/build_info.h"
 #include "sim/replay/latency.h"
 #include "tests/gpu/cells.h"
 

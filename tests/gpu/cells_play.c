@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/session.h"
+#include "sim/experiment/session.h"
 #include "tests/gpu/cells.h"
 
 /* Makes room for one more of `size` bytes each. */

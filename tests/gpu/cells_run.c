@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "allocators/base/size.h"
-#include "sim/session.h"
+#include "sim/experiment/session.h"
 #include "tests/gpu/cells.h"
 #include "workloads/workload.h"
 

@@ -16,6 +16,7 @@
 #include "sim/advise/advise.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/snapshot_runs.h"
+#include "workloads/formats/formats.h"
 #include "workloads/trace/trace.h"
 
 #define SETTINGS_TRIED   2 /* for each recording */

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "allocators/base/size.h"
-#include "sim/fidelity.h"
+#include "sim/fidelity/fidelity.h"
 #include "tests/support/recorder.h"
 
 #define SEEDS 6

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "tests/support/trace_rig.h"
+#include "workloads/formats/formats.h"
 
 enum { LIVE = 64, SPAN = 1024 };
 

@@ -13,7 +13,7 @@
 #include "allocators/base/size.h"
 #include "allocators/registry.h"
 #include "sim/replay.h"
-#include "sim/session.h"
+#include "sim/experiment/session.h"
 #include "tests/support/late_device.h"
 #include "tests/support/tiny_trace.h"
 #include "workloads/workload.h"

@@ -1,4 +1,5 @@
 #include "tests/support/format_rig.h"
+#include "workloads/formats/formats.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

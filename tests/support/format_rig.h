@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "tests/support/trace_rig.h"
-#include "workloads/formats/report.h"
+#include "workloads/formats/import_report.h"
 
 /* Setup and teardown of a test: *state is a struct trace_rig. */
 int format_rig_open(void **state);

@@ -3,7 +3,7 @@
 #ifndef TESTS_SUPPORT_RECORDER_H
 #define TESTS_SUPPORT_RECORDER_H
 
-#include "sim/fidelity.h"
+#include "sim/fidelity/fidelity.h"
 #include "workloads/trace/trace.h"
 
 struct recorder_program {

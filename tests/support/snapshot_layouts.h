@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "workloads/formats/snapshot_image.h"
+#include "workloads/formats/torch/snapshot_image.h"
 
 enum snapshot_layout_keys {
     LAYOUT_REQUESTED = 1 << 0,   /* `requested_size` of segments and blocks */

@@ -9,8 +9,9 @@
 
 #include <cmocka.h>
 
-#include "sim/fidelity.h"
+#include "sim/fidelity/fidelity.h"
 #include "tests/support/experiment_rig.h"
+#include "workloads/formats/formats.h"
 #include "workloads/formats/writers.h"
 
 static enum status at_the_end(void *argument, const struct policy *policy, struct error *error)

@@ -1,5 +1,6 @@
 /* Small trace files for tests. */
 #include "tests/support/trace_rig.h"
+#include "workloads/formats/formats.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -9,6 +9,7 @@
 #include "allocators/base/size.h"
 #include "sim/advise/advise.h"
 #include "tests/support/tiny_trace.h"
+#include "workloads/formats/formats.h"
 #include "workloads/trace/trace.h"
 
 #define DATA "workloads/data/"

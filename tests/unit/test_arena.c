@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "sim/arena.h"
+#include "sim/experiment/arena.h"
 #include "tests/support/tiny_trace.h"
 #include "workloads/workload.h"
 

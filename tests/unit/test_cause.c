@@ -5,7 +5,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "sim/cause.h"
+#include "sim/replay/cause.h"
 #include "tests/support/fake_device.h"
 
 /* 10 free for stream 1, 20 for others, 40 pending, 80 free on the device, of 1000 altogether;

@@ -10,7 +10,7 @@
 #include <math.h>
 
 #include "allocators/base/rng.h"
-#include "bench/regress/change_points.h"
+#include "bench/statistics/change_points.h"
 
 #define MOST 400
 

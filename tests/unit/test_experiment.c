@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/survey.h"
+#include "sim/experiment/survey.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/tiny_trace.h"
 

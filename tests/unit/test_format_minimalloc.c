@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "tests/support/format_rig.h"
+#include "workloads/formats/formats.h"
 
 #define HEAD "id,lower,upper,size\n"
 

@@ -12,6 +12,7 @@
 
 #include "tests/support/format_rig.h"
 #include "tests/support/nsys_export.h"
+#include "workloads/formats/formats.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 #define PID          "1107296256" /* 66 << 24 */

@@ -13,6 +13,7 @@
 #include "allocators/base/size.h"
 #include "tests/support/gen_rig.h"
 #include "tests/support/trace_rig.h"
+#include "workloads/formats/formats.h"
 #include "workloads/gen/eager.h"
 #include "workloads/trace/trace.h"
 

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "tests/support/trace_rig.h"
-#include "workloads/formats/json_pull.h"
+#include "workloads/io/json_pull.h"
 
 struct reading {
     struct trace_rig rig;

@@ -12,7 +12,8 @@
 
 #include "tests/support/kineto_maker.h"
 #include "tests/support/trace_rig.h"
-#include "workloads/formats/report.h"
+#include "workloads/formats/formats.h"
+#include "workloads/formats/import_report.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 

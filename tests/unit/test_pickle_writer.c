@@ -13,10 +13,10 @@
 #include <string.h>
 
 #include "tests/support/trace_rig.h"
-#include "workloads/formats/pickle_writer.h"
-#include "workloads/formats/snapshot_image.h"
-#include "workloads/formats/snapshot_settings.h"
-#include "workloads/formats/snapshot_writer.h"
+#include "workloads/formats/torch/pickle_writer.h"
+#include "workloads/formats/torch/snapshot_image.h"
+#include "workloads/formats/torch/snapshot_settings.h"
+#include "workloads/formats/torch/snapshot_writer.h"
 #include "workloads/formats/writers.h"
 
 struct bytes {

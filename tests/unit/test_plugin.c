@@ -18,6 +18,7 @@
 #include "sim/replay/latency.h"
 #include "tests/support/cuda_stand_in/stand_in.h"
 #include "tests/support/plugin_rig.h"
+#include "workloads/formats/formats.h"
 #include "workloads/trace/source.h"
 #include "workloads/trace/trace.h"
 

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "bench/regress/rank_test.h"
+#include "bench/statistics/rank_test.h"
 
 static struct rank_test of(const double *old, size_t old_count, const double *new_,
                            size_t new_count)

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "allocators/base/rng.h"
-#include "sim/sim_device/hazards.h"
-#include "sim/sim_device/ranges.h"
+#include "sim/device_memory/hazards.h"
+#include "sim/device_memory/ranges.h"
 
 #define SPACE 512
 

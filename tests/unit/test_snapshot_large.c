@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 #include "tests/support/snapshot_maker.h"
-#include "workloads/formats/report.h"
+#include "workloads/formats/formats.h"
+#include "workloads/formats/import_report.h"
 #include "workloads/trace/trace.h"
 
 #define EVENTS 600000u

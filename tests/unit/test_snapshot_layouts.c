@@ -13,7 +13,7 @@
 #include "tests/support/snapshot_layouts.h"
 #include "tests/support/snapshot_runs.h"
 #include "tests/support/trace_rig.h"
-#include "workloads/formats/report.h"
+#include "workloads/formats/import_report.h"
 #include "workloads/formats/writers.h"
 
 static const char *const forms[] = {"pickle of C++", "pickle", "JSON"};

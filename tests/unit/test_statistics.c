@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "bench/report/placed_rows.h"
-#include "bench/report/statistics.h"
+#include "bench/statistics/statistics.h"
 
 /* The values 1 to n, in an order that is none. */
 static struct statistic of_first(size_t n)

@@ -14,8 +14,9 @@
 #include <sys/resource.h>
 
 #include "tests/support/trace_rig.h"
+#include "workloads/formats/formats.h"
 #include "workloads/trace/binary.h"
-#include "workloads/trace/sha256.h"
+#include "workloads/io/sha256.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 

@@ -13,6 +13,7 @@
 #include <jansson.h>
 
 #include "tests/support/trace_rig.h"
+#include "workloads/formats/formats.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 

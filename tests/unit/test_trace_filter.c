@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "tests/support/trace_rig.h"
+#include "workloads/formats/formats.h"
 #include "workloads/trace/filter.h"
 #include "workloads/trace/inspect.h"
 

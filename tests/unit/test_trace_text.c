@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "tests/support/trace_rig.h"
+#include "workloads/formats/formats.h"
 #include "workloads/trace/tables.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "sim/baseline.h"
+#include "sim/experiment/baseline.h"
 #include "sim/sim_device/work_limits.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/sim.h"

@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "workloads/trace/input.h"
+#include "workloads/formats/formats.h"
+#include "workloads/io/input.h"
 #include "workloads/trace/source.h"
 
 /* So many bytes of the unpacked file, or all where it has fewer, are shown to `matches`. */
@@ -33,5 +34,22 @@ const struct format_reader *format_reader_at(size_t index);
 
 /* The first that matches; NULL: none. */
 const struct format_reader *format_reader_for(const char *head, size_t count);
+
+/* Opens a trace of any known format (by content, not by name), plain, gzip or zstd, reads and
+ * checks all of it once, and stands at its first event. INVALID, FORMAT or IO with file and
+ * line or event. The caller closes it. */
+enum status trace_open(const char *path, struct trace_source **out,
+                       struct error *error) STATUS_CHECKED;
+
+/* The same, for those who judge a recording: where rows of a recorded CSV contradict each other,
+ * as a free of an address that is not in use, the row becomes a note `!,contradiction,TEXT`. */
+enum status trace_open_recording(const char *path, struct trace_source **out,
+                                 struct error *error) STATUS_CHECKED;
+
+/* One GPU of a trace of several. The reader of a recording that tells them apart leaves the others
+ * out; else only blocks and events of that device are kept, and no notes. INVALID where
+ * nothing is. */
+enum status trace_open_device(const char *path, uint32_t device, struct trace_source **out,
+                              struct error *error) STATUS_CHECKED;
 
 #endif

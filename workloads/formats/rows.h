@@ -4,8 +4,8 @@
 #ifndef WORKLOADS_FORMATS_ROWS_H
 #define WORKLOADS_FORMATS_ROWS_H
 
-#include "workloads/formats/report.h"
-#include "workloads/trace/input.h"
+#include "workloads/formats/import_report.h"
+#include "workloads/io/input.h"
 #include "workloads/trace/source.h"
 #include "workloads/trace/texts.h"
 

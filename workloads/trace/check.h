@@ -4,7 +4,7 @@
 #ifndef WORKLOADS_TRACE_CHECK_H
 #define WORKLOADS_TRACE_CHECK_H
 
-#include "workloads/trace/sha256.h"
+#include "workloads/io/sha256.h"
 #include "workloads/trace/source.h"
 #include "workloads/trace/tables.h"
 

@@ -1,22 +1,18 @@
-/* The readers behind trace_open, one per format, and what they share. */
+/* The readers of the project's own two forms, and what all readers share. */
 #ifndef WORKLOADS_TRACE_READER_H
 #define WORKLOADS_TRACE_READER_H
 
-#include "workloads/trace/input.h"
+#include "workloads/io/input.h"
 #include "workloads/trace/name.h"
 #include "workloads/trace/source.h"
 
 /* Each takes the input, which stands at its start, over: also where it fails. */
 enum status trace_text_open(struct trace_input *input, struct trace_source **out,
                             struct error *error) STATUS_CHECKED;
-/* `lenient`: see trace_open_recording. */
-enum status trace_csv_open(struct trace_input *input, bool lenient, struct trace_source **out,
-                           struct error *error) STATUS_CHECKED;
 enum status trace_binary_open(struct trace_input *input, struct trace_source **out,
                               struct error *error) STATUS_CHECKED;
 
 #define TRACE_TEXT_FIRST_LINE "# allocrig-trace 1"
-#define TRACE_CSV_FIRST_LINE  "action,addr,size,stream,time_us"
 
 /* The header lines "# key: value" of what `info` holds beside the counts, and of `stats`, each with its
  * end; returns their length, whatever the room. `let_go_final`: see FORMAT.md. */

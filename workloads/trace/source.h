@@ -39,7 +39,7 @@ struct trace_info {
 };
 
 struct trace_source;
-struct import_report; /* workloads/formats/report.h */
+struct import_report; /* workloads/formats/import_report.h */
 
 struct trace_source_ops {
     /* The next span: `*count` events at `*events`, valid until the next call. OK with count

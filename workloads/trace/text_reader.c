@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "workloads/trace/check.h"
-#include "workloads/trace/lines.h"
+#include "workloads/io/lines.h"
 #include "workloads/trace/reader.h"
 #include "workloads/trace/text_line.h"
 

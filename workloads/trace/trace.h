@@ -1,25 +1,9 @@
-/* Opening and writing trace files. FORMAT.md is the description of the formats. */
+/* Writing trace files, and traces in memory. workloads/formats/formats.h opens files; FORMAT.md
+ * describes the formats. */
 #ifndef WORKLOADS_TRACE_TRACE_H
 #define WORKLOADS_TRACE_TRACE_H
 
 #include "workloads/trace/source.h"
-
-/* Opens a trace of any known format (by content, not by name), plain, gzip or zstd, reads and
- * checks all of it once, and stands at its first event. INVALID, FORMAT or IO with file and
- * line or event. The caller closes it. */
-enum status trace_open(const char *path, struct trace_source **out,
-                       struct error *error) STATUS_CHECKED;
-
-/* The same, for those who judge a recording: where rows of a recorded CSV contradict each other,
- * as a free of an address that is not in use, the row becomes a note `!,contradiction,TEXT`. */
-enum status trace_open_recording(const char *path, struct trace_source **out,
-                                 struct error *error) STATUS_CHECKED;
-
-/* One GPU of a trace of several. The reader of a recording that tells them apart leaves the others
- * out; else only blocks and events of that device are kept, and no notes. INVALID where
- * nothing is. */
-enum status trace_open_device(const char *path, uint32_t device, struct trace_source **out,
-                              struct error *error) STATUS_CHECKED;
 
 /* Writers. The file appears under its name when it is whole, or not at all. */
 enum trace_format { TRACE_FORMAT_TEXT, TRACE_FORMAT_BINARY };

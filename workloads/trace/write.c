@@ -9,7 +9,7 @@
 
 #include "workloads/trace/binary.h"
 #include "workloads/trace/check.h"
-#include "workloads/trace/output.h"
+#include "workloads/io/output.h"
 #include "workloads/trace/reader.h"
 #include "workloads/trace/text_line.h"
 #include "workloads/trace/trace.h"

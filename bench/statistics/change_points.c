@@ -1,0 +1,221 @@
+#include "bench/statistics/change_points.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/statistics/rank_test.h"
+
+_Static_assert(2 * CHANGE_WINDOW <= RANK_TEST_EXACT, "the test of a window is exact");
+
+struct search {
+    const double *values;
+    const struct change_rules *rules;
+    bool *changes; /* the new level begins here */
+    struct error *error;
+};
+
+static size_t least_of(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* How far the rank sum is from its mean, in standard deviations without ties: the same for all
+ * places of a stretch but for their sizes, and only the greatest is looked for. */
+static double distance_at(const double *values, size_t from, size_t at, size_t end)
+{
+    size_t left = least_of(at - from, CHANGE_WINDOW);
+    size_t right = least_of(end - at, CHANGE_WINDOW);
+    double more = 0;
+    for (size_t i = at - left; i < at; i++)
+        for (size_t j = at; j < at + right; j++)
+            more += (double)((values[j] > values[i]) - (values[j] < values[i]));
+    double m = (double)left;
+    double n = (double)right;
+    return fabs(more / 2) / sqrt(m * n * (m + n + 1) / 12);
+}
+
+/* The test of one place among `places`. */
+static enum status test_at(const struct search *self, size_t from, size_t at, size_t end,
+                           struct rank_test *test)
+{
+    size_t left = least_of(at - from, CHANGE_WINDOW);
+    size_t right = least_of(end - at, CHANGE_WINDOW);
+    size_t places = end - from - 2 * CHANGE_LEAST + 1;
+    enum status status =
+        rank_test(self->values + at - left, left, self->values + at, right, test, self->error);
+    test->p = fmin(1, test->p * (double)places);
+    return status;
+}
+
+/* Rules 1 to 3, for the values from `from` to before `end`. */
+static enum status search(const struct search *self, size_t from, size_t end)
+{
+    struct rank_test test = {0};
+    size_t best = 0;
+    double most = 0;
+    for (size_t at = from + CHANGE_LEAST; at + CHANGE_LEAST <= end; at++) {
+        double distance = distance_at(self->values, from, at, end);
+        if (distance > most) {
+            most = distance;
+            best = at;
+        }
+    }
+    if (!best)
+        return STATUS_OK;
+    enum status status = test_at(self, from, best, end, &test);
+    if (status || test.p > self->rules->alpha)
+        return status;
+    self->changes[best] = true;
+    status = search(self, from, best);
+    return status ? status : search(self, best, end);
+}
+
+static int compare_doubles(const void *left, const void *right)
+{
+    double a = *(const double *)left;
+    double b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+static enum status median(const double *values, size_t count, double *out, struct error *error)
+{
+    double *sorted = malloc(count * sizeof *sorted);
+    if (!sorted)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for a median");
+    memcpy(sorted, values, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, compare_doubles);
+    *out = (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
+    free(sorted);
+    return STATUS_OK;
+}
+
+/* How far values are from their median, all together. */
+static enum status spread(const double *values, size_t count, double *out, struct error *error)
+{
+    double middle = 0;
+    enum status status = median(values, count, &middle, error);
+    for (size_t i = 0; i < count; i++)
+        *out += fabs(values[i] - middle);
+    return status;
+}
+
+/* Rule 4: where between its neighbours the two levels fit best. */
+static enum status place(const struct search *self, size_t from, size_t *at, size_t end)
+{
+    double least = INFINITY;
+    enum status status = STATUS_OK;
+    from = *at - least_of(*at - from, CHANGE_WINDOW);
+    end = *at + least_of(end - *at, CHANGE_WINDOW);
+    for (size_t i = from + CHANGE_LEAST; i + CHANGE_LEAST <= end && !status; i++) {
+        double cost = 0;
+        status = spread(self->values + from, i - from, &cost, self->error);
+        if (!status)
+            status = spread(self->values + i, end - i, &cost, self->error);
+        if (cost < least) {
+            least = cost;
+            *at = i;
+        }
+    }
+    return status;
+}
+
+/* Rules 4 and 5: places and tests each change between its neighbours; `*weakest` is the index of the one to drop,
+ * SIZE_MAX where all hold. */
+static enum status test_all(const struct search *self, size_t count, struct change_point *points,
+                            size_t found, size_t *weakest)
+{
+    double least = INFINITY;
+    enum status status = STATUS_OK;
+    *weakest = SIZE_MAX;
+    for (size_t i = 0; i < found && !status; i++) {
+        size_t from = i ? points[i - 1].at : 0;
+        size_t end = i + 1 < found ? points[i + 1].at : count;
+        struct rank_test test = {0};
+        status = place(self, from, &points[i].at, end);
+        if (!status)
+            status = test_at(self, from, points[i].at, end, &test);
+        if (!status)
+            status =
+                median(self->values + from, points[i].at - from, &points[i].before, self->error);
+        if (!status)
+            status = median(self->values + points[i].at, end - points[i].at, &points[i].after,
+                            self->error);
+        points[i].p = test.p;
+        double size = fabs(log(test.ratio));
+        bool holds = test.p <= self->rules->alpha && fabs(test.ratio - 1) >= self->rules->effect;
+        if (!status && !holds && size < least) {
+            least = size;
+            *weakest = i;
+        }
+    }
+    return status;
+}
+
+static enum status find_timed(const struct search *self, size_t count, struct change_point *points,
+                              size_t *found)
+{
+    size_t weakest = 0;
+    enum status status = search(self, 0, count);
+    for (size_t i = 0; i < count && !status; i++)
+        if (self->changes[i])
+            points[(*found)++].at = i;
+    while (!status && weakest != SIZE_MAX) {
+        status = test_all(self, count, points, *found, &weakest);
+        if (status || weakest == SIZE_MAX)
+            break;
+        (*found)--;
+        memmove(points + weakest, points + weakest + 1, (*found - weakest) * sizeof *points);
+    }
+    return status;
+}
+
+/* Every step away from `level` by more than `effect`; 0: any step. */
+static void find_steps(const double *values, size_t count, double effect,
+                       struct change_point *points, size_t *found)
+{
+    double level = count ? values[0] : 0;
+    for (size_t i = 1; i < count; i++) {
+        bool changed =
+            effect > 0 && level > 0 ? fabs(values[i] / level - 1) > effect : values[i] != level;
+        if (!changed)
+            continue;
+        points[(*found)++] = (struct change_point){.at = i, .before = level, .after = values[i]};
+        level = values[i];
+    }
+}
+
+enum status change_points_find(const double *values, size_t count, enum change_kind kind,
+                               const struct change_rules *rules, struct change_point *points,
+                               size_t *found, struct error *error)
+{
+    *found = 0;
+    if (kind != CHANGE_TIMED) {
+        find_steps(values, count, kind == CHANGE_COUNT ? rules->effect : 0, points, found);
+        return STATUS_OK;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (!(values[i] > 0) || isinf(values[i]))
+            return error_set(error, STATUS_INVALID, "changes are looked for in times above 0");
+    struct search self = {values, rules, calloc(count + 1, sizeof(bool)), error};
+    if (!self.changes)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory left to look for changes");
+    enum status status = find_timed(&self, count, points, found);
+    free(self.changes);
+    return status;
+}
+
+size_t change_points_delay(size_t before, double alpha)
+{
+    size_t left = least_of(before, CHANGE_WINDOW);
+    for (size_t after = CHANGE_LEAST; left >= CHANGE_LEAST && after <= CHANGE_WINDOW; after++) {
+        double p = 2; /* of the ways to choose: both ends */
+        for (size_t i = 1; i <= after; i++)
+            p *= (double)i / (double)(left + i);
+        if (p * (double)(before + after - 2 * CHANGE_LEAST + 1) <= alpha)
+            return after;
+    }
+    return 0;
+}

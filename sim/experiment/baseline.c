@@ -1,0 +1,240 @@
+#include "sim/experiment/baseline.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/experiment/arena.h"
+#include "sim/replay/steps.h"
+#include "sim/replay/works.h"
+
+struct timeline {
+    struct device *device;
+    enum replay_host host;
+    uint64_t time_ns, opened_ns;
+    struct steps steps;
+    struct trace_source *source;
+    bool follows, lengths; /* works.h */
+    struct works works;
+    struct device_operand *blocks; /* by slot */
+    size_t block_count;
+    /* On a device that has memory. */
+    bool has_works;
+    struct arena arena;
+    uint64_t arena_address;
+};
+
+static void place(const void *argument, uint64_t number, struct device_operand *out)
+{
+    *out = ((const struct timeline *)argument)->blocks[number];
+}
+
+static enum status request(struct timeline *timeline, const struct trace_event *event,
+                           struct error *error)
+{
+    if (event->slot >= timeline->block_count) {
+        size_t count = 2 * ((size_t)event->slot + 32);
+        struct device_operand *blocks = realloc(timeline->blocks, count * sizeof *blocks);
+        if (!blocks)
+            return error_set(error, STATUS_HOST_MEMORY, "no host memory for a baseline");
+        timeline->blocks = blocks;
+        timeline->block_count = count;
+    }
+    bool wants = arena_wants(timeline->source, event);
+    timeline->blocks[event->slot] = (struct device_operand){
+        .address = timeline->arena_address +
+                   (wants && timeline->has_works ? timeline->arena.offsets[event->id] : 0),
+        .bytes = wants ? event->value : 0};
+    if (works_born(&timeline->works, event->id, event->slot) != STATUS_OK)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a baseline");
+    return STATUS_OK;
+}
+
+static enum status at_kernel(const struct timeline *timeline, enum status status,
+                             struct error *error)
+{
+    return status == STATUS_OK
+               ? STATUS_OK
+               : error_prefix(error, status, "%s: baseline, a kernel", timeline->source->info.name);
+}
+
+/* One that runs for a length. */
+static enum status timed_kernel(struct timeline *timeline, const struct trace_event *event,
+                                struct error *error)
+{
+    uint64_t ns = event->value;
+    enum status status =
+        timeline->lengths ? works_length(&timeline->works, event, &ns, error) : STATUS_OK;
+    if (status == STATUS_OK)
+        timeline->device->ops->kernel(timeline->device, event->stream, ns);
+    return at_kernel(timeline, status, error);
+}
+
+static enum status kernel(struct timeline *timeline, const struct trace_event *event,
+                          struct error *error)
+{
+    if (!timeline->has_works)
+        return timed_kernel(timeline, event, error);
+    enum status status = works_kernel(&timeline->works, event, error);
+    if (status != STATUS_OK && timeline->device->ops->problem(timeline->device)[0])
+        (void)error_set(error, status, "%s", timeline->device->ops->problem(timeline->device));
+    return at_kernel(timeline, status, error);
+}
+
+/* Of the blocks: which of them are there. */
+static enum status pass_blocks(struct timeline *timeline, const struct trace_event *event,
+                               struct error *error)
+{
+    switch (event->kind) {
+    case TRACE_ALLOC:
+    case TRACE_PROBE:
+        return request(timeline, event, error);
+    case TRACE_LET_GO:
+    case TRACE_FREE:
+        works_gone(&timeline->works, event->id);
+        return STATUS_OK;
+    default:
+        return STATUS_OK;
+    }
+}
+
+static enum status pass(struct timeline *timeline, const struct trace_event *event,
+                        struct error *error)
+{
+    struct device *device = timeline->device;
+    if (event->kind == TRACE_KERNEL)
+        return kernel(timeline, event, error);
+    if (event->kind <= TRACE_FREE)
+        return timeline->follows ? pass_blocks(timeline, event, error) : STATUS_OK;
+    switch (event->kind) {
+    case TRACE_RECORD:
+        device->ops->event_record(device, event->value, event->stream);
+        break;
+    case TRACE_WAIT:
+        device->ops->stream_wait(device, event->stream, event->value);
+        break;
+    case TRACE_SYNC:
+        device->ops->sync(device, event->stream);
+        break;
+    case TRACE_TIME:
+        if (timeline->host == REPLAY_HOST_RECORDED && event->value > timeline->time_ns)
+            device->ops->advance(device, event->value - timeline->time_ns);
+        if (event->value > timeline->time_ns)
+            timeline->time_ns = event->value;
+        if (timeline->host == REPLAY_HOST_OPEN)
+            replay_wait_until(device, timeline->opened_ns + timeline->time_ns);
+        break;
+    case TRACE_MARK:
+        if (event->flags & TRACE_STEP)
+            return steps_end_one(&timeline->steps, device, 0, error);
+        break;
+    default:
+        break;
+    }
+    return STATUS_OK;
+}
+
+static enum status pass_all(struct timeline *timeline, struct trace_source *source,
+                            struct error *error)
+{
+    enum status status = trace_rewind(source, error);
+    while (status == STATUS_OK) {
+        const struct trace_event *events;
+        size_t count;
+        status = trace_next(source, &events, &count, error);
+        if (status != STATUS_OK || !count)
+            return status;
+        for (size_t i = 0; i < count && status == STATUS_OK; i++)
+            status = pass(timeline, &events[i], error);
+    }
+    return status;
+}
+
+/* The arena, where kernels work on blocks. REFUSED: it does not fit. */
+static enum status get_arena(struct timeline *timeline, struct error *error)
+{
+    struct device *device = timeline->device;
+    timeline->works = (struct works){
+        .device = device, .source = timeline->source, .place = place, .argument = timeline};
+    timeline->lengths = works_lengths(device);
+    timeline->follows = device->ops->work_ns != NULL;
+    if (!works_wanted(device))
+        return STATUS_OK;
+    enum status status = arena_plan(&timeline->arena, timeline->source, error);
+    if (status != STATUS_OK || !timeline->arena.needed || !timeline->arena.bytes)
+        return status;
+    timeline->has_works = timeline->follows = true;
+    status =
+        backing_segment_alloc(device->backing, timeline->arena.bytes, &timeline->arena_address);
+    if (status != STATUS_OK && status != STATUS_REFUSED)
+        return error_set(error, status, "%s: baseline, an arena of %" PRIu64 " bytes: %s",
+                         timeline->source->info.name, timeline->arena.bytes,
+                         device->ops->problem(device));
+    return status;
+}
+
+static enum status time_all(struct timeline *timeline, struct baseline *out, struct error *error)
+{
+    struct device *device = timeline->device;
+    timeline->opened_ns = device->ops->now(device);
+    steps_begin(&timeline->steps, device);
+    enum status status = pass_all(timeline, timeline->source, error);
+    const struct steps *steps = &timeline->steps;
+    if (status == STATUS_OK) {
+        steps_settle(&timeline->steps, device);
+        *out = (struct baseline){
+            .time_ns = steps_now_ns(device) - steps->begun_ns,
+            .steady_ns = steps_steady_ns(steps->end_ns, steps->count, steps->begun_ns),
+            .steps = steps->count,
+        };
+    }
+    steps_close(&timeline->steps);
+    return status;
+}
+
+enum status baseline_run(const struct spec *device, struct trace_source *source,
+                         enum replay_host host, struct baseline *out, struct error *error)
+{
+    struct timeline timeline = {.host = host, .source = source};
+    *out = (struct baseline){.time_ns = 0};
+    enum status status = device_open(device, &timeline.device, error);
+    if (status != STATUS_OK)
+        return status;
+    status = get_arena(&timeline, error);
+    if (status == STATUS_OK)
+        status = time_all(&timeline, out, error);
+    bool failed = timeline.device->failed;
+    works_close(&timeline.works);
+    arena_close(&timeline.arena);
+    free(timeline.blocks);
+    if (timeline.device->failed) {
+        snprintf(out->problem, sizeof out->problem, "%s",
+                 timeline.device->ops->problem(timeline.device));
+        status = STATUS_OK;
+    }
+    device_close(timeline.device);
+    if (status != STATUS_REFUSED && !failed)
+        return status;
+    *out = (struct baseline){.time_ns = 0};
+    return STATUS_OK;
+}
+
+void baseline_report(const struct baseline *baseline, struct replay_result *result)
+{
+    struct metric_values *metrics = &result->metrics;
+    if (baseline->problem[0]) {
+        result->passed = false;
+        result->cause = REPLAY_CAUSE_DRIVER;
+        snprintf(result->problem, sizeof result->problem, "without an allocator: %.480s",
+                 baseline->problem);
+        return;
+    }
+    metric_set_ratio(metrics, METRIC_slowdown, metric_number(metrics, METRIC_device_time_ns, 0),
+                     (double)baseline->time_ns);
+    if (baseline->steps && baseline->steps == result->steps)
+        metric_set_ratio(
+            metrics, METRIC_steady_slowdown,
+            (double)steps_steady_ns(result->step_end_ns, result->steps, result->begun_ns),
+            (double)baseline->steady_ns);
+}

@@ -1,0 +1,198 @@
+/* The whole of a run as users mean it.
+ *
+ * 1. An adaptive workload is played once with the policy and written down; the passes replay
+ *    what was written.
+ * 2. A pass without a policy finds the byte-weighted median request, for exact metrics.
+ * 3. The run itself, on a fresh device with a fresh policy. Rows and samples come from it.
+ * 4. The same timeline with an allocator that costs nothing, for the slowdown; not where the
+ *    run did not finish.
+ * 5. A card runs in real time, so there the run itself reads the clock around every call too: that
+ *    costs some 50 ns beside driver calls of microseconds. One pass and the baseline, no more; if
+ *    host times are asked for, one pass without clocks for the throughput.
+ * 6. Elsewhere, if asked for, host times: one run that reads the clock around every call, and runs that
+ *    read it only at their ends, repeated until they have taken long enough together. No other
+ *    pass reads the host's clock. */
+#include "sim/experiment/baseline.h"
+#include "sim/replay/latency.h"
+#include "sim/experiment/session.h"
+#include "sim/experiment/survey.h"
+#include "sim/observer.h"
+
+#include <string.h>
+
+#define THROUGHPUT_LEAST_NS  UINT64_C(50000000)
+#define THROUGHPUT_MOST_RUNS 1000
+
+struct passes {
+    const struct experiment *experiment;
+    struct trace_source *trace;
+    uint64_t unit_bytes;
+    struct device_props *props; /* NULL: known */
+};
+
+static bool on_card(const struct experiment *experiment)
+{
+    return strcmp(experiment->device->links[0].name, "cuda") == 0;
+}
+
+/* What one pass is for. */
+enum purpose { MEASURE, CLOCK_CALLS, CLOCK_ALL };
+
+static void configure(const struct passes *passes, struct session *session, enum purpose purpose,
+                      struct replay_config *config)
+{
+    const struct experiment *experiment = passes->experiment;
+    *config = (struct replay_config){
+        .policy = session->policy,
+        .device = session->device,
+        .source = passes->trace,
+        .frees = experiment->frees,
+        .host = experiment->host,
+        .stop_on_failure = experiment->stop_on_failure,
+        .policy_host = &session->host,
+        .limit_bytes = session->limit_bytes,
+        .measure = REPLAY_METRICS_NONE,
+        .measure_time = purpose == CLOCK_CALLS || (purpose == MEASURE && on_card(experiment)),
+        .verify = experiment->verify && purpose == MEASURE,
+    };
+    if (config->measure_time) {
+        config->latencies = experiment->latencies;
+        config->latencies_argument = experiment->latencies_argument;
+    }
+    if (purpose != MEASURE)
+        return;
+    config->measure = experiment->measure;
+    config->unit_bytes = passes->unit_bytes;
+    config->row = experiment->row;
+    config->sample = experiment->sample;
+    config->argument = experiment->argument;
+    config->event_now = experiment->event_now;
+}
+
+/* One replay with everything fresh. `*took_ns` is host time, for CLOCK_ALL only. */
+static enum status replay_once(const struct passes *passes, enum purpose purpose,
+                               struct replay_result *result, uint64_t *took_ns, struct error *error)
+{
+    const struct experiment *experiment = passes->experiment;
+    struct witness *witness = purpose == MEASURE ? experiment->witness : NULL;
+    struct session session;
+    struct replay_config config;
+    enum status status =
+        session_open_witnessed(&session, experiment->policy, experiment->device, experiment->seed,
+                               purpose == MEASURE ? &experiment->listener : NULL, witness, error);
+    if (status != STATUS_OK)
+        return status;
+    if (purpose == MEASURE && passes->props)
+        *passes->props = session.device->props;
+    configure(passes, &session, purpose, &config);
+    if (witness)
+        config.source = witness_source(witness, passes->trace);
+    status = session_plan(&session, passes->trace, experiment->frees, error);
+    if (status == STATUS_OK)
+        status = trace_rewind(config.source, error);
+    if (status == STATUS_OK) {
+        uint64_t begun_ns = purpose == CLOCK_ALL ? latency_clock_ns() : 0;
+        status = replay_run(&config, result, error);
+        *took_ns = purpose == CLOCK_ALL ? latency_clock_ns() - begun_ns : 0;
+        if (status == STATUS_OK && witness)
+            status = witness_end(witness, error);
+        if (status == STATUS_OK && purpose == MEASURE && experiment->finished)
+            status = experiment->finished(experiment->finished_argument, session.policy, error);
+    }
+    session.device->listener = (struct device_listener){0}; /* what closes it is not of the run */
+    if (status == STATUS_OK)
+        status = session_end(&session, error);
+    session_close(&session);
+    return status;
+}
+
+static enum status compare_baseline(const struct passes *passes, struct replay_result *result,
+                                    struct error *error)
+{
+    const struct experiment *experiment = passes->experiment;
+    struct baseline baseline;
+    bool has_timeline = passes->trace->info.kernels || experiment->host != REPLAY_HOST_NONE;
+    if ((!result->passed && experiment->stop_on_failure) || !has_timeline || experiment->verify)
+        return STATUS_OK;
+    enum status status =
+        baseline_run(experiment->device, passes->trace, experiment->host, &baseline, error);
+    if (status == STATUS_OK)
+        baseline_report(&baseline, result);
+    return status;
+}
+
+static enum status clock_calls(const struct passes *passes, struct metric_values *metrics,
+                               struct error *error)
+{
+    struct replay_result timed;
+    uint64_t unused_ns;
+    enum status status = replay_once(passes, CLOCK_CALLS, &timed, &unused_ns, error);
+    if (status != STATUS_OK)
+        return status;
+    for (int i = METRIC_alloc_ns_p50; i <= METRIC_clock_ns; i++)
+        metrics->at[i] = timed.metrics.at[i];
+    replay_result_close(&timed);
+    return STATUS_OK;
+}
+
+static enum status clock_all(const struct passes *passes, struct metric_values *metrics,
+                             struct error *error)
+{
+    uint64_t all_ns = 0, took_ns;
+    double operations = 0;
+    int most = on_card(passes->experiment) ? 1 : THROUGHPUT_MOST_RUNS;
+    for (int run = 0; run < most && all_ns < THROUGHPUT_LEAST_NS; run++) {
+        struct replay_result timed;
+        enum status status = replay_once(passes, CLOCK_ALL, &timed, &took_ns, error);
+        if (status != STATUS_OK)
+            return status;
+        all_ns += took_ns;
+        operations += metric_number(&timed.metrics, METRIC_allocs, 0) +
+                      metric_number(&timed.metrics, METRIC_frees, 0);
+        replay_result_close(&timed);
+    }
+    metric_set_ratio(metrics, METRIC_ops_per_s, operations * 1e9, (double)all_ns);
+    return STATUS_OK;
+}
+
+static enum status run_passes(struct passes *passes, struct replay_result *result,
+                              struct error *error)
+{
+    const struct experiment *experiment = passes->experiment;
+    enum status status = STATUS_OK;
+    uint64_t unused_ns;
+    if (experiment->measure == REPLAY_METRICS_EXACT)
+        status = survey_median(passes->trace, &passes->unit_bytes, error);
+    if (status == STATUS_OK)
+        status = replay_once(passes, MEASURE, result, &unused_ns, error);
+    /* The speed of a program that went on without its memory says nothing. */
+    if (status == STATUS_OK && result->passed)
+        status = compare_baseline(passes, result, error);
+    else if (status == STATUS_OK)
+        result->metrics.at[METRIC_steps_per_s] = (struct metric_value){.kind = METRIC_NULL};
+    if (result->cause == REPLAY_CAUSE_DRIVER)
+        return status;
+    if (status == STATUS_OK && experiment->measure_time && !on_card(experiment))
+        status = clock_calls(passes, &result->metrics, error);
+    if (status == STATUS_OK && experiment->measure_time)
+        status = clock_all(passes, &result->metrics, error);
+    return status;
+}
+
+enum status experiment_run(const struct experiment *experiment, struct replay_result *result,
+                           struct device_props *props, struct error *error)
+{
+    struct passes passes = {.experiment = experiment, .props = props};
+    struct trace_source *owned;
+    /* A generator's own work must not count as the policy's. */
+    bool settle = (experiment->measure_time || on_card(experiment)) &&
+                  !strcmp(experiment->source->info.format, "generator");
+    memset(result, 0, sizeof *result);
+    enum status status = session_trace(experiment, settle, &passes.trace, &owned, error);
+    if (status == STATUS_OK)
+        status = run_passes(&passes, result, error);
+    trace_close(owned);
+    if (status != STATUS_OK)
+        replay_result_close(result);
+    return status;
+}

@@ -1,0 +1,237 @@
+#include "sim/experiment/survey.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/array.h"
+#include "allocators/base/hist.h"
+
+#define PARTS 4096 /* into which a bucket is divided, a pass at a time */
+
+/* Pulls one event at a time; *event is NULL at the end. */
+struct pull {
+    struct trace_source *source;
+    const struct trace_event *next, *end;
+};
+
+static enum status pull_start(struct pull *pull, struct trace_source *source, struct error *error)
+{
+    *pull = (struct pull){.source = source};
+    return trace_rewind(source, error);
+}
+
+static enum status pull_event(struct pull *pull, const struct trace_event **event,
+                              struct error *error)
+{
+    if (pull->next == pull->end) {
+        size_t count;
+        enum status status = trace_next(pull->source, &pull->next, &count, error);
+        pull->end = pull->next + (status == STATUS_OK ? count : 0);
+        if (status != STATUS_OK || !count) {
+            pull->next = pull->end;
+            *event = NULL;
+            return status;
+        }
+    }
+    *event = pull->next++;
+    return STATUS_OK;
+}
+
+/* A request that a policy sees. */
+static bool is_request(const struct pull *pull, const struct trace_event *event)
+{
+    if ((event->kind != TRACE_ALLOC && event->kind != TRACE_PROBE) || !event->value)
+        return false;
+    return !event->attributes ||
+           trace_attributes_of(pull->source, event->attributes)->space != TRACE_SPACE_PINNED;
+}
+
+/* The sizes from `least` to `most`, in which the median lies, and what lies below them. */
+struct search {
+    uint64_t least, most;
+    uint64_t below_bytes, all_bytes;
+};
+
+/* The first of `count` parts at which half of all bytes is reached. */
+static unsigned half_in(struct search *search, const uint64_t *bytes, unsigned count)
+{
+    uint64_t half_bytes = search->all_bytes / 2 + search->all_bytes % 2;
+    unsigned part = 0;
+    while (part + 1 < count && search->below_bytes + bytes[part] < half_bytes)
+        search->below_bytes += bytes[part++];
+    return part;
+}
+
+static enum status search_begin(struct trace_source *source, struct search *search,
+                                struct hist *hist, struct error *error)
+{
+    struct pull pull;
+    const struct trace_event *event;
+    enum status status = pull_start(&pull, source, error);
+    while (status == STATUS_OK && !(status = pull_event(&pull, &event, error)) && event)
+        if (is_request(&pull, event))
+            hist_add(hist, event->value, event->value);
+    if (status != STATUS_OK || !hist->total)
+        return status;
+    search->all_bytes = hist->total;
+    unsigned bucket = half_in(search, hist->count, HIST_BUCKETS);
+    search->least = hist_bucket_least(bucket);
+    search->most = hist_bucket_most(bucket);
+    return STATUS_OK;
+}
+
+static enum status search_further(struct trace_source *source, struct search *search,
+                                  uint64_t *parts, struct error *error)
+{
+    uint64_t width = (search->most - search->least) / PARTS + 1;
+    struct pull pull;
+    const struct trace_event *event;
+    memset(parts, 0, PARTS * sizeof *parts);
+    enum status status = pull_start(&pull, source, error);
+    while (status == STATUS_OK && !(status = pull_event(&pull, &event, error)) && event)
+        if (is_request(&pull, event) && event->value >= search->least &&
+            event->value <= search->most)
+            parts[(event->value - search->least) / width] += event->value;
+    if (status != STATUS_OK)
+        return status;
+    search->least += half_in(search, parts, PARTS) * width;
+    search->most = search->least + width - 1;
+    return STATUS_OK;
+}
+
+enum status survey_median(struct trace_source *source, uint64_t *bytes, struct error *error)
+{
+    struct search search = {0};
+    struct hist *hist = calloc(1, sizeof *hist);
+    uint64_t *parts = malloc(PARTS * sizeof *parts);
+    enum status status = STATUS_OK;
+    if (!hist || !parts)
+        status = error_set(error, STATUS_HOST_MEMORY, "no host memory for a histogram of sizes");
+    if (status == STATUS_OK)
+        status = search_begin(source, &search, hist, error);
+    while (status == STATUS_OK && search.least < search.most)
+        status = search_further(source, &search, parts, error);
+    free(hist);
+    free(parts);
+    *bytes = search.least;
+    return status;
+}
+
+/* An array with an entry per slot, which grows as slots appear. */
+struct by_slot {
+    uint64_t *at;
+    uint32_t count;
+};
+
+static enum status reach(struct by_slot *slots, uint32_t slot, struct error *error)
+{
+    if (slot < slots->count)
+        return STATUS_OK;
+    size_t count = slots->count ? slots->count : 64;
+    while (count <= slot)
+        count *= 2;
+    uint64_t *at = realloc(slots->at, count * sizeof *at);
+    if (!at || count > UINT32_MAX) {
+        slots->at = at ? at : slots->at;
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu blocks", count);
+    }
+    memset(at + slots->count, 0, (count - slots->count) * sizeof *at);
+    slots->at = at;
+    slots->count = (uint32_t)count;
+    return STATUS_OK;
+}
+
+enum status survey_peak_live(struct trace_source *source, uint64_t card_bytes, uint64_t *bytes,
+                             struct error *error)
+{
+    struct by_slot live = {0};
+    struct pull pull;
+    const struct trace_event *event;
+    uint64_t now_bytes = 0;
+    *bytes = 0;
+    enum status status = pull_start(&pull, source, error);
+    while (status == STATUS_OK && !(status = pull_event(&pull, &event, error)) && event) {
+        if (!trace_kind_has_block(event->kind) || (status = reach(&live, event->slot, error)))
+            continue;
+        if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
+            bool asked = is_request(&pull, event);
+            if (event->kind == TRACE_PROBE &&
+                (now_bytes > card_bytes || event->value > card_bytes - now_bytes))
+                asked = false;
+            live.at[event->slot] = asked ? event->value : 0;
+            now_bytes += live.at[event->slot];
+            *bytes = now_bytes > *bytes ? now_bytes : *bytes;
+        } else if (event->kind != TRACE_USE) { /* a completion finds 0 */
+            now_bytes -= live.at[event->slot];
+            live.at[event->slot] = 0;
+        }
+    }
+    free(live.at);
+    return status;
+}
+
+struct lives {
+    struct policy_lifetime *at;
+    size_t count, room;
+    struct by_slot open; /* 1 + index of the life that the slot's block has; 0: none */
+    bool at_completion;
+};
+
+static enum status life_begins(struct lives *lives, const struct trace_event *event,
+                               uint64_t number, struct error *error)
+{
+    struct policy_lifetime *at = array_grow(lives->at, lives->count, &lives->room, sizeof *at);
+    if (!at)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu lifetimes",
+                         lives->count);
+    lives->at = at;
+    lives->at[lives->count] =
+        (struct policy_lifetime){.bytes = event->value, .born = number, .dies = UINT64_MAX};
+    lives->open.at[event->slot] = ++lives->count;
+    return STATUS_OK;
+}
+
+static enum status live_on(struct lives *lives, const struct pull *pull,
+                           const struct trace_event *event, uint64_t number, struct error *error)
+{
+    if (!trace_kind_has_block(event->kind))
+        return STATUS_OK;
+    enum status status = reach(&lives->open, event->slot, error);
+    if (status != STATUS_OK || event->kind == TRACE_USE)
+        return status;
+    uint64_t *open = &lives->open.at[event->slot];
+    if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
+        *open = 0;
+        return is_request(pull, event) ? life_begins(lives, event, number, error) : STATUS_OK;
+    }
+    if (*open && (event->kind == TRACE_FREE || !lives->at_completion)) {
+        lives->at[*open - 1].dies = number;
+        *open = 0;
+    }
+    return STATUS_OK;
+}
+
+enum status survey_lifetimes(struct trace_source *source, enum replay_frees frees,
+                             struct policy_lifetime **out, size_t *count, struct error *error)
+{
+    struct lives lives = {
+        .at_completion = frees == REPLAY_RECORDED && source->info.has_split_frees,
+    };
+    struct pull pull;
+    const struct trace_event *event;
+    uint64_t number = 0;
+    enum status status = pull_start(&pull, source, error);
+    while (status == STATUS_OK && !(status = pull_event(&pull, &event, error)) && event)
+        status = live_on(&lives, &pull, event, number++, error);
+    for (size_t i = 0; i < lives.count; i++)
+        if (lives.at[i].dies == UINT64_MAX)
+            lives.at[i].dies = number;
+    free(lives.open.at);
+    if (status != STATUS_OK) {
+        free(lives.at);
+        return status;
+    }
+    *out = lives.at;
+    *count = lives.count;
+    return STATUS_OK;
+}

@@ -1,0 +1,148 @@
+/* The witness itself, its listeners, and the trace as it passes: one event at a time, so that it
+ * is known in which of them things happen. */
+#include "sim/observer/state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/array.h"
+
+struct witness *witness_create(void)
+{
+    return calloc(1, sizeof(struct witness));
+}
+
+void witness_destroy(struct witness *self)
+{
+    if (!self)
+        return;
+    free(self->acts);
+    free(self->segments);
+    free(self->ranges);
+    free(self->blocks);
+    free(self->pending);
+    id_map_close(&self->segment_at);
+    id_map_close(&self->block_at);
+    free(self);
+}
+
+void witness_listen(struct witness *self, witness_hear *hear, void *argument)
+{
+    if (self->listener_count == WITNESS_LISTENERS)
+        return;
+    self->listeners[self->listener_count].hear = hear;
+    self->listeners[self->listener_count++].argument = argument;
+}
+
+void witness_no_memory(struct witness *self)
+{
+    if (!self->status)
+        self->status =
+            error_set(&self->error, STATUS_HOST_MEMORY, "no host memory to follow a run");
+}
+
+bool witness_grow(struct witness *self, void **items, size_t count, size_t *room, size_t bytes)
+{
+    void *grown = array_grow(*items, count, room, bytes);
+    if (!grown) {
+        witness_no_memory(self);
+        return false;
+    }
+    *items = grown;
+    return true;
+}
+
+void witness_tell(struct witness *self, struct witness_event event)
+{
+    static const struct policy_totals none;
+    event.totals = self->policy ? &self->policy->totals : &none;
+    event.physical_bytes = self->device->counters.physical_bytes;
+    event.event = self->event;
+    for (unsigned i = 0; i < self->listener_count && !self->over && !self->status; i++)
+        self->status = self->listeners[i].hear(self->listeners[i].argument, &event, &self->error);
+}
+
+enum status witness_end(struct witness *self, struct error *error)
+{
+    if (self->policy && !self->status) {
+        witness_tell_complete(self);
+        witness_tell_acts(self, NULL);
+    }
+    self->over = true;
+    return self->status ? error_set(error, self->status, "%s", self->error.text) : STATUS_OK;
+}
+
+static struct witness *of_source(struct trace_source *source)
+{
+    return (struct witness *)((char *)source - offsetof(struct witness, source));
+}
+
+static void tell_mark(struct witness *self)
+{
+    const struct trace_event *event = self->current;
+    const struct trace_attributes *keys =
+        event->attributes ? trace_attributes_of(self->trace, event->attributes) : NULL;
+    witness_tell(self, (struct witness_event){.kind = WITNESS_MARK,
+                                              .tag = trace_text_of(self->trace, event->value),
+                                              .keys = keys ? keys->rest : NULL,
+                                              .now_ns = self->device->ops->now(self->device)});
+}
+
+static enum status source_next(struct trace_source *source, const struct trace_event **events,
+                               size_t *count, struct error *error)
+{
+    struct witness *self = of_source(source);
+    if (!self->span_left) {
+        enum status status = trace_next(self->trace, &self->span, &self->span_left, error);
+        if (status || !self->span_left) {
+            *count = 0;
+            return status;
+        }
+    }
+    self->event += self->current != NULL;
+    self->current = self->span++;
+    self->span_left--;
+    *events = self->current;
+    *count = 1;
+    if (self->current->kind == TRACE_MARK)
+        tell_mark(self);
+    return STATUS_OK;
+}
+
+static enum status source_rewind(struct trace_source *source, struct error *error)
+{
+    struct witness *self = of_source(source);
+    self->span_left = 0;
+    self->current = NULL;
+    self->event = 0;
+    return trace_rewind(self->trace, error);
+}
+
+static const struct trace_attributes *source_attributes(struct trace_source *source, uint32_t index)
+{
+    return trace_attributes_of(of_source(source)->trace, index);
+}
+
+static const char *source_text(struct trace_source *source, uint64_t index)
+{
+    return trace_text_of(of_source(source)->trace, index);
+}
+
+static uint64_t source_line(struct trace_source *source, uint64_t event)
+{
+    return trace_line_of(of_source(source)->trace, event);
+}
+
+struct trace_source *witness_source(struct witness *self, struct trace_source *inner)
+{
+    static const struct trace_source_ops ops = {
+        .next = source_next,
+        .rewind = source_rewind,
+        .attributes = source_attributes,
+        .text = source_text,
+        .line = source_line,
+    };
+    self->trace = inner;
+    self->source = (struct trace_source){.ops = &ops, .info = inner->info};
+    return &self->source;
+}

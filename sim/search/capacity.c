@@ -1,0 +1,369 @@
+/* The smallest capacities at which a workload passes.
+ *
+ * 1. The workload is written down where it is adaptive; its peak of live bytes is counted.
+ * 2. Every point of the grid is tried: a replay without metrics that stops at its first
+ *    failure. Points do not depend on each other, so any number of workers may try them, each
+ *    with a device, a policy and a copy of the trace of its own; results are kept by point.
+ * 3. Between neighbours on the grid of which one passes and one fails, the edge is found to
+ *    2 MiB by halving. Edges do not depend on each other either. So are those above which no run
+ *    flushes, and none retries.
+ * 4. The grid ends where the card does. */
+#include "sim/search/capacity.h"
+
+#include <pthread.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "sim/experiment/session.h"
+#include "sim/experiment/survey.h"
+#include "workloads/trace/trace.h"
+
+#define UNIT_BYTES (2 * MIB)
+
+/* What a replay at one capacity shows, as bits. */
+enum { PASSES = 1, NO_FLUSH = 2, NO_RETRY = 4 };
+
+/* A piece of work: try one point, or (with low < high) halve between two of which one shows a bit. */
+struct task {
+    uint64_t low_bytes, high_bytes;
+    unsigned bit;
+    bool low_shows; /* known; of an edge */
+    unsigned shows; /* found; of a point */
+    uint64_t runs;
+};
+
+struct search {
+    const struct experiment *experiment;
+    struct trace_source *trace;
+    uint64_t *grid_bytes;
+    unsigned *shows;
+    size_t count;
+    /* Work that is being done. */
+    pthread_mutex_t lock;
+    struct task *tasks;
+    size_t task_count, next;
+    size_t failed; /* the lowest task that could not be done; task_count: none */
+    enum status status;
+    struct error error;
+};
+
+struct worker {
+    struct search *search;
+    struct trace_source *trace;
+    pthread_t thread;
+};
+
+/* Replays once on the experiment's device with another capacity. */
+static enum status try_capacity(const struct search *search, struct trace_source *trace,
+                                uint64_t bytes, unsigned *shows, struct error *error)
+{
+    const struct experiment *experiment = search->experiment;
+    struct session_device device;
+    struct session session;
+    struct replay_result result;
+    enum status status = session_device_with(&device, experiment->device, bytes, error);
+    if (status != STATUS_OK)
+        return status;
+    status = session_open(&session, experiment->policy, &device.spec, experiment->seed, error);
+    session_device_end(&device);
+    if (status != STATUS_OK)
+        return status;
+    const struct replay_config config = {
+        .policy = session.policy,
+        .device = session.device,
+        .source = trace,
+        .frees = experiment->frees,
+        .host = experiment->host,
+        .stop_on_failure = true,
+        .limit_bytes = session.limit_bytes,
+    };
+    status = session_plan(&session, trace, experiment->frees, error);
+    if (status == STATUS_OK)
+        status = trace_rewind(trace, error);
+    if (status == STATUS_OK) {
+        status = replay_run(&config, &result, error);
+        const struct metric_value *at = result.metrics.at;
+        *shows = !result.passed ? 0
+                                : PASSES | (at[METRIC_flushes].integer ? 0u : NO_FLUSH) |
+                                      (at[METRIC_retries].integer ? 0u : NO_RETRY);
+        replay_result_close(&result);
+    }
+    session_close(&session);
+    return status;
+}
+
+static enum status do_task(const struct search *search, struct trace_source *trace,
+                           struct task *task, struct error *error)
+{
+    if (task->low_bytes == task->high_bytes) {
+        task->runs = 1;
+        return try_capacity(search, trace, task->low_bytes, &task->shows, error);
+    }
+    while (task->high_bytes - task->low_bytes > UNIT_BYTES) {
+        uint64_t middle_bytes =
+            task->low_bytes + size_round_down((task->high_bytes - task->low_bytes) / 2, UNIT_BYTES);
+        unsigned shows;
+        enum status status = try_capacity(search, trace, middle_bytes, &shows, error);
+        if (status != STATUS_OK)
+            return status;
+        task->runs++;
+        if ((shows & task->bit) == (task->low_shows ? task->bit : 0))
+            task->low_bytes = middle_bytes;
+        else
+            task->high_bytes = middle_bytes;
+    }
+    return STATUS_OK;
+}
+
+static void *work(void *argument)
+{
+    struct worker *worker = argument;
+    struct search *search = worker->search;
+    struct error error;
+    pthread_mutex_lock(&search->lock);
+    while (search->next < search->task_count && search->status == STATUS_OK) {
+        size_t index = search->next++;
+        pthread_mutex_unlock(&search->lock);
+        enum status status = do_task(search, worker->trace, &search->tasks[index], &error);
+        pthread_mutex_lock(&search->lock);
+        if (status != STATUS_OK && index < search->failed) {
+            search->failed = index; /* of several, the same one whoever was first */
+            search->status = status;
+            search->error = error;
+        }
+    }
+    pthread_mutex_unlock(&search->lock);
+    return NULL;
+}
+
+/* A copy of the trace for each worker but the first, which takes the trace itself. */
+static enum status hire(struct search *search, struct worker *workers, unsigned count,
+                        struct error *error)
+{
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < count && status == STATUS_OK; i++) {
+        workers[i].search = search;
+        workers[i].trace = search->trace;
+        if (i == 0)
+            continue;
+        workers[i].trace = NULL;
+        status = trace_rewind(search->trace, error);
+        if (status == STATUS_OK)
+            status = trace_memory_copy(search->trace, &workers[i].trace, error);
+    }
+    return status;
+}
+
+/* Does all tasks with the workers. A thread that cannot be made is work for the others. */
+static enum status do_tasks(struct search *search, struct worker *workers, unsigned count,
+                            struct task *tasks, size_t task_count, struct error *error)
+{
+    unsigned made = 1;
+    search->tasks = tasks;
+    search->task_count = search->failed = task_count;
+    search->next = 0;
+    while (made < count && pthread_create(&workers[made].thread, NULL, work, &workers[made]) == 0)
+        made++;
+    work(&workers[0]);
+    for (unsigned i = 1; i < made; i++)
+        pthread_join(workers[i].thread, NULL);
+    if (search->status != STATUS_OK)
+        *error = search->error;
+    return search->status;
+}
+
+static uint64_t grid_step(uint64_t start_bytes, uint64_t per_mille)
+{
+    uint64_t step_bytes = size_round_up(start_bytes / 1000 * per_mille, UNIT_BYTES);
+    return step_bytes > UNIT_BYTES ? step_bytes : UNIT_BYTES;
+}
+
+/* Writes the grid into `grid_bytes`, or only counts where that is NULL. */
+static size_t make_grid(uint64_t start_bytes, uint64_t most_bytes, uint64_t *grid_bytes)
+{
+    size_t count = 0;
+    uint64_t fine_bytes = grid_step(start_bytes, 5), coarse_bytes = grid_step(start_bytes, 50);
+    for (uint64_t at = start_bytes; at <= most_bytes;) {
+        if (grid_bytes)
+            grid_bytes[count] = at;
+        count++;
+        if (at >= 4 * start_bytes)
+            break;
+        uint64_t end_bytes = at < 2 * start_bytes ? 2 * start_bytes : 4 * start_bytes;
+        at += at < 2 * start_bytes ? fine_bytes : coarse_bytes;
+        at = at < end_bytes ? at : end_bytes;
+    }
+    return count;
+}
+
+/* The most that the card has; the capacity that the user gave does not count. */
+static enum status most_capacity(const struct experiment *experiment, uint64_t *bytes,
+                                 struct error *error)
+{
+    struct session_device plain;
+    struct device *device;
+    enum status status = session_device_with(&plain, experiment->device, 0, error);
+    if (status != STATUS_OK)
+        return status;
+    status = device_open(&plain.spec, &device, error);
+    session_device_end(&plain);
+    if (status != STATUS_OK)
+        return status;
+    *bytes = device->props.total_bytes;
+    device_close(device);
+    return STATUS_OK;
+}
+
+static enum status try_grid(struct search *search, struct worker *workers, unsigned jobs,
+                            struct capacity_result *result, struct error *error)
+{
+    struct task *tasks = calloc(search->count + 1, sizeof *tasks);
+    if (!tasks)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a grid of capacities");
+    for (size_t i = 0; i < search->count; i++)
+        tasks[i].low_bytes = tasks[i].high_bytes = search->grid_bytes[i];
+    enum status status = do_tasks(search, workers, jobs, tasks, search->count, error);
+    for (size_t i = 0; i < search->count; i++) {
+        search->shows[i] = tasks[i].shows;
+        result->runs += tasks[i].runs;
+    }
+    free(tasks);
+    return status;
+}
+
+/* What the edges, from low to high, say of all. */
+static enum status conclude(const struct search *search, const struct task *edges, size_t count,
+                            struct capacity_result *result, struct error *error)
+{
+    result->gaps = calloc(count / 2 + 1, sizeof *result->gaps);
+    if (!result->gaps)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for gaps");
+    if (search->count && search->shows[0] & PASSES)
+        result->first_pass_bytes = result->safe_bytes = search->grid_bytes[0];
+    for (size_t i = 0; i < count; i++) {
+        result->runs += edges[i].runs;
+        struct capacity_gap *gap = &result->gaps[result->gap_count];
+        if (edges[i].low_shows) {
+            gap->from_bytes = edges[i].high_bytes;
+            gap->to_bytes = search->grid_bytes[search->count - 1];
+            result->safe_bytes = 0;
+            result->gap_count++;
+            continue;
+        }
+        result->safe_bytes = edges[i].high_bytes;
+        if (!result->first_pass_bytes)
+            result->first_pass_bytes = edges[i].high_bytes;
+        else
+            gap[-1].to_bytes = edges[i].low_bytes;
+    }
+    return STATUS_OK;
+}
+
+/* The edge above which all of the grid shows the bit. False: there is none, and *bytes is what all or
+ * nothing of the grid says. */
+static bool last_edge(const struct search *search, unsigned bit, struct task *edge, uint64_t *bytes)
+{
+    size_t first = search->count;
+    while (first > 0 && search->shows[first - 1] & bit)
+        first--;
+    *bytes = first == 0 && search->count ? search->grid_bytes[0] : 0;
+    if (first == 0 || first == search->count)
+        return false;
+    *edge =
+        (struct task){search->grid_bytes[first - 1], search->grid_bytes[first], bit, false, 0, 0};
+    return true;
+}
+
+static enum status refine(struct search *search, struct worker *workers, unsigned jobs,
+                          struct capacity_result *result, struct error *error)
+{
+    size_t count = 0;
+    struct task *edges = calloc(search->count + 3, sizeof *edges);
+    if (!edges)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for edges of capacity");
+    for (size_t i = 0; i + 1 < search->count; i++)
+        if ((search->shows[i] ^ search->shows[i + 1]) & PASSES)
+            edges[count++] = (struct task){search->grid_bytes[i],
+                                           search->grid_bytes[i + 1],
+                                           PASSES,
+                                           search->shows[i] & PASSES,
+                                           0,
+                                           0};
+    size_t all = count;
+    bool flush = last_edge(search, NO_FLUSH, &edges[all], &result->no_flush_bytes);
+    all += flush;
+    bool retry = last_edge(search, NO_RETRY, &edges[all], &result->no_retry_bytes);
+    all += retry;
+    enum status status = do_tasks(search, workers, jobs, edges, all, error);
+    if (status == STATUS_OK)
+        status = conclude(search, edges, count, result, error);
+    if (flush)
+        result->no_flush_bytes = edges[count].high_bytes;
+    if (retry)
+        result->no_retry_bytes = edges[all - 1].high_bytes;
+    for (size_t i = count; i < all; i++)
+        result->runs += edges[i].runs;
+    free(edges);
+    return status;
+}
+
+static enum status find(struct search *search, unsigned jobs, struct capacity_result *result,
+                        struct error *error)
+{
+    uint64_t most_bytes;
+    enum status status = most_capacity(search->experiment, &most_bytes, error);
+    if (status == STATUS_OK)
+        status = survey_peak_live(search->trace, most_bytes, &result->live_peak_bytes, error);
+    if (status != STATUS_OK)
+        return status;
+    uint64_t start_bytes = size_round_up(result->live_peak_bytes, UNIT_BYTES);
+    start_bytes = start_bytes ? start_bytes : UNIT_BYTES;
+    search->count = make_grid(start_bytes, most_bytes, NULL);
+    search->grid_bytes = calloc(search->count + 1, sizeof *search->grid_bytes);
+    search->shows = calloc(search->count + 1, sizeof *search->shows);
+    struct worker *workers = calloc(jobs, sizeof *workers);
+    if (!search->grid_bytes || !search->shows || !workers)
+        status = error_set(error, STATUS_HOST_MEMORY, "no host memory for a grid of capacities");
+    if (status == STATUS_OK) {
+        make_grid(start_bytes, most_bytes, search->grid_bytes);
+        status = hire(search, workers, jobs, error);
+    }
+    if (status == STATUS_OK)
+        status = try_grid(search, workers, jobs, result, error);
+    if (status == STATUS_OK)
+        status = refine(search, workers, jobs, result, error);
+    for (unsigned i = 1; workers && i < jobs; i++)
+        trace_close(workers[i].trace);
+    free(workers);
+    free(search->grid_bytes);
+    free(search->shows);
+    return status;
+}
+
+enum status capacity_find(const struct experiment *experiment, unsigned jobs,
+                          struct capacity_result *result, struct error *error)
+{
+    struct search search = {.experiment = experiment};
+    struct trace_source *owned;
+    memset(result, 0, sizeof *result);
+    enum status status = session_trace(experiment, false, &search.trace, &owned, error);
+    if (status != STATUS_OK)
+        return status;
+    pthread_mutex_init(&search.lock, NULL);
+    status = find(&search, jobs ? jobs : 1, result, error);
+    pthread_mutex_destroy(&search.lock);
+    trace_close(owned);
+    if (status != STATUS_OK)
+        capacity_result_close(result);
+    return status;
+}
+
+void capacity_result_close(struct capacity_result *result)
+{
+    free(result->gaps);
+    result->gaps = NULL;
+    result->gap_count = 0;
+}

@@ -1,0 +1,258 @@
+/* Whether a trace still shows something. */
+#include "sim/search/condition.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/array.h"
+#include "allocators/base/size.h"
+#include "allocators/options.h"
+#include "allocators/registry.h"
+
+static enum status no_memory(struct error *error)
+{
+    return error_set(error, STATUS_HOST_MEMORY, "no host memory for a condition");
+}
+
+/* ---- reading one ------------------------------------------------------------------------- */
+
+static enum status parse_cause(const char *name, struct condition *out, struct error *error)
+{
+    static const enum replay_cause causes[] = {REPLAY_CAUSE_FRAGMENTATION, REPLAY_CAUSE_PENDING,
+                                               REPLAY_CAUSE_TENANT,        REPLAY_CAUSE_OUTSIDE,
+                                               REPLAY_CAUSE_CAPACITY,      REPLAY_CAUSE_DRIVER};
+    out->kind = CONDITION_CAUSE;
+    for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++) {
+        out->cause = causes[i];
+        if (strcmp(replay_cause_name(causes[i]), name) == 0)
+            return STATUS_OK;
+    }
+    return error_set(error, STATUS_INVALID,
+                     "\"%.40s\" is no cause; there are fragmentation, pending, tenant, outside, "
+                     "capacity, driver",
+                     name);
+}
+
+static enum status parse_metric(const char *text, size_t length, struct condition *out,
+                                struct error *error)
+{
+    const char *names[METRIC_COUNT];
+    char name[64];
+    size_t count = 0;
+    while (length && text[length - 1] == ' ')
+        length--;
+    snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name), text);
+    for (int i = 0; i < METRIC_COUNT; i++) {
+        const struct metric_info *info = metric_info((enum metric)i);
+        out->metric = (enum metric)i;
+        if (strcmp(info->name, name) == 0)
+            return info->class == METRIC_EXACT
+                       ? STATUS_OK
+                       : error_set(error, STATUS_INVALID,
+                                   "%s is a time of the host, which is never twice the same; only "
+                                   "exact metrics can be held to",
+                                   name);
+        names[count++] = info->name;
+    }
+    const char *near = nearest_name(name, names, count);
+    return error_set(error, STATUS_INVALID, "there is no metric \"%s\"%s%s%s", name,
+                     near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+}
+
+static enum status parse_value(const char *text, double *value, struct error *error)
+{
+    char *end;
+    uint64_t bytes;
+    text += strspn(text, " ");
+    *value = strtod(text, &end);
+    if (end != text && !*end && *value == *value)
+        return STATUS_OK;
+    if (size_parse(text, &bytes, NULL) != STATUS_OK)
+        return error_set(error, STATUS_INVALID, "\"%.40s\" is neither a number nor a size", text);
+    *value = (double)bytes;
+    return STATUS_OK;
+}
+
+/* Whether a text is a policy as it can be created. */
+static bool is_policy(const char *text, struct spec *out, struct error *error)
+{
+    const struct policy_ops *ops;
+    if (spec_parse(text, out, error) != STATUS_OK)
+        return false;
+    if (registry_lookup(out, &ops, error) == STATUS_OK)
+        return true;
+    spec_close(out);
+    return false;
+}
+
+/* A spec may hold commas: the one in between is the first with a policy on both sides. */
+static enum status parse_policies(const char *inside, struct condition *out, struct error *error)
+{
+    char *first = strdup(inside);
+    struct error why = {""};
+    bool found = false;
+    if (!first)
+        return no_memory(error);
+    size_t length = strlen(first);
+    if (length)
+        first[length - 1] = 0; /* the closing bracket */
+    for (char *comma = strchr(first, ','); comma && !found; comma = strchr(comma + 1, ',')) {
+        *comma = 0;
+        if (is_policy(first, &out->policies[0], &why)) {
+            found = is_policy(comma + 1, &out->policies[1], &why);
+            if (!found)
+                spec_close(&out->policies[0]);
+        }
+        *comma = ',';
+    }
+    free(first);
+    out->kind = CONDITION_DIFFERS;
+    return found ? STATUS_OK
+                 : error_set(error, STATUS_INVALID,
+                             "differs takes two policies, as in differs(growth,greedy)%s%s",
+                             *why.text ? ": " : "", why.text);
+}
+
+enum status condition_parse(const char *text, struct condition *out, struct error *error)
+{
+    static const char *const signs[] = {[CONDITION_ABOVE] = ">",
+                                        [CONDITION_FROM] = ">=",
+                                        [CONDITION_BELOW] = "<",
+                                        [CONDITION_UP_TO] = "<="};
+    size_t length = strlen(text), name = strcspn(text, "<>");
+    *out = (struct condition){0};
+    if (strcmp(text, "fails") == 0)
+        return STATUS_OK; /* CONDITION_FAILS is 0 */
+    if (strncmp(text, "cause=", 6) == 0)
+        return parse_cause(text + 6, out, error);
+    if (strncmp(text, "differs(", 8) == 0 && text[length - 1] == ')')
+        return parse_policies(text + 8, out, error);
+    if (!text[name])
+        return error_set(error, STATUS_INVALID,
+                         "\"%.60s\" is no condition; there are fails, cause=CAUSE, METRIC>VALUE "
+                         "(>= < <=) and differs(SPEC,SPEC)",
+                         text);
+    bool equal = text[name + 1] == '=';
+    out->kind = CONDITION_METRIC;
+    for (int order = CONDITION_ABOVE; order <= CONDITION_UP_TO; order++)
+        if (strlen(signs[order]) == (equal ? 2u : 1u) && signs[order][0] == text[name])
+            out->order = (enum condition_order)order;
+    enum status status = parse_metric(text, name, out, error);
+    return status ? status : parse_value(text + name + 1 + equal, &out->value, error);
+}
+
+void condition_close(struct condition *condition)
+{
+    for (int i = 0; i < 2 && condition->kind == CONDITION_DIFFERS; i++)
+        spec_close(&condition->policies[i]);
+}
+
+/* ---- holding a trace to it --------------------------------------------------------------- */
+
+struct place {
+    int64_t segment, offset;
+};
+
+/* Where one run put its blocks, or whether another puts them there, too. */
+struct places {
+    struct place *items;
+    size_t count, capacity, at;
+    bool comparing, differ;
+};
+
+static enum status note_place(void *argument, const struct replay_row *row, struct error *error)
+{
+    struct places *self = argument;
+    struct place place = {row->segment, row->offset};
+    if (row->op == 'f')
+        return STATUS_OK;
+    if (self->comparing) {
+        self->differ |= self->at >= self->count || self->items[self->at].segment != place.segment ||
+                        self->items[self->at].offset != place.offset;
+        self->at++;
+        return STATUS_OK;
+    }
+    struct place *items = array_grow(self->items, self->count, &self->capacity, sizeof *items);
+    if (!items)
+        return no_memory(error);
+    self->items = items;
+    self->items[self->count++] = place;
+    return STATUS_OK;
+}
+
+static enum status run_both(const struct condition *condition, const struct experiment *experiment,
+                            uint64_t *runs, bool *holds, struct error *error)
+{
+    struct places places = {0};
+    struct replay_result results[2];
+    enum status status = STATUS_OK;
+    for (int i = 0; i < 2 && !status; i++) {
+        struct experiment run = *experiment;
+        run.policy = &condition->policies[i];
+        run.row = note_place;
+        run.argument = &places;
+        places.comparing = i == 1;
+        ++*runs;
+        status = experiment_run(&run, &results[i], NULL, error);
+        if (!status)
+            replay_result_close(&results[i]);
+    }
+    if (!status)
+        *holds =
+            places.differ || places.at != places.count || results[0].passed != results[1].passed ||
+            results[0].cause != results[1].cause ||
+            (!results[0].passed && results[0].first_failed_event != results[1].first_failed_event);
+    free(places.items);
+    return status;
+}
+
+static bool compare(const struct condition *condition, const struct metric_value *value)
+{
+    double number = value->kind == METRIC_INTEGER ? (double)value->integer : value->real;
+    if (value->kind == METRIC_NULL)
+        return false;
+    switch (condition->order) {
+    case CONDITION_ABOVE:
+        return number > condition->value;
+    case CONDITION_FROM:
+        return number >= condition->value;
+    case CONDITION_BELOW:
+        return number < condition->value;
+    case CONDITION_UP_TO:
+        break;
+    }
+    return number <= condition->value;
+}
+
+enum status condition_holds(const struct condition *condition, const struct experiment *experiment,
+                            uint64_t *runs, bool *holds, struct error *error)
+{
+    struct experiment run = {
+        .policy = experiment->policy,
+        .device = experiment->device,
+        .source = experiment->source,
+        .frees = experiment->frees,
+        .host = experiment->host,
+        .seed = experiment->seed,
+        .stop_on_failure = condition->kind == CONDITION_FAILS || condition->kind == CONDITION_CAUSE,
+        .measure = condition->kind == CONDITION_METRIC ? REPLAY_METRICS_EXACT : REPLAY_METRICS_NONE,
+    };
+    struct replay_result result;
+    if (condition->kind == CONDITION_DIFFERS)
+        return run_both(condition, &run, runs, holds, error);
+    ++*runs;
+    enum status status = experiment_run(&run, &result, NULL, error);
+    if (status == STATUS_CORRUPT && condition->kind == CONDITION_FAILS) {
+        *holds = true;
+        return STATUS_OK;
+    }
+    if (status)
+        return status;
+    *holds = condition->kind == CONDITION_METRIC
+                 ? compare(condition, &result.metrics.at[condition->metric])
+                 : !result.passed &&
+                       (condition->kind == CONDITION_FAILS || result.cause == condition->cause);
+    replay_result_close(&result);
+    return STATUS_OK;
+}

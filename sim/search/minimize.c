@@ -1,0 +1,420 @@
+/* The smallest trace that still shows something.
+ *
+ * 1. Notes say what a recorded allocator did and what kernels work on says nothing to a simulated
+ *    device: both are left out.
+ * 2. Steps, then blocks, then single events are taken away by ddmin: in halves, quarters and so on
+ *    down to single ones, as long as the condition is still shown. A step goes with the blocks that
+ *    it makes; a block goes with its let-go, completion and uses; a wait whose event is
+ *    recorded nowhere before goes by itself. So every candidate is a trace.
+ * 3. Sizes become rounder: the fewest leading binary digits that still show it, of all
+ *    blocks of a size together, else of each.
+ * 4. All of it again until a round takes nothing away any more. Then no block and no event can be
+ *    taken away alone.
+ *
+ * Source: Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE
+ * Transactions on Software Engineering 28(2), 2002; of its two steps the reduction to complements. */
+#include "sim/search/minimize.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/array.h"
+#include "sim/experiment/session.h"
+#include "workloads/trace/check.h"
+#include "workloads/trace/id_map.h"
+#include "workloads/trace/trace.h"
+
+enum { KEPT, TRIED, GONE }; /* what became of an event, or of a block */
+
+struct item {
+    struct trace_event event;
+    const struct trace_attributes *keys; /* NULL: none */
+    const char *text;
+    uint8_t state;
+};
+
+struct block {
+    uint64_t bytes, new_id;
+    uint8_t state;
+    bool made; /* in the candidate */
+};
+
+enum phase { STEPS, BLOCKS, EVENTS };
+
+struct unit { /* items that are taken away together */
+    size_t begin, end;
+};
+
+struct search {
+    const struct experiment *experiment;
+    const struct condition *condition;
+    struct trace_info info; /* of all candidates */
+    struct item *items;
+    size_t item_count, item_capacity;
+    struct block *blocks; /* by id */
+    size_t block_count;
+    enum phase phase;
+    bool changed; /* in this round */
+    struct minimize_result *result;
+};
+
+static enum status no_memory(struct error *error)
+{
+    return error_set(error, STATUS_HOST_MEMORY, "no host memory to minimize a trace");
+}
+
+static bool is_request(const struct item *item)
+{
+    return item->event.kind == TRACE_ALLOC || item->event.kind == TRACE_PROBE;
+}
+
+static bool follows_block(const struct item *item)
+{
+    return item->event.kind >= TRACE_LET_GO && item->event.kind <= TRACE_USE;
+}
+
+/* ---- candidates -------------------------------------------------------------------------- */
+
+static enum status append_item(struct search *s, struct trace_memory *memory,
+                               const struct item *item, uint64_t *next_id, struct id_map *recorded,
+                               struct error *error)
+{
+    struct trace_event event = item->event;
+    uint64_t ignored;
+    if (is_request(item)) {
+        struct block *block = &s->blocks[event.id];
+        block->made = block->state == KEPT;
+        if (!block->made)
+            return STATUS_OK;
+        block->new_id = *next_id;
+        event.id = (*next_id)++;
+        event.value = block->bytes;
+    } else if (follows_block(item)) {
+        if (!s->blocks[event.id].made)
+            return STATUS_OK;
+        event.id = s->blocks[event.id].new_id;
+    }
+    if (event.kind == TRACE_RECORD && id_map_put(recorded, event.value, 0))
+        return no_memory(error);
+    if (event.kind == TRACE_WAIT && !id_map_get(recorded, event.value, &ignored))
+        return STATUS_OK;
+    return trace_memory_append(memory, &event, item->keys, item->text, error);
+}
+
+/* The trace of what is kept. INVALID where it cannot be one. */
+static enum status make_candidate(struct search *s, struct trace_source **out, struct error *error)
+{
+    struct id_map recorded = {0};
+    uint64_t next_id = 0;
+    struct trace_memory *memory = trace_memory_create(&s->info);
+    enum status status = memory ? STATUS_OK : no_memory(error);
+    for (size_t i = 0; i < s->item_count && !status; i++)
+        if (s->items[i].state == KEPT)
+            status = append_item(s, memory, &s->items[i], &next_id, &recorded, error);
+    id_map_close(&recorded);
+    if (status) {
+        trace_memory_discard(memory);
+        return status;
+    }
+    return trace_memory_open(memory, out, error);
+}
+
+/* Whether what is kept shows the condition. */
+static enum status try_candidate(struct search *s, bool *holds, struct error *error)
+{
+    struct trace_source *source = NULL;
+    struct experiment experiment = *s->experiment;
+    enum status status = make_candidate(s, &source, error);
+    *holds = false;
+    s->result->candidates++;
+    if (status == STATUS_INVALID)
+        return STATUS_OK; /* such as a sum of sizes past its bound: none to keep */
+    if (status)
+        return status;
+    experiment.source = source;
+    status = condition_holds(s->condition, &experiment, &s->result->runs, holds, error);
+    trace_close(source);
+    return status;
+}
+
+/* ---- taking away ------------------------------------------------------------------------- */
+
+/* Moves what a unit takes away from one state to another. */
+static void move(struct search *s, struct unit unit, uint8_t from, uint8_t to)
+{
+    for (size_t i = unit.begin; i < unit.end; i++) {
+        struct item *item = &s->items[i];
+        uint8_t *state = &item->state;
+        if (is_request(item))
+            state = &s->blocks[item->event.id].state;
+        else if (follows_block(item) && s->phase != EVENTS)
+            continue;
+        if (*state == from)
+            *state = to;
+    }
+}
+
+static enum status try_without(struct search *s, const struct unit *units, size_t count, bool *gone,
+                               struct error *error)
+{
+    for (size_t i = 0; i < count; i++)
+        move(s, units[i], KEPT, TRIED);
+    enum status status = try_candidate(s, gone, error);
+    for (size_t i = 0; i < count; i++)
+        move(s, units[i], TRIED, !status && *gone ? GONE : KEPT);
+    s->changed |= !status && *gone;
+    return status;
+}
+
+/* Takes away what it can of the units, in parts of `size`, over and over at size 1. */
+static enum status take_away(struct search *s, struct unit *units, size_t count,
+                             struct error *error)
+{
+    bool gone = false;
+    enum status status = count ? try_without(s, units, count, &gone, error) : STATUS_OK;
+    size_t size = count / 2;
+    count = gone ? 0 : count;
+    while (count && size && !status) {
+        bool any = false;
+        for (size_t at = 0; at < count && !status;) {
+            size_t part = count - at < size ? count - at : size;
+            status = try_without(s, units + at, part, &gone, error);
+            if (!status && gone) {
+                memmove(units + at, units + at + part, (count - at - part) * sizeof *units);
+                count -= part;
+                any = true;
+            } else {
+                at += part;
+            }
+        }
+        if (size > count)
+            size = count;
+        else if (size > 1)
+            size = (size + 1) / 2;
+        else if (!any)
+            break;
+    }
+    return status;
+}
+
+/* Whether the item is there, and goes with a unit of this phase that holds it. */
+static bool goes(const struct search *s, const struct item *item)
+{
+    if (is_request(item))
+        return s->phase != EVENTS && s->blocks[item->event.id].state == KEPT;
+    if (item->state != KEPT)
+        return false;
+    if (follows_block(item))
+        return s->phase == EVENTS && s->blocks[item->event.id].state == KEPT;
+    return s->phase != BLOCKS;
+}
+
+/* The units of a phase among what is kept. */
+static size_t find_units(const struct search *s, struct unit *units)
+{
+    size_t count = 0, begin = 0;
+    bool any = false;
+    for (size_t i = 0; i < s->item_count; i++) {
+        const struct item *item = &s->items[i];
+        any |= goes(s, item);
+        if (s->phase == STEPS &&
+            !(item->event.flags & TRACE_STEP && item->event.kind == TRACE_MARK) &&
+            i + 1 < s->item_count)
+            continue;
+        if (any)
+            units[count++] = (struct unit){begin, i + 1};
+        begin = i + 1;
+        any = false;
+    }
+    return count;
+}
+
+static enum status run_phase(struct search *s, enum phase phase, struct error *error)
+{
+    struct unit *units = malloc((s->item_count + 1) * sizeof *units);
+    if (!units)
+        return no_memory(error);
+    s->phase = phase;
+    enum status status = take_away(s, units, find_units(s, units), error);
+    free(units);
+    return status;
+}
+
+/* ---- sizes ------------------------------------------------------------------------------- */
+
+static unsigned bits_of(uint64_t number)
+{
+    unsigned bits = 0;
+    for (; number; number >>= 1)
+        bits++;
+    return bits;
+}
+
+/* How many binary digits lie between the first and the last 1, both included. */
+static unsigned digits_of(uint64_t bytes)
+{
+    while (bytes && !(bytes & 1))
+        bytes >>= 1;
+    return bits_of(bytes);
+}
+
+/* Blocks of `old` bytes, all of them or one, get `new`. */
+static void set_size(struct search *s, const struct block *only, uint64_t old, uint64_t new)
+{
+    for (size_t i = 0; i < s->block_count; i++)
+        if (s->blocks[i].state == KEPT && (!only || only == &s->blocks[i]) &&
+            s->blocks[i].bytes == old)
+            s->blocks[i].bytes = new;
+}
+
+/* Marks the blocks of a size, so that they can be told from others that have the new one. */
+static enum status try_size(struct search *s, struct block *only, uint64_t old, uint64_t new,
+                            bool *taken, struct error *error)
+{
+    uint64_t *before = malloc((s->block_count + 1) * sizeof *before);
+    if (!before)
+        return no_memory(error);
+    for (size_t i = 0; i < s->block_count; i++)
+        before[i] = s->blocks[i].bytes;
+    set_size(s, only, old, new);
+    enum status status = try_candidate(s, taken, error);
+    for (size_t i = 0; i < s->block_count && (status || !*taken); i++)
+        s->blocks[i].bytes = before[i];
+    free(before);
+    s->changed |= !status && *taken;
+    return status;
+}
+
+/* The roundest size near `bytes` that still shows it; `only` one block, or all of that size. */
+static enum status round_size(struct search *s, struct block *only, uint64_t bytes, bool *taken,
+                              struct error *error)
+{
+    unsigned bits = bits_of(bytes), most = digits_of(bytes);
+    enum status status = STATUS_OK;
+    *taken = false;
+    for (unsigned digits = 1; digits < most && !*taken && !status; digits++) {
+        uint64_t unit = UINT64_C(1) << (bits - digits);
+        uint64_t below = bytes / unit * unit;
+        status = try_size(s, only, bytes, below, taken, error);
+        if (!status && !*taken && below + unit < TRACE_BYTES_LIMIT)
+            status = try_size(s, only, bytes, below + unit, taken, error);
+    }
+    return status;
+}
+
+static enum status round_sizes(struct search *s, struct error *error)
+{
+    enum status status = STATUS_OK;
+    struct id_map seen = {0};
+    bool taken;
+    for (size_t i = 0; i < s->block_count && !status; i++) {
+        uint64_t bytes = s->blocks[i].bytes, ignored;
+        if (s->blocks[i].state != KEPT || id_map_get(&seen, bytes, &ignored))
+            continue;
+        status = round_size(s, NULL, bytes, &taken, error);
+        if (!status && !taken && id_map_put(&seen, bytes, 0))
+            status = no_memory(error);
+    }
+    id_map_close(&seen);
+    for (size_t i = 0; i < s->block_count && !status; i++)
+        if (s->blocks[i].state == KEPT)
+            status = round_size(s, &s->blocks[i], s->blocks[i].bytes, &taken, error);
+    return status;
+}
+
+/* ---- the whole --------------------------------------------------------------------------- */
+
+static enum status add_item(struct search *s, struct trace_source *trace,
+                            const struct trace_event *event, struct error *error)
+{
+    struct item *items = array_grow(s->items, s->item_count, &s->item_capacity, sizeof *items);
+    if (!items)
+        return no_memory(error);
+    s->items = items;
+    struct item *item = &s->items[s->item_count++];
+    *item = (struct item){.event = *event};
+    item->event.attributes = 0;
+    if (event->kind == TRACE_MARK)
+        item->text = trace_text_of(trace, event->value);
+    if (event->attributes && event->kind != TRACE_KERNEL)
+        item->keys = trace_attributes_of(trace, event->attributes);
+    return STATUS_OK;
+}
+
+/* All events but notes. Keys and texts are the trace's. */
+static enum status read_items(struct search *s, struct trace_source *trace, struct error *error)
+{
+    const struct trace_event *events;
+    size_t count;
+    uint64_t blocks = 0;
+    enum status status = trace_rewind(trace, error);
+    while (!status && !(status = trace_next(trace, &events, &count, error)) && count)
+        for (size_t i = 0; i < count && !status; i++)
+            if (events[i].kind != TRACE_NOTE)
+                status = add_item(s, trace, &events[i], error);
+    if (status)
+        return status;
+    for (size_t i = 0; i < s->item_count; i++)
+        blocks += is_request(&s->items[i]);
+    s->block_count = blocks;
+    s->blocks = calloc(blocks + 1, sizeof *s->blocks);
+    if (!s->blocks)
+        return no_memory(error);
+    for (size_t i = 0; i < s->item_count; i++)
+        if (is_request(&s->items[i]))
+            s->blocks[s->items[i].event.id].bytes = s->items[i].event.value;
+    s->info.complete = true;
+    memcpy(s->info.name, trace->info.name, sizeof s->info.name);
+    memcpy(s->info.format, "text", 5);
+    return STATUS_OK;
+}
+
+static enum status take_rounds(struct search *s, struct error *error)
+{
+    enum status status = STATUS_OK;
+    do {
+        s->changed = false;
+        for (enum phase phase = STEPS; phase <= EVENTS && !status; phase++)
+            status = run_phase(s, phase, error);
+        if (!status)
+            status = round_sizes(s, error);
+    } while (s->changed && !status);
+    return status;
+}
+
+static enum status search(struct search *s, struct trace_source *trace, struct trace_source **out,
+                          struct error *error)
+{
+    enum status status = read_items(s, trace, error);
+    if (!status)
+        status = try_candidate(s, &s->result->shown, error);
+    s->result->events[0] = s->item_count;
+    s->result->requests[0] = s->block_count;
+    if (status || !s->result->shown)
+        return status;
+    status = take_rounds(s, error);
+    if (!status)
+        status = make_candidate(s, out, error);
+    if (!status) {
+        s->result->events[1] = (*out)->info.events;
+        s->result->requests[1] = (*out)->info.allocs + (*out)->info.probes;
+    }
+    return status;
+}
+
+enum status minimize(const struct experiment *experiment, const struct condition *condition,
+                     struct trace_source **out, struct minimize_result *result, struct error *error)
+{
+    struct search s = {.experiment = experiment, .condition = condition, .result = result};
+    struct trace_source *trace, *owned;
+    *out = NULL;
+    *result = (struct minimize_result){0};
+    enum status status = session_trace(experiment, false, &trace, &owned, error);
+    if (status)
+        return status;
+    status = search(&s, trace, out, error);
+    free(s.items);
+    free(s.blocks);
+    trace_close(owned);
+    return status;
+}

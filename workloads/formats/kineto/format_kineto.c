@@ -1,0 +1,414 @@
+/* Kineto traces: what PyTorch's profiler saw of GPU memory, as a trace.
+ *
+ * What: `[memory]` events name blocks by address; a trace names them by id. How:
+ * 1. Memory events, kernels and steps are sorted by time, events of one time as the file has them.
+ *    A kernel stands where the program launched it, as in recorded CSVs; where the file does not
+ *    tell its launch, where it began.
+ * 2. Frees find their blocks by address or, in files of old profilers, by size (kineto_pairs.c).
+ *    Blocks that are freed and were never made come first, with the key initial=yes.
+ * 3. A free is one `f`: the event is the program's free, and says nothing of a completion apart.
+ * 4. Memory events name no stream: blocks are on stream 0, which is taken to be the stream on which
+ *    most kernels run. The other streams of kernels get ordinals by first appearance.
+ * 5. "[OutOfMemory]" is `a`, or `p` where requests follow it, a note, and an `r`.
+ * 6. The profiler's own count of bytes is held against the running total of the trace; what differs
+ *    is reported. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "workloads/formats/formats.h"
+#include "workloads/io/head.h"
+#include "workloads/formats/kineto/kineto_pairs.h"
+#include "workloads/formats/import_report.h"
+#include "workloads/formats/rows.h"
+#include "workloads/trace/reader.h"
+#include "workloads/trace/trace.h"
+
+#define STREAM_LIMIT 4096
+#define DEVICE_LIMIT 64
+
+struct conversion {
+    struct kineto_rows rows;
+    struct kineto_pairs pairs;
+    struct import_report *report;
+    struct trace_memory *memory;
+    struct error *error;
+    uint64_t next_id, time_ns;
+    size_t last_request;          /* row of the last one, or SIZE_MAX */
+    uint64_t memory_rows;         /* failures are of them */
+    uint64_t out_of_order;        /* rows that stand before an earlier one in the file */
+    uint64_t kernels, unlaunched; /* kernels whose launch the file does not tell */
+    struct id_map streams;        /* the profiler's name -> number by first appearance */
+    uint64_t busiest;             /* number of the stream with most kernels */
+    uint32_t busiest_name;
+};
+
+static enum status append(struct conversion *c, struct trace_event event,
+                          const struct trace_attributes *keys, const char *text)
+{
+    return trace_memory_append(c->memory, &event, keys, text, c->error);
+}
+
+/* Order. */
+
+static int by_time(const void *left, const void *right)
+{
+    const struct kineto_row *a = left, *b = right;
+    if (a->time_ns != b->time_ns)
+        return a->time_ns < b->time_ns ? -1 : 1;
+    return (a->order > b->order) - (a->order < b->order);
+}
+
+static void sort_rows(struct conversion *c)
+{
+    struct kineto_rows *rows = &c->rows;
+    int64_t latest = INT64_MIN;
+    for (size_t i = 0; i < rows->count; i++) {
+        struct kineto_row *row = &rows->items[i];
+        uint64_t launched;
+        if (row->kind == KINETO_KERNEL) {
+            bool told =
+                row->address != UINT64_MAX && id_map_get(&rows->launches, row->address, &launched);
+            row->time_ns = told ? (int64_t)launched : row->time_ns;
+            c->kernels++;
+            c->unlaunched += !told;
+        } else {
+            c->out_of_order += row->time_ns < latest;
+            latest = row->time_ns > latest ? row->time_ns : latest;
+        }
+    }
+    id_map_close(&rows->launches);
+    if (rows->count)
+        qsort(rows->items, rows->count, sizeof *rows->items, by_time);
+    c->last_request = SIZE_MAX;
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct kineto_row *row = &rows->items[i];
+        c->memory_rows += row->kind == KINETO_MEMORY || row->kind == KINETO_FAILURE;
+        if (row->kind == KINETO_FAILURE || (row->kind == KINETO_MEMORY && row->bytes > 0))
+            c->last_request = i;
+    }
+}
+
+/* Streams. */
+
+/* Numbers the streams of kernels in the order in which they appear, and finds the busiest. */
+static enum status find_streams(struct conversion *c)
+{
+    uint64_t kernels[STREAM_LIMIT] = {0}, number;
+    for (size_t i = 0; i < c->rows.count; i++) {
+        const struct kineto_row *row = &c->rows.items[i];
+        if (row->kind != KINETO_KERNEL)
+            continue;
+        if (!id_map_get(&c->streams, row->stream, &number)) {
+            number = c->streams.count;
+            if (number == STREAM_LIMIT)
+                return error_set(c->error, STATUS_INVALID, "more than %d streams in one trace",
+                                 STREAM_LIMIT);
+            if (id_map_put(&c->streams, row->stream, number))
+                return error_set(c->error, STATUS_HOST_MEMORY, "no host memory for streams");
+        }
+        if (++kernels[number] > kernels[c->busiest] || number == c->busiest) {
+            c->busiest = number;
+            c->busiest_name = row->stream;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* The busiest first, the others in the order of their numbers. */
+static uint32_t ordinal_of(const struct conversion *c, uint32_t stream)
+{
+    uint64_t number = 0;
+    (void)id_map_get(&c->streams, stream, &number);
+    return (uint32_t)(number == c->busiest ? 0 : number + (number < c->busiest));
+}
+
+/* Events. */
+
+static enum status append_time(struct conversion *c, size_t at)
+{
+    uint64_t now = (uint64_t)(c->rows.items[at].time_ns - c->rows.items[0].time_ns);
+    if (at && now == c->time_ns)
+        return STATUS_OK;
+    c->time_ns = now;
+    return append(c, (struct trace_event){.kind = TRACE_TIME, .value = now}, NULL, NULL);
+}
+
+/* A request, and where it was placed where that is known. */
+static enum status append_block(struct conversion *c, struct kineto_row *row, uint64_t bytes,
+                                bool initial)
+{
+    char text[32];
+    struct trace_attributes keys = {.device = row->device, .rest = initial ? "initial=yes" : NULL};
+    struct trace_event event = {.kind = TRACE_ALLOC, .id = c->next_id, .value = bytes};
+    row->id = c->next_id++;
+    enum status status = append(c, event, &keys, NULL);
+    if (status || !row->address)
+        return status;
+    (void)snprintf(text, sizeof text, "alloc,%" PRIu64, row->address);
+    return append(c, (struct trace_event){.kind = TRACE_NOTE}, NULL, text);
+}
+
+static enum status append_free(struct conversion *c, const struct kineto_row *row)
+{
+    uint64_t id = row->mark == KINETO_INITIAL ? row->id : c->rows.items[row->pair].id;
+    return append(c, (struct trace_event){.kind = TRACE_FREE, .id = id}, NULL, NULL);
+}
+
+static enum status append_failure(struct conversion *c, const struct kineto_row *row, bool lives_on)
+{
+    struct trace_attributes keys = {.device = row->device};
+    struct trace_event event = {.kind = lives_on ? TRACE_PROBE : TRACE_ALLOC,
+                                .id = c->next_id++,
+                                .value = (uint64_t)row->bytes};
+    enum status status = append(c, event, &keys, NULL);
+    if (!status)
+        status = append(c, (struct trace_event){.kind = TRACE_NOTE}, NULL, "oom");
+    event.kind = TRACE_LET_GO;
+    event.value = 0;
+    c->report->failures++;
+    return status ? status : append(c, event, NULL, NULL);
+}
+
+static enum status append_memory(struct conversion *c, struct kineto_row *row)
+{
+    if (row->mark == KINETO_TWICE)
+        return STATUS_OK;
+    if (row->bytes < 0)
+        return append_free(c, row);
+    enum status status = STATUS_OK;
+    if (row->mark == KINETO_AGAIN)
+        status = append_free(c, row);
+    return status ? status : append_block(c, row, (uint64_t)row->bytes, false);
+}
+
+static enum status append_row(struct conversion *c, size_t at)
+{
+    struct kineto_row *row = &c->rows.items[at];
+    struct trace_attributes keys = {.device = row->device};
+    enum status status = STATUS_OK;
+    if (row->kind != KINETO_KERNEL) /* nothing is ever said of these */
+        status = trace_memory_line(c->memory, row->line, c->error);
+    if (!status)
+        status = append_time(c, at);
+    if (status)
+        return status;
+    switch (row->kind) {
+    case KINETO_MEMORY:
+        return append_memory(c, row);
+    case KINETO_FAILURE:
+        return append_failure(c, row, at < c->last_request);
+    case KINETO_KERNEL:
+        return append(c,
+                      (struct trace_event){.kind = TRACE_KERNEL,
+                                           .stream = ordinal_of(c, row->stream),
+                                           .value = (uint64_t)row->bytes},
+                      &keys, NULL);
+    default:
+        return append(c, (struct trace_event){.kind = TRACE_MARK}, NULL, "step");
+    }
+}
+
+static enum status append_all(struct conversion *c)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < c->rows.count && !status; i++) {
+        struct kineto_row *row = &c->rows.items[i];
+        if (row->mark != KINETO_INITIAL)
+            continue;
+        status = trace_memory_line(c->memory, row->line, c->error);
+        if (!status)
+            status = append_block(c, row, (uint64_t)-row->bytes, true);
+    }
+    for (size_t i = 0; i < c->rows.count && !status; i++)
+        status = append_row(c, i);
+    return status;
+}
+
+/* The report. */
+
+/* By how many bytes the trace grows at a row; modulo 2^64, as all of these sums. */
+static uint64_t growth_at(const struct conversion *c, const struct kineto_row *row)
+{
+    if (row->mark == KINETO_TWICE)
+        return 0;
+    uint64_t bytes = (uint64_t)row->bytes;
+    if (row->bytes < 0 && row->mark != KINETO_INITIAL)
+        bytes = 0 - (uint64_t)c->rows.items[row->pair].bytes;
+    else if (row->mark == KINETO_AGAIN)
+        bytes -= (uint64_t)c->rows.items[row->pair].bytes;
+    return bytes;
+}
+
+/* The profiler's count of bytes against the trace's own. */
+struct totals {
+    uint64_t running;    /* of the trace */
+    uint64_t difference; /* the profiler's minus it, as of the row before */
+    bool known;
+};
+
+static void compare_totals(const struct conversion *c)
+{
+    struct totals devices[DEVICE_LIMIT] = {{0}};
+    uint64_t first = 0, last = 0, changes = 0;
+    bool any = false;
+    for (size_t i = 0; i < c->rows.count; i++)
+        if (c->rows.items[i].mark == KINETO_INITIAL && c->rows.items[i].device < DEVICE_LIMIT)
+            devices[c->rows.items[i].device].running -= (uint64_t)c->rows.items[i].bytes;
+    for (size_t i = 0; i < c->rows.count; i++) {
+        const struct kineto_row *row = &c->rows.items[i];
+        if (row->kind != KINETO_MEMORY || row->device >= DEVICE_LIMIT)
+            continue;
+        struct totals *totals = &devices[row->device];
+        totals->running += growth_at(c, row);
+        if (row->total_bytes == KINETO_UNKNOWN)
+            continue;
+        uint64_t difference = (uint64_t)row->total_bytes - totals->running;
+        first += totals->known ? 0 : difference;
+        last += difference - (totals->known ? totals->difference : 0);
+        changes += totals->known && difference != totals->difference;
+        *totals = (struct totals){totals->running, difference, true};
+        any = true;
+    }
+    if (any && !first && !changes)
+        import_guess(c->report, "the running total equals \"Total Allocated\" at every event");
+    else if (any)
+        import_guess(c->report,
+                     "\"Total Allocated\" minus the running total: %" PRId64
+                     " bytes at the first event (never freed here), %" PRId64
+                     " at the last; changed %" PRIu64 " times",
+                     (int64_t)first, (int64_t)last, changes);
+    c->report->begins_in_the_middle = (int64_t)first > 0 || c->pairs.initial;
+}
+
+static void tell_streams(const struct conversion *c)
+{
+    if (c->kernels)
+        import_guess(c->report,
+                     "memory events name no stream: blocks are on stream 0, taken to be the "
+                     "profiler's stream %" PRIu32 ", on which most kernels run",
+                     c->busiest_name);
+    else
+        import_guess(c->report, "memory events name no stream, and there are no kernels: blocks "
+                                "are on stream 0");
+    if (c->unlaunched)
+        import_guess(c->report,
+                     "%" PRIu64 " of %" PRIu64 " kernels stand where they began: the file does "
+                     "not tell when they were launched",
+                     c->unlaunched, c->kernels);
+}
+
+/* A sentence that begins with its count, where there is something to count. */
+static void tell_count(struct conversion *c, uint64_t count, const char *text)
+{
+    if (count)
+        import_guess(c->report, "%" PRIu64 " %s", count, text);
+}
+
+static void tell(struct conversion *c)
+{
+    struct import_report *report = c->report;
+    report->records = c->rows.events;
+    report->left_out = c->rows.events - c->rows.count;
+    report->unmatched_frees = c->pairs.initial;
+    report->double_frees = c->pairs.twice;
+    report->ends_in_failure =
+        c->last_request != SIZE_MAX && c->rows.items[c->last_request].kind == KINETO_FAILURE;
+    import_guess(report, "sizes are those of the blocks given, as the allocator rounded them, not "
+                         "of the requests");
+    tell_streams(c);
+    compare_totals(c);
+    tell_count(c, c->pairs.by_size,
+               "frees name no address: each is of the latest block of its size");
+    tell_count(c, c->pairs.again, "blocks lie where another was never freed: it is freed there");
+    tell_count(c, c->pairs.other_sizes,
+               "frees name another size than their block has: its own is taken");
+    tell_count(c, c->out_of_order,
+               "events stand in the file after later ones: all are sorted by time");
+    tell_count(c, c->rows.other_devices,
+               "memory events of the host or of other kinds of devices are left out");
+    if (c->rows.unusable)
+        import_guess(report,
+                     "%" PRIu64 " events lack a usable time, size or duration and are left out, "
+                     "the first in line %" PRIu64,
+                     c->rows.unusable, c->rows.first_unusable);
+}
+
+/* The reader. */
+
+static enum status convert(struct conversion *c, const struct trace_info *info)
+{
+    sort_rows(c);
+    if (!c->memory_rows && c->rows.unusable)
+        return error_set(c->error, STATUS_FORMAT,
+                         "no event of GPU memory has a time and a size that can be used; the first "
+                         "without is in line %" PRIu64,
+                         c->rows.first_unusable);
+    if (!c->memory_rows)
+        return error_set(c->error, STATUS_FORMAT,
+                         "the profile holds no events of GPU memory; profile with "
+                         "profile_memory=True");
+    enum status status = kineto_pair(&c->rows, &c->pairs, c->error);
+    if (!status)
+        status = find_streams(c);
+    if (status)
+        return status;
+    tell(c);
+    struct trace_info described = *info;
+    described.complete = !c->report->ends_in_failure;
+    c->memory = trace_memory_create(&described);
+    if (!c->memory)
+        return error_set(c->error, STATUS_HOST_MEMORY, "no host memory for a trace");
+    return append_all(c);
+}
+
+static enum status kineto_open(struct trace_input *input, bool lenient, struct trace_source **out,
+                               struct error *error)
+{
+    (void)lenient;
+    struct conversion c = {.error = error};
+    struct trace_info info = {.recorder = "kineto", .format = "kineto"};
+    trace_name_from_path(trace_input_path(input), info.name, sizeof info.name);
+    c.report = calloc(1, sizeof *c.report);
+    enum status status =
+        c.report ? kineto_rows_read(input, &c.rows, &info, error)
+                 : error_set(error, STATUS_HOST_MEMORY, "no host memory to read a Kineto trace");
+    if (!status) {
+        status = convert(&c, &info);
+        if (status)
+            error_prefix(error, status, "%s", trace_input_path(input));
+    }
+    kineto_rows_close(&c.rows);
+    status = rows_hand_over(status, c.memory, c.report, out, error);
+    id_map_close(&c.streams);
+    trace_input_close(input);
+    return status;
+}
+
+/* An object with one of the keys that its writers put first, or an array of objects. */
+static bool kineto_matches(const char *head, size_t count)
+{
+    static const char *const keys[] = {"\"traceEvents\"",         "\"schemaVersion\"",
+                                       "\"deviceProperties\"",    "\"displayTimeUnit\"",
+                                       "\"baseTimeNanoseconds\"", "\"distributedInfo\""};
+    size_t at = head_blanks(head, count, 0);
+    if (at == count || (head[at] != '{' && head[at] != '['))
+        return false;
+    if (head[at] == '[') {
+        at = head_blanks(head, count, at + 1);
+        return at < count &&
+               (head[at] == ']' || (head[at] == '{' && head_holds(head, count, "\"ph\"")));
+    }
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (head_holds(head, count, keys[i]))
+            return true;
+    return false;
+}
+
+const struct format_reader format_kineto = {
+    .name = "kineto",
+    .summary = "a trace of PyTorch's profiler as Chrome JSON: memory events, kernels, steps, read",
+    .matches = kineto_matches,
+    .open = kineto_open,
+};

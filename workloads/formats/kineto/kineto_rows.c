@@ -1,0 +1,484 @@
+/* Reading a Kineto trace.
+ *
+ * What: of each event of "traceEvents", or of the one array of the file, the fields that matter.
+ * How:
+ * 1. An event's category and name decide what it is. As soon as both are known and it is nothing
+ *    that is kept, the rest of it is passed over, which is most of any file.
+ * 2. Fields may come in any order: what comes before the name is kept until the name is known.
+ * 3. Times are taken as decimals, from numbers or strings, to the nanosecond.
+ * 4. Launches are kept by correlation, so that a kernel can stand where the program launched it. */
+#include "workloads/formats/kineto/kineto_rows.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/utf8.h"
+
+#define DEVICE_TYPE_CUDA 1
+#define TO_NS            3                  /* digits from microseconds */
+#define TIME_LIMIT       (INT64_C(1) << 61) /* so that differences fit a trace */
+
+enum category {
+    CATEGORY_UNKNOWN, /* not read yet, or not said */
+    CATEGORY_KERNEL,
+    CATEGORY_LAUNCH, /* calls of the CUDA runtime and driver */
+    CATEGORY_HOST,   /* may be memory, a step, or nothing */
+    CATEGORY_NOTHING,
+};
+
+enum name { NAME_UNKNOWN, NAME_OTHER, NAME_MEMORY, NAME_FAILURE, NAME_STEP, NAME_LAUNCH };
+
+/* Whole numbers of an event. */
+enum field {
+    FIELD_ADDRESS,
+    FIELD_BYTES,
+    FIELD_DEVICE_TYPE,
+    FIELD_DEVICE,
+    FIELD_TOTAL,
+    FIELD_STREAM,
+    FIELD_KERNEL_DEVICE,
+    FIELD_CORRELATION,
+    FIELD_TIME,
+    FIELD_DURATION,
+    FIELD_COUNT
+};
+
+struct event {
+    enum category category;
+    enum name name;
+    unsigned has; /* bit of each field that was read */
+    struct json_number fields[FIELD_COUNT];
+    uint64_t line;
+};
+
+struct reading {
+    struct json_pull *pull;
+    struct kineto_rows *rows;
+    struct trace_info *info;
+    struct error *error;
+};
+
+static enum status next(struct reading *reading, struct json_token *token)
+{
+    return json_pull_next(reading->pull, token, reading->error);
+}
+
+void kineto_rows_close(struct kineto_rows *rows)
+{
+    free(rows->items);
+    id_map_close(&rows->launches);
+    *rows = (struct kineto_rows){0};
+}
+
+/* What an event is. */
+
+static bool begins_with(const char *text, const char *stem)
+{
+    return !strncmp(text, stem, strlen(stem));
+}
+
+static enum category category_of(const struct json_token *token)
+{
+    static const struct {
+        const char *text;
+        enum category category;
+    } known[] = {
+        {"cpu_op", CATEGORY_HOST},        {"kernel", CATEGORY_KERNEL},
+        {"Kernel", CATEGORY_KERNEL},      {"cuda_runtime", CATEGORY_LAUNCH},
+        {"Runtime", CATEGORY_LAUNCH},     {"cuda_driver", CATEGORY_LAUNCH},
+        {"ac2g", CATEGORY_NOTHING},       {"fwdbwd", CATEGORY_NOTHING},
+        {"async_gpu", CATEGORY_NOTHING},  {"async_cpu_to_gpu", CATEGORY_NOTHING},
+        {"overhead", CATEGORY_NOTHING},   {"python_function", CATEGORY_NOTHING},
+        {"gpu_memcpy", CATEGORY_NOTHING}, {"gpu_memset", CATEGORY_NOTHING},
+        {"Memcpy", CATEGORY_NOTHING},     {"Memset", CATEGORY_NOTHING},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (json_is(token, known[i].text))
+            return known[i].category;
+    return begins_with(token->text, "gpu_") ? CATEGORY_NOTHING : CATEGORY_HOST;
+}
+
+static enum name name_of(const struct json_token *token)
+{
+    if (token->text[0] == '[')
+        return json_is(token, "[memory]")        ? NAME_MEMORY
+               : json_is(token, "[OutOfMemory]") ? NAME_FAILURE
+                                                 : NAME_OTHER;
+    if (begins_with(token->text, "ProfilerStep#"))
+        return NAME_STEP;
+    return strstr(token->text, "Launch") ? NAME_LAUNCH : NAME_OTHER;
+}
+
+/* OTHER where nothing of the event is kept; `*decided`: whatever fields may follow. */
+static enum kineto_kind kind_of(const struct event *event, bool *decided)
+{
+    *decided = event->category && event->name;
+    if (event->category == CATEGORY_NOTHING) {
+        *decided = true;
+        return KINETO_OTHER;
+    }
+    if (event->category == CATEGORY_KERNEL) {
+        *decided = true;
+        return KINETO_KERNEL;
+    }
+    if (event->category == CATEGORY_LAUNCH)
+        return event->name == NAME_LAUNCH ? KINETO_LAUNCH : KINETO_OTHER;
+    return event->name == NAME_MEMORY    ? KINETO_MEMORY
+           : event->name == NAME_FAILURE ? KINETO_FAILURE
+           : event->name == NAME_STEP    ? KINETO_STEP
+                                         : KINETO_OTHER;
+}
+
+/* Fields. */
+
+/* The value of a field that is wanted: kept where it is a number. */
+static enum status take_number(struct reading *reading, struct event *event, enum field field,
+                               int digits)
+{
+    struct json_token token;
+    enum status status = next(reading, &token);
+    if (status)
+        return status;
+    if (token.kind == JSON_OBJECT || token.kind == JSON_ARRAY)
+        return json_pull_leave(reading->pull, reading->error);
+    if (json_number_of(&token, digits, &event->fields[field]))
+        event->has |= 1u << field;
+    return STATUS_OK;
+}
+
+static enum status read_arguments(struct reading *reading, struct event *event)
+{
+    static const struct {
+        const char *key;
+        enum field field;
+    } wanted[] = {
+        {"Addr", FIELD_ADDRESS},
+        {"Bytes", FIELD_BYTES},
+        {"Device Type", FIELD_DEVICE_TYPE},
+        {"Device Id", FIELD_DEVICE},
+        {"Total Allocated", FIELD_TOTAL},
+        {"stream", FIELD_STREAM},
+        {"device", FIELD_KERNEL_DEVICE},
+        {"correlation", FIELD_CORRELATION},
+    };
+    enum { COUNT = sizeof wanted / sizeof wanted[0] };
+    struct json_token token;
+    enum status status = next(reading, &token);
+    if (status || token.kind == JSON_ARRAY)
+        return status ? status : json_pull_leave(reading->pull, reading->error);
+    if (token.kind != JSON_OBJECT)
+        return STATUS_OK;
+    while (!(status = next(reading, &token)) && token.kind == JSON_KEY) {
+        size_t i = 0;
+        while (i < COUNT && !json_is(&token, wanted[i].key))
+            i++;
+        status = i < COUNT ? take_number(reading, event, wanted[i].field, 0)
+                           : json_pull_skip(reading->pull, reading->error);
+        if (status)
+            break;
+    }
+    return status;
+}
+
+/* The category or the name; whatever is no string counts as another's. */
+static enum status take_word(struct reading *reading, struct event *event, bool is_name)
+{
+    struct json_token token;
+    enum status status = next(reading, &token);
+    if (!status && (token.kind == JSON_OBJECT || token.kind == JSON_ARRAY)) {
+        status = json_pull_leave(reading->pull, reading->error);
+        token.kind = JSON_NULL;
+        token.text = "";
+    }
+    if (is_name)
+        event->name = name_of(&token);
+    else
+        event->category = category_of(&token);
+    return status;
+}
+
+static enum status take_field(struct reading *reading, struct event *event,
+                              const struct json_token *key)
+{
+    if (json_is(key, "cat"))
+        return take_word(reading, event, false);
+    if (json_is(key, "name"))
+        return take_word(reading, event, true);
+    if (json_is(key, "ts"))
+        return take_number(reading, event, FIELD_TIME, TO_NS);
+    if (json_is(key, "dur"))
+        return take_number(reading, event, FIELD_DURATION, TO_NS);
+    if (json_is(key, "args"))
+        return read_arguments(reading, event);
+    return json_pull_skip(reading->pull, reading->error);
+}
+
+/* Rows. */
+
+static bool has(const struct event *event, unsigned fields)
+{
+    return (event->has & fields) == fields;
+}
+
+static int64_t number(const struct event *event, enum field field)
+{
+    const struct json_number *value = &event->fields[field];
+    int64_t magnitude =
+        value->magnitude < UINT64_C(1) << 62 ? (int64_t)value->magnitude : INT64_C(1) << 62;
+    return value->negative ? -magnitude : magnitude;
+}
+
+/* Whether the event has its time, and a duration where that is wanted, both sound. */
+static bool has_time(const struct event *event, bool duration)
+{
+    int64_t time = number(event, FIELD_TIME), length = number(event, FIELD_DURATION);
+    if (!has(event, 1u << FIELD_TIME) || time <= -TIME_LIMIT || time >= TIME_LIMIT)
+        return false;
+    return !duration || (has(event, 1u << FIELD_DURATION) && length >= 0 && length < TIME_LIMIT &&
+                         time + length < TIME_LIMIT);
+}
+
+/* A device or stream; those that are `limit` or more, or none, count as 0. */
+static uint32_t small_number(const struct event *event, enum field field, uint32_t limit)
+{
+    int64_t value = has(event, 1u << field) ? number(event, field) : 0;
+    return value > 0 && value < limit ? (uint32_t)value : 0;
+}
+
+static enum status append(struct kineto_rows *rows, const struct kineto_row *row,
+                          struct error *error)
+{
+    if (rows->count == rows->capacity) {
+        size_t capacity = rows->capacity ? rows->capacity * 2 : 1024;
+        struct kineto_row *items =
+            capacity < KINETO_NONE ? realloc(rows->items, capacity * sizeof *items) : NULL;
+        if (!items)
+            return error_set(error, STATUS_HOST_MEMORY,
+                             "no host memory for the events of a Kineto trace");
+        rows->items = items;
+        rows->capacity = capacity;
+    }
+    rows->items[rows->count++] = *row;
+    return STATUS_OK;
+}
+
+static enum status unusable(struct kineto_rows *rows, const struct event *event)
+{
+    rows->first_unusable = rows->unusable++ ? rows->first_unusable : event->line;
+    return STATUS_OK;
+}
+
+static enum status keep_memory(struct reading *reading, const struct event *event,
+                               struct kineto_row *row)
+{
+    struct kineto_rows *rows = reading->rows;
+    if (has(event, 1u << FIELD_DEVICE_TYPE) &&
+        number(event, FIELD_DEVICE_TYPE) != DEVICE_TYPE_CUDA) {
+        rows->other_devices++;
+        return STATUS_OK;
+    }
+    if (!has_time(event, false) || !has(event, 1u << FIELD_BYTES) || !number(event, FIELD_BYTES))
+        return unusable(rows, event);
+    row->bytes = number(event, FIELD_BYTES);
+    if (row->kind == KINETO_FAILURE && row->bytes < 0)
+        row->bytes = -row->bytes;
+    if (row->bytes >= (int64_t)TRACE_BYTES_LIMIT || row->bytes <= -(int64_t)TRACE_BYTES_LIMIT)
+        return json_pull_refuse(reading->pull, reading->error,
+                                "a block of 2^60 bytes or more cannot be");
+    const struct json_number *address = &event->fields[FIELD_ADDRESS];
+    if (has(event, 1u << FIELD_ADDRESS))
+        row->address = address->negative ? 0 - address->magnitude : address->magnitude;
+    if (has(event, 1u << FIELD_TOTAL))
+        row->total_bytes = number(event, FIELD_TOTAL);
+    row->device = (uint16_t)small_number(event, FIELD_DEVICE, UINT16_MAX);
+    return append(rows, row, reading->error);
+}
+
+static enum status keep_kernel(struct reading *reading, const struct event *event,
+                               struct kineto_row *row)
+{
+    if (!has_time(event, true))
+        return unusable(reading->rows, event);
+    row->bytes = number(event, FIELD_DURATION);
+    row->address = has(event, 1u << FIELD_CORRELATION) ? (uint64_t)number(event, FIELD_CORRELATION)
+                                                       : UINT64_MAX;
+    row->stream = small_number(event, FIELD_STREAM, UINT32_MAX);
+    row->device = (uint16_t)small_number(event, FIELD_KERNEL_DEVICE, UINT16_MAX);
+    return append(reading->rows, row, reading->error);
+}
+
+static enum status keep_launch(struct reading *reading, const struct event *event)
+{
+    if (!has_time(event, false) || !has(event, 1u << FIELD_CORRELATION))
+        return STATUS_OK;
+    uint64_t correlation = (uint64_t)number(event, FIELD_CORRELATION);
+    if (correlation == UINT64_MAX)
+        return STATUS_OK;
+    enum status status =
+        id_map_put(&reading->rows->launches, correlation, (uint64_t)number(event, FIELD_TIME));
+    return status ? error_set(reading->error, status, "no host memory for a Kineto trace") : status;
+}
+
+static enum status keep(struct reading *reading, const struct event *event, enum kineto_kind kind)
+{
+    struct kineto_row row = {
+        .time_ns = number(event, FIELD_TIME),
+        .order = (uint32_t)reading->rows->count,
+        .line = event->line < UINT32_MAX ? (uint32_t)event->line : UINT32_MAX,
+        .total_bytes = KINETO_UNKNOWN,
+        .pair = KINETO_NONE,
+        .kind = (uint8_t)kind,
+    };
+    switch (kind) {
+    case KINETO_MEMORY:
+    case KINETO_FAILURE:
+        return keep_memory(reading, event, &row);
+    case KINETO_KERNEL:
+        return keep_kernel(reading, event, &row);
+    case KINETO_LAUNCH:
+        return keep_launch(reading, event);
+    case KINETO_STEP:
+        if (!has_time(event, true))
+            return STATUS_OK; /* the begin of a pair, or a counter */
+        row.time_ns += number(event, FIELD_DURATION);
+        return append(reading->rows, &row, reading->error);
+    default:
+        return STATUS_OK;
+    }
+}
+
+/* An event, after its opening bracket. */
+static enum status read_event(struct reading *reading)
+{
+    struct event event = {.line = json_pull_line(reading->pull)};
+    struct json_token key;
+    enum status status;
+    bool decided;
+    reading->rows->events++;
+    while (!(status = next(reading, &key)) && key.kind == JSON_KEY) {
+        status = take_field(reading, &event, &key);
+        if (status)
+            return status;
+        if (kind_of(&event, &decided) == KINETO_OTHER && decided)
+            return json_pull_leave(reading->pull, reading->error);
+    }
+    return status ? status : keep(reading, &event, kind_of(&event, &decided));
+}
+
+/* The file. */
+
+/* After the opening bracket. */
+static enum status read_events(struct reading *reading)
+{
+    struct json_token token;
+    enum status status;
+    while (!(status = next(reading, &token)) && token.kind != JSON_ARRAY_END) {
+        if (token.kind == JSON_OBJECT)
+            status = read_event(reading);
+        else if (token.kind == JSON_ARRAY)
+            status = json_pull_leave(reading->pull, reading->error);
+        if (status)
+            break;
+    }
+    return status;
+}
+
+/* A text of the file as it may stand in the header of a trace. */
+static void take_text(const char *from, char *text, size_t room)
+{
+    (void)snprintf(text, room, "%s", from);
+    for (char *at = text; *at;) {
+        size_t bytes = utf8_bytes(at);
+        if (!bytes || (unsigned char)*at < 0x20 || *at == 0x7f)
+            *at = '_';
+        at += bytes ? bytes : 1;
+    }
+}
+
+/* One of "deviceProperties", after its bracket: the first gives the card its name and size. */
+static enum status read_device(struct reading *reading)
+{
+    struct json_token token;
+    enum status status;
+    while (!(status = next(reading, &token)) && token.kind == JSON_KEY) {
+        bool is_name = json_is(&token, "name");
+        bool is_memory = json_is(&token, "totalGlobalMem");
+        if (!is_name && !is_memory) {
+            status = json_pull_skip(reading->pull, reading->error);
+        } else if (!(status = next(reading, &token))) {
+            struct json_number bytes;
+            if (token.kind == JSON_OBJECT || token.kind == JSON_ARRAY)
+                status = json_pull_leave(reading->pull, reading->error);
+            else if (is_name && token.kind == JSON_STRING && !reading->info->card[0])
+                take_text(token.text, reading->info->card, sizeof reading->info->card);
+            else if (is_memory && !reading->info->capacity_bytes &&
+                     json_number_of(&token, 0, &bytes) && !bytes.negative)
+                reading->info->capacity_bytes = bytes.magnitude;
+        }
+        if (status)
+            break;
+    }
+    return status;
+}
+
+static enum status read_devices(struct reading *reading)
+{
+    struct json_token token;
+    enum status status = next(reading, &token);
+    if (status || token.kind != JSON_ARRAY)
+        return status || token.kind != JSON_OBJECT ? status
+                                                   : json_pull_leave(reading->pull, reading->error);
+    while (!(status = next(reading, &token)) && token.kind != JSON_ARRAY_END) {
+        if (token.kind == JSON_OBJECT)
+            status = read_device(reading);
+        else if (token.kind == JSON_ARRAY)
+            status = json_pull_leave(reading->pull, reading->error);
+        if (status)
+            break;
+    }
+    return status;
+}
+
+/* The object of the file, after its opening bracket. */
+static enum status read_object(struct reading *reading)
+{
+    struct json_token token;
+    enum status status;
+    while (!(status = next(reading, &token)) && token.kind == JSON_KEY) {
+        if (json_is(&token, "deviceProperties")) {
+            status = read_devices(reading);
+        } else if (json_is(&token, "traceEvents")) {
+            status = next(reading, &token);
+            if (!status && token.kind != JSON_ARRAY)
+                status =
+                    json_pull_refuse(reading->pull, reading->error, "\"traceEvents\" is no array");
+            if (!status)
+                status = read_events(reading);
+        } else {
+            status = json_pull_skip(reading->pull, reading->error);
+        }
+        if (status)
+            break;
+    }
+    return status;
+}
+
+enum status kineto_rows_read(struct trace_input *input, struct kineto_rows *out,
+                             struct trace_info *info, struct error *error)
+{
+    struct reading reading = {.rows = out, .info = info, .error = error};
+    struct json_token token;
+    enum status status = json_pull_open(input, &reading.pull, error);
+    if (status)
+        return status;
+    status = next(&reading, &token);
+    if (!status && token.kind == JSON_OBJECT)
+        status = read_object(&reading);
+    else if (!status && token.kind == JSON_ARRAY)
+        status = read_events(&reading);
+    if (!status)
+        status = next(&reading, &token); /* nothing may follow */
+    json_pull_close(reading.pull);
+    return status;
+}

@@ -1,0 +1,56 @@
+/* The events of a Kineto trace that say something of memory, as they stand in the file. */
+#ifndef WORKLOADS_FORMATS_KINETO_KINETO_ROWS_H
+#define WORKLOADS_FORMATS_KINETO_KINETO_ROWS_H
+
+#include "workloads/io/json_pull.h"
+#include "workloads/trace/id_map.h"
+#include "workloads/trace/source.h"
+
+enum kineto_kind {
+    KINETO_OTHER,   /* none of these: not kept */
+    KINETO_MEMORY,  /* bytes above 0: a block is given out; below: freed */
+    KINETO_FAILURE, /* bytes that could not be had */
+    KINETO_KERNEL,
+    KINETO_LAUNCH, /* of a kernel: only its time is kept, by correlation */
+    KINETO_STEP,   /* a step ended */
+};
+
+#define KINETO_UNKNOWN INT64_MIN
+#define KINETO_NONE    UINT32_MAX
+
+struct kineto_row {   /* 48 bytes: there is one for each event that is kept */
+    int64_t time_ns;  /* on the profiler's clock */
+    uint64_t address; /* of a block, 0: not said; of a kernel: its correlation */
+    int64_t bytes;    /* of a kernel: nanoseconds */
+    union {
+        int64_t total_bytes; /* the profiler's count after it; KINETO_UNKNOWN: not said */
+        uint64_t id;         /* later: of the block in the trace */
+    };
+    uint32_t order; /* in the file */
+    uint32_t line;  /* where it begins */
+    union {
+        uint32_t stream; /* of a kernel, the profiler's */
+        uint32_t pair;   /* of a free: the row of its block. Of a block, for the reader */
+    };
+    uint16_t device;
+    uint8_t kind;
+    uint8_t mark; /* for the reader */
+};
+
+struct kineto_rows {
+    struct kineto_row *items;
+    size_t count, capacity;
+    struct id_map launches;  /* correlation -> time_ns of the launch */
+    uint64_t events;         /* of the file, all of them */
+    uint64_t other_devices;  /* memory events of the host and others */
+    uint64_t unusable;       /* a field is missing or no number */
+    uint64_t first_unusable; /* its line */
+};
+
+/* Reads all of the file. `info` gets the card and its capacity where they are told. FORMAT or
+ * INVALID with file and line. The caller closes `out`, also after a failure. */
+enum status kineto_rows_read(struct trace_input *input, struct kineto_rows *out,
+                             struct trace_info *info, struct error *error) STATUS_CHECKED;
+void kineto_rows_close(struct kineto_rows *rows);
+
+#endif

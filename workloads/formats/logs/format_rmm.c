@@ -1,0 +1,224 @@
+/* RMM's CSV: what its logging_resource_adaptor writes, one row for each request, failure and free.
+ *
+ *     Thread,Time,Action,Pointer,Size,Stream
+ *     1979932,14:21:19.998533,allocate,0x30a000000,256,0x2
+ *
+ * 1. Time is that of the day. It passes midnight where it goes back; by less than an hour it is a
+ *    thread whose row came late.
+ * 2. The streams 0x0 and 0x1 are the default stream; 0x2 is that of the calling thread, so each
+ *    thread has its own.
+ * 3. What goes to the standard error, or was cut, has rows alone: the first line may be missing.
+ * 4. Threads keep their number as `thread=` where it has 32 bits; else they are counted from 1.
+ *
+ * Source of the format: rapidsai/rmm, logging_resource_adaptor, versions 0.15 to 25. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "workloads/io/fields.h"
+#include "workloads/formats/formats.h"
+#include "workloads/formats/rows.h"
+#include "workloads/trace/id_map.h"
+#include "workloads/trace/reader.h"
+
+#define HEADER "Thread,Time,Action,Pointer,Size,Stream"
+
+#define NS_PER_HOUR (UINT64_C(3600) * 1000000000)
+#define NS_PER_DAY  (24 * NS_PER_HOUR)
+
+/* Names of streams: a thread's own default stream, beside the handles. */
+#define THREAD_STREAM (UINT64_C(1) << 63)
+
+enum { THREAD, TIME, ACTION, POINTER, SIZE, STREAM, COLUMNS };
+
+struct reading {
+    struct rows rows;
+    struct id_map threads; /* of more than 32 bits: their count */
+    uint64_t time_ns;
+    uint64_t headers, thread_streams;
+    bool timed; /* a row was read */
+};
+
+static const struct {
+    const char *name;
+    uint8_t action;
+} action_names[] = {
+    {"allocate", ROW_ALLOC},
+    {"free", ROW_FREE},
+    {"allocate failure", ROW_FAILURE},
+    {"deallocate", ROW_FREE},
+};
+
+/* The time of day as time since the first day began. */
+static uint64_t passed_ns(struct reading *r, uint64_t time_ns)
+{
+    uint64_t last_ns = r->time_ns % NS_PER_DAY;
+    uint64_t ahead_ns = (time_ns + NS_PER_DAY - last_ns) % NS_PER_DAY;
+    uint64_t behind_ns = NS_PER_DAY - ahead_ns;
+    if (!r->timed)
+        return NS_PER_DAY + time_ns; /* a day ahead, so that a late row has room */
+    if (ahead_ns && behind_ns < NS_PER_HOUR)
+        return r->time_ns - behind_ns;
+    return r->time_ns + ahead_ns;
+}
+
+static enum status parse_thread(struct reading *r, const char *text, uint32_t *thread,
+                                struct error *error)
+{
+    uint64_t number, place;
+    struct error ignored;
+    if (count_parse(text, &number, &ignored) && field_pointer(text, &number, &ignored))
+        return error_set(error, STATUS_INVALID, "Thread: \"%.40s\" is no number", text);
+    if (number <= UINT32_MAX) {
+        *thread = (uint32_t)number;
+        return STATUS_OK;
+    }
+    if (!id_map_get(&r->threads, number, &place)) {
+        place = r->threads.count + 1;
+        if (number == UINT64_MAX || id_map_put(&r->threads, number, place))
+            return error_set(error, STATUS_INVALID, "Thread: %.40s is too large", text);
+    }
+    *thread = (uint32_t)place;
+    return STATUS_OK;
+}
+
+static enum status parse_action(const char *text, uint8_t *action, struct error *error)
+{
+    for (size_t i = 0; i < sizeof action_names / sizeof action_names[0]; i++)
+        if (strcmp(action_names[i].name, text) == 0) {
+            *action = action_names[i].action;
+            return STATUS_OK;
+        }
+    return error_set(
+        error, STATUS_INVALID,
+        "Action: \"%.40s\" is not known; there are allocate, allocate failure and free", text);
+}
+
+static enum status parse_time(struct reading *r, const char *text, uint64_t *time_ns,
+                              struct error *error)
+{
+    bool dated;
+    enum status status = field_time(text, time_ns, &dated, error);
+    if (status)
+        return error_prefix(error, status, "Time");
+    if (!dated)
+        *time_ns = passed_ns(r, *time_ns);
+    r->time_ns = r->timed && *time_ns < r->time_ns ? r->time_ns : *time_ns;
+    r->timed = true;
+    return STATUS_OK;
+}
+
+static enum status parse_row(struct reading *r, char *line, struct row *row, struct error *error)
+{
+    char *fields[COLUMNS];
+    size_t count = fields_split(line, ',', fields, COLUMNS);
+    if (count != COLUMNS)
+        return error_set(error, STATUS_INVALID, "there are %zu columns where %d are wanted: %s",
+                         count, COLUMNS, HEADER);
+    enum status status = parse_thread(r, fields[THREAD], &row->thread, error);
+    if (!status)
+        status = parse_time(r, fields[TIME], &row->time_ns, error);
+    if (!status)
+        status = parse_action(fields[ACTION], &row->action, error);
+    if (status)
+        return status;
+    if ((status = field_pointer(fields[POINTER], &row->address, error)))
+        return error_prefix(error, status, "Pointer");
+    if ((status = count_parse(fields[SIZE], &row->bytes, error)))
+        return error_prefix(error, status, "Size");
+    if ((status = field_pointer(fields[STREAM], &row->stream, error)))
+        return error_prefix(error, status, "Stream");
+    if (row->stream == 2) {
+        row->stream = THREAD_STREAM | row->thread;
+        r->thread_streams++;
+    } else if (row->stream == 1) {
+        row->stream = 0;
+    }
+    return STATUS_OK;
+}
+
+static enum status take_line(void *self, char *line, uint64_t number, struct error *error)
+{
+    struct reading *r = self;
+    struct row row = {.place = number};
+    if (strcmp(line, HEADER) == 0) {
+        r->headers++;
+        return STATUS_OK;
+    }
+    enum status status = parse_row(r, line, &row, error);
+    return status ? status : rows_add(&r->rows, &row, error);
+}
+
+static void say_guesses(struct reading *r)
+{
+    struct import_report *report = &r->rows.report;
+    report->records = r->rows.count;
+    if (r->headers > 1)
+        import_guess(report, "%" PRIu64 " logs stand one behind the other: taken for one program",
+                     r->headers);
+    if (r->thread_streams)
+        import_guess(report,
+                     "%" PRIu64 " rows are on the per-thread default stream 0x2: one stream for "
+                     "each thread",
+                     r->thread_streams);
+    if (r->threads.count)
+        import_guess(report, "%zu threads have numbers of more than 32 bits: counted from 1",
+                     r->threads.count);
+}
+
+static enum status open_rmm(struct trace_input *input, bool lenient, struct trace_source **out,
+                            struct error *error)
+{
+    struct trace_info info = {.complete = true, .recorder = "rmm", .format = "rmm"};
+    struct reading r = {0};
+    (void)lenient; /* rows that contradict each other are told in the report */
+    rows_start(&r.rows, trace_input_path(input), ":");
+    r.rows.has_times = true;
+    trace_name_from_path(r.rows.path, info.name, sizeof info.name);
+    enum status status = fields_lines(input, take_line, &r, error);
+    if (!status && !r.rows.count)
+        status = error_set(error, STATUS_FORMAT, "%s: the log holds no rows", r.rows.path);
+    say_guesses(&r);
+    if (!status)
+        status = rows_open(&r.rows, &info, out, error);
+    rows_close(&r.rows);
+    id_map_close(&r.threads);
+    trace_input_close(input);
+    return status;
+}
+
+/* A log without its first line begins with a row: a time and an action tell it. */
+static bool begins_with_row(const char *head, size_t length)
+{
+    char line[128], *fields[COLUMNS];
+    struct error ignored;
+    uint64_t number;
+    uint8_t action;
+    bool dated;
+    if (length >= sizeof line || memchr(head, 0, length))
+        return false;
+    memcpy(line, head, length);
+    line[length] = 0;
+    line[strcspn(line, "\r")] = 0;
+    return fields_split(line, ',', fields, COLUMNS) == COLUMNS &&
+           !parse_action(fields[ACTION], &action, &ignored) &&
+           !field_time(fields[TIME], &number, &dated, &ignored) &&
+           !field_pointer(fields[POINTER], &number, &ignored);
+}
+
+static bool matches_rmm(const char *head, size_t count)
+{
+    const char *end = memchr(head, '\n', count);
+    size_t length = end ? (size_t)(end - head) : count;
+    size_t header = strlen(HEADER);
+    if (count > header && !memcmp(head, HEADER, header))
+        return head[header] == '\n' || head[header] == '\r';
+    return begins_with_row(head, length);
+}
+
+const struct format_reader format_rmm = {
+    .name = "rmm",
+    .summary = "RMM's log of requests, failures and frees as CSV, read",
+    .matches = matches_rmm,
+    .open = open_rmm,
+};

@@ -1,0 +1,148 @@
+/* STAlloc's traces: what its tracing allocator under PyTorch writes, one line for each request and
+ * free, and lines by which Megatron tells where it is.
+ *
+ *     Iteration Index : 0
+ *     micro-batch : F
+ *     1 0x7f1e41329c00 512 0
+ *     0 0x7f1e41329c00 512 0
+ *
+ * A numbered iteration is a step; it ends where the next "Iteration Index" stands. All other such
+ * lines become marks.
+ *
+ * Source of the format: infinigence/STAlloc, Allocator/trace.cpp and Synthesizer/trace_parser.py. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "workloads/io/fields.h"
+#include "workloads/formats/formats.h"
+#include "workloads/formats/rows.h"
+#include "workloads/trace/reader.h"
+
+#define ITERATION "Iteration Index"
+
+enum { ACTION, POINTER, SIZE, STREAM, COLUMNS };
+
+struct reading {
+    struct rows rows;
+    bool in_step;
+};
+
+/* Whether the line tells where the program is. */
+static bool is_place(const char *line)
+{
+    static const char *const stems[] = {ITERATION, "micro-batch", "token_"};
+    for (size_t i = 0; i < sizeof stems / sizeof stems[0]; i++)
+        if (strncmp(line, stems[i], strlen(stems[i])) == 0)
+            return strchr(line, ':') != NULL;
+    return strstr(line, "->") && strstr(line, "Layer");
+}
+
+static enum status parse_row(char *line, struct row *row, struct error *error)
+{
+    char *fields[COLUMNS];
+    size_t count = fields_split(line, ' ', fields, COLUMNS);
+    if (count != COLUMNS)
+        return error_set(error, STATUS_INVALID,
+                         "there are %zu words where 4 are wanted: 1 or 0, address, size, stream",
+                         count);
+    if (strcmp(fields[ACTION], "0") != 0 && strcmp(fields[ACTION], "1") != 0)
+        return error_set(error, STATUS_INVALID, "\"%.40s\" is neither 1 (a request) nor 0 (a free)",
+                         fields[ACTION]);
+    row->action = fields[ACTION][0] == '1' ? ROW_ALLOC : ROW_FREE;
+    enum status status = field_pointer(fields[POINTER], &row->address, error);
+    if (status)
+        return error_prefix(error, status, "address");
+    if ((status = count_parse(fields[SIZE], &row->bytes, error)))
+        return error_prefix(error, status, "size");
+    status = field_pointer(fields[STREAM], &row->stream, error);
+    return status ? error_prefix(error, status, "stream") : STATUS_OK;
+}
+
+static bool matches_stalloc(const char *head, size_t count)
+{
+    char line[256];
+    struct row row;
+    struct error ignored;
+    const char *end;
+    for (; count && (end = memchr(head, '\n', count));
+         count -= (size_t)(end + 1 - head), head = end + 1) {
+        size_t length = (size_t)(end - head);
+        if (length >= sizeof line || memchr(head, 0, length))
+            return false;
+        memcpy(line, head, length);
+        line[length] = 0;
+        line[strcspn(line, "\r")] = 0;
+        if (!is_place(line))
+            return parse_row(line, &row, &ignored) == STATUS_OK;
+    }
+    return false;
+}
+
+/* The line as the label of a mark: a word without commas and equals signs. */
+static void make_label(char *line)
+{
+    char *to = line;
+    for (const char *from = line; *from; from++) {
+        bool space = *from == ' ' || *from == '\t';
+        bool beside_colon = from[1] == ':' || (to > line && to[-1] == ':');
+        if (space && (beside_colon || to == line || to[-1] == '_'))
+            continue;
+        bool plain = *from > ' ' && *from < 0x7f && *from != ',' && *from != '=';
+        *to++ = plain ? *from : '_';
+    }
+    while (to > line && to[-1] == '_')
+        to--;
+    *to = 0;
+}
+
+static enum status take_place(struct reading *r, char *line, struct row *row, struct error *error)
+{
+    if (strncmp(line, ITERATION, strlen(ITERATION)) == 0) {
+        const char *index = strchr(line, ':') + 1;
+        bool ends = r->in_step;
+        index += strspn(index, " ");
+        r->in_step = *index >= '0' && *index <= '9';
+        row->action = ROW_STEP;
+        return ends ? rows_add(&r->rows, row, error) : STATUS_OK;
+    }
+    make_label(line);
+    row->action = ROW_MARK;
+    enum status status = texts_intern(&r->rows.texts, line, strlen(line), &row->text, error);
+    row->text++;
+    return status ? status : rows_add(&r->rows, row, error);
+}
+
+static enum status take_line(void *self, char *line, uint64_t number, struct error *error)
+{
+    struct reading *r = self;
+    struct row row = {.place = number};
+    if (is_place(line))
+        return take_place(r, line, &row, error);
+    enum status status = parse_row(line, &row, error);
+    r->rows.report.records += !status;
+    return status ? status : rows_add(&r->rows, &row, error);
+}
+
+static enum status open_stalloc(struct trace_input *input, bool lenient, struct trace_source **out,
+                                struct error *error)
+{
+    struct trace_info info = {.complete = true, .recorder = "stalloc", .format = "stalloc"};
+    struct reading r = {0};
+    (void)lenient; /* rows that contradict each other are told in the report */
+    rows_start(&r.rows, trace_input_path(input), ":");
+    trace_name_from_path(r.rows.path, info.name, sizeof info.name);
+    enum status status = fields_lines(input, take_line, &r, error);
+    if (!status)
+        status = rows_open(&r.rows, &info, out, error);
+    rows_close(&r.rows);
+    trace_input_close(input);
+    return status;
+}
+
+const struct format_reader format_stalloc = {
+    .name = "stalloc",
+    .summary = "STAlloc's log of requests and frees as text, read",
+    .matches = matches_stalloc,
+    .open = open_stalloc,
+};

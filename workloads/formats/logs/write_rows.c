@@ -1,0 +1,108 @@
+/* RMM's CSV and the oracle form: a line for each request and free as it comes.
+ *
+ * RMM's: its streams 0x1 and 0x2 have meanings of their own, so stream 0 is 0x0 and stream n
+ * is 0x(n+2). A free is the program's, on the stream that it named; when it completes is not in
+ * the file. Times are those of a day that began with the trace. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "workloads/formats/requests.h"
+#include "workloads/formats/writers.h"
+#include "workloads/io/output.h"
+
+static enum status write_line(struct trace_output *output, struct error *error, const char *format,
+                              ...) __attribute__((format(printf, 3, 4)));
+
+static enum status write_line(struct trace_output *output, struct error *error, const char *format,
+                              ...)
+{
+    char line[256];
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    return trace_output_write(output, line, (size_t)length, error);
+}
+
+static enum status rmm_row(void *output, struct request_moment *moment, struct error *error)
+{
+    static const char *const actions[] = {[REQUEST_SERVED] = "allocate",
+                                          [REQUEST_FAILED] = "allocate failure",
+                                          [REQUEST_LET_GO] = "free"};
+    if (moment->kind > REQUEST_LET_GO || moment->block->pinned)
+        return STATUS_OK;
+    const struct request_block *block = moment->block;
+    uint64_t microseconds = moment->time_ns / 1000, seconds = microseconds / 1000000;
+    char pointer[24] = "(nil)";
+    if (moment->kind != REQUEST_FAILED)
+        (void)snprintf(pointer, sizeof pointer, "0x%" PRIx64, block->address);
+    return write_line(output, error,
+                      "%" PRIu32 ",%02" PRIu64 ":%02" PRIu64 ":%02" PRIu64 ".%06" PRIu64
+                      ",%s,%s,%" PRIu64 ",0x%" PRIx64 "\n",
+                      block->thread, seconds / 3600 % 24, seconds / 60 % 60, seconds % 60,
+                      microseconds % 1000000, actions[moment->kind], pointer, block->bytes,
+                      moment->stream ? (uint64_t)moment->stream + 2 : 0);
+}
+
+static enum status oracle_row(void *output, struct request_moment *moment, struct error *error)
+{
+    const struct request_block *block = moment->block;
+    if (moment->kind == REQUEST_SERVED || moment->kind == REQUEST_FAILED) {
+        char stream[16] = "";
+        if (block->stream)
+            (void)snprintf(stream, sizeof stream, ",%" PRIu32, block->stream);
+        enum status status = write_line(output, error, "a,%" PRIu64 ",%" PRIu64 "%s\n", block->id,
+                                        block->bytes, stream);
+        return status || moment->kind == REQUEST_SERVED
+                   ? status
+                   : write_line(output, error, "f,%" PRIu64 "\n", block->id);
+    }
+    return moment->kind == REQUEST_COMPLETE
+               ? write_line(output, error, "f,%" PRIu64 "\n", block->id)
+               : STATUS_OK;
+}
+
+static enum status write_rows(struct trace_source *source, const char *path, bool compress,
+                              const char *header, request_take *row, struct error *error)
+{
+    struct trace_output *output;
+    enum status status = trace_output_open(path, compress, &output, error);
+    if (status)
+        return status;
+    status = trace_output_write(output, header, strlen(header), error);
+    if (!status)
+        status = requests_read(source, row, output, error);
+    if (!status)
+        return trace_output_commit(output, error);
+    trace_output_discard(output);
+    return status;
+}
+
+static enum status write_rmm(struct trace_source *source, const char *path, bool compress,
+                             struct error *error)
+{
+    return write_rows(source, path, compress, "Thread,Time,Action,Pointer,Size,Stream\n", rmm_row,
+                      error);
+}
+
+static enum status write_oracle(struct trace_source *source, const char *path, bool compress,
+                                struct error *error)
+{
+    return write_rows(source, path, compress, "", oracle_row, error);
+}
+
+const struct format_writer format_writer_rmm = {
+    .name = "rmm",
+    .ending = ".rmm.csv",
+    .summary = "RMM's log of requests, failures and frees as CSV, written (.rmm.csv)",
+    .write = write_rmm,
+};
+
+const struct format_writer format_writer_oracle = {
+    .name = "oracle",
+    .ending = ".oracle.csv",
+    .summary = "requests and completions only, as lines a,ID,BYTES and f,ID, written (.oracle.csv)",
+    .write = write_oracle,
+};

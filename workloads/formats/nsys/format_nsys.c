@@ -1,0 +1,478 @@
+/* Nsight Systems' SQLite exports (`nsys profile --cuda-memory-usage=true`, `nsys export --type
+ * sqlite`): what a program asked of the driver, and its kernels.
+ *
+ * 1. CUDA_GPU_MEMORY_USAGE_EVENTS has the requests and frees with their addresses. Device memory
+ *    and arrays are kept; pinned, managed and static memory is left out and told. Which number is
+ *    which kind and which operation, ENUM_CUDA_MEM_KIND and ENUM_CUDA_DEV_MEM_EVENT_OPER say.
+ * 2. CUPTI_ACTIVITY_KIND_KERNEL has the kernels. One stands where it was launched, which the row of
+ *    CUPTI_ACTIVITY_KIND_RUNTIME of the same correlation says; else where it began.
+ * 3. Streams have the same numbers in both. Default streams are those of
+ *    TARGET_INFO_CUDA_NULL_STREAM, or number 7 where there is no such table; no stream is the
+ *    default stream, too.
+ * 4. Of several processes the one with the most requests is taken.
+ * 5. Columns and tables that a version does not have are done without.
+ *
+ * Source of the format: NVIDIA's "SQLite Schema Reference" of 2021.5 to 2025, and exports. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/array.h"
+#include "workloads/io/fields.h"
+#include "workloads/formats/formats.h"
+#include "workloads/formats/rows.h"
+#include "workloads/io/sqlite_file.h"
+#include "workloads/trace/id_map.h"
+#include "workloads/trace/reader.h"
+
+#define MEMORY  "CUDA_GPU_MEMORY_USAGE_EVENTS"
+#define KERNELS "CUPTI_ACTIVITY_KIND_KERNEL"
+#define CALLS   "CUPTI_ACTIVITY_KIND_RUNTIME"
+#define NULLS   "TARGET_INFO_CUDA_NULL_STREAM"
+
+#define USUAL_NULL_STREAM 7
+
+enum kind { PAGEABLE, PINNED, DEVICE, ARRAY, MANAGED, DEVICE_STATIC, MANAGED_STATIC, OTHER, KINDS };
+
+static const char *const kind_names[KINDS] = {
+    [PAGEABLE] = "pageable host",
+    [PINNED] = "pinned host",
+    [DEVICE] = "device",
+    [ARRAY] = "array",
+    [MANAGED] = "managed",
+    [DEVICE_STATIC] = "static device",
+    [MANAGED_STATIC] = "static managed",
+    [OTHER] = "unknown",
+};
+
+struct process {
+    int64_t id;
+    uint64_t requests;
+};
+
+struct reading {
+    struct rows rows;
+    struct sqlite_file *file;
+    int64_t *processes;              /* of each row, beside rows.items */
+    size_t process_room;             /* of that array */
+    struct id_map kinds, operations; /* from numbers to enum kind, and to 1 for a free */
+    struct id_map null_streams, launches;
+    struct process chosen;
+    uint64_t at_kind[KINDS], unused_kernels;
+    bool has_kinds, has_calls, has_null_streams, several_processes;
+    int64_t device; /* of the first request */
+    char version[32], card[128];
+    uint64_t capacity_bytes;
+    bool card_is_its;
+};
+
+static enum status no_memory(struct error *error)
+{
+    return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a database");
+}
+
+/* Reads a table that may not be there. */
+static enum status read_table(struct reading *r, const char *table, const char *const *columns,
+                              enum status (*take)(void *, const struct sqlite_value *, uint64_t,
+                                                  struct error *),
+                              bool *has, struct error *error)
+{
+    enum status status = sqlite_file_has(r->file, table, has, error);
+    if (status || !*has)
+        return status;
+    return sqlite_file_rows(r->file, table, columns, take, r, error);
+}
+
+/* ---- what numbers mean ------------------------------------------------------------------- */
+
+static bool ends_with(const char *text, const char *ending)
+{
+    size_t length = strlen(text), size = strlen(ending);
+    return length >= size && strcmp(text + length - size, ending) == 0;
+}
+
+static enum status take_kind(void *self, const struct sqlite_value *values, uint64_t row,
+                             struct error *error)
+{
+    static const char *const endings[KINDS] = {
+        "KIND_PAGEABLE", "KIND_PINNED",        "KIND_DEVICE",         "KIND_ARRAY",
+        "KIND_MANAGED",  "KIND_DEVICE_STATIC", "KIND_MANAGED_STATIC", "KIND_UNKNOWN"};
+    struct reading *r = self;
+    (void)row;
+    for (uint64_t kind = 0; kind < KINDS; kind++)
+        if (!values[0].is_null && values[0].number >= 0 && ends_with(values[1].text, endings[kind]))
+            return id_map_put(&r->kinds, (uint64_t)values[0].number, kind) ? no_memory(error)
+                                                                           : STATUS_OK;
+    return STATUS_OK;
+}
+
+static enum status take_operation(void *self, const struct sqlite_value *values, uint64_t row,
+                                  struct error *error)
+{
+    struct reading *r = self;
+    bool frees = ends_with(values[1].text, "DEALLOCATION");
+    (void)row;
+    if (values[0].is_null || values[0].number < 0 || !ends_with(values[1].text, "ALLOCATION"))
+        return STATUS_OK;
+    return id_map_put(&r->operations, (uint64_t)values[0].number, frees) ? no_memory(error)
+                                                                         : STATUS_OK;
+}
+
+static enum status take_null_stream(void *self, const struct sqlite_value *values, uint64_t row,
+                                    struct error *error)
+{
+    struct reading *r = self;
+    (void)row;
+    if (values[0].is_null || values[0].number < 0)
+        return STATUS_OK;
+    return id_map_put(&r->null_streams, (uint64_t)values[0].number, 0) ? no_memory(error)
+                                                                       : STATUS_OK;
+}
+
+static enum status take_export(void *self, const struct sqlite_value *values, uint64_t row,
+                               struct error *error)
+{
+    struct reading *r = self;
+    (void)row, (void)error;
+    if (strcmp(values[0].text, "EXPORT_PRODUCT_VERSION") == 0)
+        field_text(values[1].text, r->version, sizeof r->version);
+    return STATUS_OK;
+}
+
+/* The first card, unless there is that of the first request. */
+static enum status take_card(void *self, const struct sqlite_value *values, uint64_t row,
+                             struct error *error)
+{
+    struct reading *r = self;
+    const struct sqlite_value *id = values[3].is_null ? &values[0] : &values[3];
+    bool its = !id->is_null && id->number == r->device;
+    (void)error;
+    if ((row > 1 && !its) || r->card_is_its)
+        return STATUS_OK;
+    r->card_is_its = its;
+    field_text(values[1].text, r->card, sizeof r->card);
+    r->capacity_bytes = values[2].is_null || values[2].number < 0 ? 0 : (uint64_t)values[2].number;
+    return STATUS_OK;
+}
+
+static enum status read_meanings(struct reading *r, struct error *error)
+{
+    static const char *const names[] = {"id", "name", NULL};
+    static const char *const streams[] = {"streamId", NULL};
+    static const char *const exports[] = {"name", "value", NULL};
+    bool has;
+    enum status status = read_table(r, "ENUM_CUDA_MEM_KIND", names, take_kind, &has, error);
+    if (!status)
+        status = read_table(r, "ENUM_CUDA_DEV_MEM_EVENT_OPER", names, take_operation, &has, error);
+    if (!status)
+        status = read_table(r, NULLS, streams, take_null_stream, &has, error);
+    r->has_null_streams = r->null_streams.count > 0;
+    if (!status)
+        status = read_table(r, "META_DATA_EXPORT", exports, take_export, &has, error);
+    return status;
+}
+
+static enum kind kind_of(const struct reading *r, const struct sqlite_value *value)
+{
+    uint64_t kind;
+    if (!r->has_kinds)
+        return DEVICE;
+    if (value->is_null || value->number < 0)
+        return OTHER;
+    if (r->kinds.count)
+        return id_map_get(&r->kinds, (uint64_t)value->number, &kind) ? (enum kind)kind : OTHER;
+    return value->number < KINDS ? (enum kind)value->number : OTHER;
+}
+
+static uint64_t stream_of(const struct reading *r, const struct sqlite_value *value)
+{
+    uint64_t ignored;
+    if (value->is_null || value->number <= 0)
+        return 0;
+    if (r->has_null_streams)
+        return id_map_get(&r->null_streams, (uint64_t)value->number, &ignored)
+                   ? 0
+                   : (uint64_t)value->number;
+    return value->number == USUAL_NULL_STREAM ? 0 : (uint64_t)value->number;
+}
+
+/* ---- rows -------------------------------------------------------------------------------- */
+
+static int64_t process_of(const struct sqlite_value *global)
+{
+    return global->is_null ? 0 : global->number >> 24 & 0xffffff;
+}
+
+static enum status add_row(struct reading *r, const struct row *row, int64_t process,
+                           struct error *error)
+{
+    int64_t *processes =
+        array_grow(r->processes, r->rows.count, &r->process_room, sizeof *processes);
+    if (!processes)
+        return no_memory(error);
+    r->processes = processes;
+    r->processes[r->rows.count] = process;
+    return rows_add(&r->rows, row, error);
+}
+
+/* A time or a size: a whole number from 0 up. */
+static enum status take_number(const struct sqlite_value *value, const char *what, uint64_t *out,
+                               struct error *error)
+{
+    if (value->is_null || value->number < 0 || value->number >= INT64_MAX / 2)
+        return error_set(error, STATUS_INVALID, "%s is no number from 0 up", what);
+    *out = (uint64_t)value->number;
+    return STATUS_OK;
+}
+
+static const char *const memory_columns[] = {"start",   "bytes",     "memoryOperationType",
+                                             "address", "globalPid", "deviceId",
+                                             "memKind", "streamId",  NULL};
+#define MEMORY_WANTED 0xfu /* the first four */
+#define MEMORY_KIND   0x40u
+
+static enum status take_memory(void *self, const struct sqlite_value *values, uint64_t number,
+                               struct error *error)
+{
+    struct reading *r = self;
+    struct row row = {.place = number};
+    uint64_t frees;
+    enum kind kind = kind_of(r, &values[6]);
+    enum status status = take_number(&values[0], "start", &row.time_ns, error);
+    if (!status)
+        status = take_number(&values[1], "bytes", &row.bytes, error);
+    if (!status &&
+        (values[2].is_null || values[2].number < 0 ||
+         (r->operations.count ? !id_map_get(&r->operations, (uint64_t)values[2].number, &frees)
+                              : (frees = (uint64_t)values[2].number) > 1)))
+        status =
+            error_set(error, STATUS_INVALID, "memoryOperationType is neither a request nor a free");
+    if (status)
+        return status;
+    row.action = frees ? ROW_FREE : ROW_ALLOC;
+    row.address = values[3].is_null ? 0 : (uint64_t)values[3].number;
+    row.device = values[5].is_null ? 0 : (uint32_t)(values[5].number & 0xffff);
+    row.stream = stream_of(r, &values[7]);
+    r->rows.report.records++;
+    r->at_kind[kind] += !frees;
+    if ((kind != DEVICE && kind != ARRAY) || row.address == UINT64_MAX) {
+        r->rows.report.left_out++;
+        return STATUS_OK;
+    }
+    return add_row(r, &row, process_of(&values[4]), error);
+}
+
+static const char *const kernel_columns[] = {"start",         "end",       "streamId", "deviceId",
+                                             "correlationId", "globalPid", NULL};
+
+/* `address` of a kernel's row holds when it began, `text` its correlation: until it is placed. */
+static enum status take_kernel(void *self, const struct sqlite_value *values, uint64_t number,
+                               struct error *error)
+{
+    struct reading *r = self;
+    struct row row = {.action = ROW_KERNEL, .place = number};
+    uint64_t end = 0;
+    enum status status = take_number(&values[0], "start", &row.time_ns, error);
+    if (!status)
+        status = take_number(&values[1], "end", &end, error);
+    if (!status && end < row.time_ns)
+        status = error_set(error, STATUS_INVALID, "the kernel ends before it begins");
+    if (status)
+        return status;
+    row.bytes = end - row.time_ns;
+    row.address = row.time_ns;
+    row.stream = stream_of(r, &values[2]);
+    row.text = values[4].is_null ? 0 : (uint32_t)values[4].number;
+    r->rows.report.records++;
+    if (row.text && id_map_put(&r->launches, row.text, UINT64_MAX))
+        return no_memory(error);
+    return add_row(r, &row, values[5].is_null ? r->chosen.id : process_of(&values[5]), error);
+}
+
+/* A call of the runtime: where the kernels of its correlation were launched. */
+static enum status take_call(void *self, const struct sqlite_value *values, uint64_t number,
+                             struct error *error)
+{
+    struct reading *r = self;
+    uint64_t begun;
+    (void)number;
+    if (values[0].is_null || values[0].number < 0 || values[1].is_null ||
+        (!values[2].is_null && process_of(&values[2]) != r->chosen.id))
+        return STATUS_OK;
+    if (id_map_get(&r->launches, (uint32_t)values[1].number, &begun) &&
+        id_map_put(&r->launches, (uint32_t)values[1].number, (uint64_t)values[0].number))
+        return no_memory(error);
+    return STATUS_OK;
+}
+
+static enum status choose_process(struct reading *r, struct error *error)
+{
+    struct id_map counts = {0};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < r->rows.count && !status; i++) {
+        uint64_t count = 0, id = (uint64_t)r->processes[i];
+        if (!id_map_get(&counts, id, &count))
+            count = 0;
+        count += r->rows.items[i].action == ROW_ALLOC;
+        status = id_map_put(&counts, id, count);
+        if (count > r->chosen.requests || i == 0)
+            r->chosen = (struct process){r->processes[i], count};
+    }
+    r->several_processes = counts.count > 1;
+    id_map_close(&counts);
+    return status ? no_memory(error) : STATUS_OK;
+}
+
+static enum status read_memory(struct reading *r, struct error *error)
+{
+    unsigned missing = 0;
+    bool has = false;
+    enum status status = sqlite_file_has(r->file, MEMORY, &has, error);
+    if (!status && !has)
+        return error_set(error, STATUS_FORMAT,
+                         "%s: the database has no table " MEMORY
+                         ": profile with --cuda-memory-usage=true",
+                         r->rows.path);
+    if (!status)
+        status = sqlite_file_lacks(r->file, MEMORY, memory_columns, &missing, error);
+    if (!status && missing & MEMORY_WANTED)
+        return error_set(error, STATUS_FORMAT,
+                         "%s: " MEMORY " lacks one of the columns start, bytes, "
+                         "memoryOperationType and address",
+                         r->rows.path);
+    r->has_kinds = !(missing & MEMORY_KIND);
+    if (!status)
+        status = sqlite_file_rows(r->file, MEMORY, memory_columns, take_memory, r, error);
+    if (!status && !r->rows.count)
+        status = error_set(error, STATUS_FORMAT, "%s: " MEMORY " has no rows of device memory",
+                           r->rows.path);
+    return status ? status : choose_process(r, error);
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+    const struct row *a = left, *b = right;
+    if (a->time_ns != b->time_ns)
+        return a->time_ns < b->time_ns ? -1 : 1;
+    bool kernels = a->action == ROW_KERNEL;
+    if (kernels != (b->action == ROW_KERNEL))
+        return kernels ? 1 : -1;
+    if (kernels && a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    return (a->place > b->place) - (a->place < b->place);
+}
+
+/* Kernels to where they were launched; rows of other processes away; all in order of time. */
+static void order_rows(struct reading *r)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < r->rows.count; i++) {
+        struct row *row = &r->rows.items[i];
+        uint64_t launched;
+        if (r->processes[i] != r->chosen.id) {
+            r->rows.report.left_out++;
+            r->unused_kernels += row->action == ROW_KERNEL;
+            continue;
+        }
+        if (row->action == ROW_KERNEL && row->text &&
+            id_map_get(&r->launches, row->text, &launched) && launched <= row->address)
+            row->time_ns = launched;
+        row->text = 0;
+        r->rows.items[kept++] = *row;
+    }
+    r->rows.count = kept;
+    qsort(r->rows.items, kept, sizeof *r->rows.items, compare_rows);
+    for (size_t i = 0; i < kept; i++)
+        if (r->rows.items[i].action == ROW_KERNEL)
+            r->rows.items[i].address = 0;
+}
+
+static enum status read_kernels(struct reading *r, struct error *error)
+{
+    static const char *const calls[] = {"start", "correlationId", "globalTid", NULL};
+    static const char *const cards[] = {"id", "name", "totalMemory", "cuDevId", NULL};
+    bool has;
+    for (size_t i = r->rows.count; i-- > 0;)
+        if (r->processes[i] == r->chosen.id)
+            r->device = r->rows.items[i].device;
+    enum status status = read_table(r, "TARGET_INFO_GPU", cards, take_card, &has, error);
+    if (!status)
+        status = read_table(r, KERNELS, kernel_columns, take_kernel, &has, error);
+    if (!status && r->launches.count)
+        status = read_table(r, CALLS, calls, take_call, &r->has_calls, error);
+    return status;
+}
+
+static void say_guesses(struct reading *r)
+{
+    struct import_report *report = &r->rows.report;
+    for (int kind = 0; kind < KINDS; kind++)
+        if (kind != DEVICE && r->at_kind[kind])
+            import_guess(report, "%" PRIu64 " requests of %s memory are %s", r->at_kind[kind],
+                         kind_names[kind],
+                         kind == ARRAY ? "taken like other device memory" : "left out");
+    if (!r->has_kinds)
+        import_guess(report, "the export does not tell kinds of memory: all is taken for the "
+                             "device's");
+    if (r->several_processes)
+        import_guess(report, "of several processes, %" PRId64 " with the most requests is taken",
+                     r->chosen.id);
+    if (!r->has_null_streams)
+        import_guess(report, "stream 7 is taken for the default stream");
+    if (r->launches.count && !r->has_calls)
+        import_guess(report, "the export does not tell launches: kernels stand where they began");
+}
+
+static enum status read_all(struct reading *r, struct error *error)
+{
+    enum status status = read_meanings(r, error);
+    if (!status)
+        status = read_memory(r, error);
+    if (!status)
+        status = read_kernels(r, error);
+    if (!status)
+        order_rows(r);
+    return status;
+}
+
+static enum status open_nsys(struct trace_input *input, bool lenient, struct trace_source **out,
+                             struct error *error)
+{
+    struct trace_info info = {.complete = true, .format = "nsys"};
+    struct reading r = {0};
+    (void)lenient; /* rows that contradict each other are told in the report */
+    rows_start(&r.rows, trace_input_path(input), ": row ");
+    r.rows.has_times = true;
+    trace_name_from_path(r.rows.path, info.name, sizeof info.name);
+    enum status status = sqlite_file_open(input, &r.file, error);
+    if (!status)
+        status = read_all(&r, error);
+    sqlite_file_close(r.file);
+    say_guesses(&r);
+    snprintf(info.recorder, sizeof info.recorder, "nsys%s%s", *r.version ? " " : "", r.version);
+    snprintf(info.card, sizeof info.card, "%s", r.card);
+    info.capacity_bytes = r.capacity_bytes;
+    if (!status)
+        status = rows_open(&r.rows, &info, out, error);
+    rows_close(&r.rows);
+    free(r.processes);
+    id_map_close(&r.kinds);
+    id_map_close(&r.operations);
+    id_map_close(&r.null_streams);
+    id_map_close(&r.launches);
+    trace_input_close(input);
+    return status;
+}
+
+static bool matches_nsys(const char *head, size_t count)
+{
+    return count >= 16 && !memcmp(head, "SQLite format 3", 16);
+}
+
+const struct format_reader format_nsys = {
+    .name = "nsys",
+    .summary = "Nsight Systems' export as SQLite: requests of the driver, kernels, read",
+    .matches = matches_nsys,
+    .open = open_nsys,
+};

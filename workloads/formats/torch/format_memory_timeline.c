@@ -1,0 +1,369 @@
+/* The raw memory timeline of PyTorch's profiler, as a trace.
+ *
+ * What: `export_memory_timeline("x.raw.json.gz")` writes rows [time, action, bytes, category] that
+ * name no tensor. How:
+ * 1. Actions: 1 a tensor was there before, 2 it is made, 3 it is written to, 4 it is destroyed.
+ *    A write is two rows: minus the bytes in the old category, plus them in the new one.
+ * 2. Tensors that are alive stand in stacks, one for each size and category. What is destroyed or
+ *    written to is the one that came last to the stack of its size and category, else the last one
+ *    of that size in another category.
+ * 3. What is destroyed and was never made was there before: it comes first, as what is said to
+ *    have been there does, with the key initial=yes.
+ * 4. A tensor's first category is its tag.
+ * Source of the rows: torch/profiler/_memory_profiler.py. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "workloads/formats/formats.h"
+#include "workloads/io/head.h"
+#include "workloads/io/json_pull.h"
+#include "workloads/formats/import_report.h"
+#include "workloads/formats/rows.h"
+#include "workloads/trace/id_map.h"
+#include "workloads/trace/reader.h"
+#include "workloads/trace/trace.h"
+
+enum action { ACTION_BEFORE = 1, ACTION_MAKE, ACTION_WRITE, ACTION_DESTROY };
+
+#define NONE       UINT32_MAX
+#define TIME_LIMIT (INT64_C(1) << 61)
+/* Times in here are microseconds since 1970; nanoseconds since 1970 are a thousand times that. */
+#define MICROSECONDS_LEAST INT64_C(1000000000000000)
+#define MICROSECONDS_MOST  INT64_C(4000000000000000)
+
+/* In the order of their numbers in the file; the last one is "none". */
+static const char *const categories[] = {
+    "parameter",  "optimizer_state", "input",           "temporary",
+    "activation", "gradient",        "autograd_detail", NULL};
+enum { CATEGORIES = sizeof categories / sizeof categories[0] };
+
+struct timeline_row {
+    int64_t time, bytes;
+    uint64_t line;
+    uint64_t id;   /* of its block in the trace */
+    uint32_t pair; /* of what is destroyed: the row that made it; NONE: it was there before */
+    uint32_t next; /* in the stack of its size and category */
+    uint8_t action, category;
+    bool initial;
+};
+
+struct conversion {
+    struct timeline_row *rows;
+    size_t count, capacity;
+    struct id_map stacks; /* size and category -> the row on top */
+    struct trace_memory *memory;
+    struct import_report *report;
+    struct json_pull *pull;
+    struct error *error;
+    uint64_t next_id, paired, other_categories;
+    int64_t begin, scale; /* the first time; nanoseconds in a unit */
+};
+
+static enum status no_memory(struct conversion *c)
+{
+    return error_set(c->error, STATUS_HOST_MEMORY, "no host memory for a memory timeline");
+}
+
+/* Reading. */
+
+static enum status add_row(struct conversion *c, const struct timeline_row *row)
+{
+    if (c->count == c->capacity) {
+        size_t capacity = c->capacity ? c->capacity * 2 : 1024;
+        struct timeline_row *rows =
+            capacity < NONE ? realloc(c->rows, capacity * sizeof *rows) : NULL;
+        if (!rows)
+            return no_memory(c);
+        c->rows = rows;
+        c->capacity = capacity;
+    }
+    c->rows[c->count++] = *row;
+    return STATUS_OK;
+}
+
+/* A row, after its opening bracket. */
+static enum status read_row(struct conversion *c)
+{
+    struct json_token token;
+    int64_t numbers[4];
+    size_t count = 0;
+    enum status status;
+    uint64_t line = json_pull_line(c->pull);
+    while (!(status = json_pull_next(c->pull, &token, c->error)) && token.kind != JSON_ARRAY_END) {
+        if (count == 4 || !json_integer_of(&token, 0, &numbers[count]))
+            return json_pull_refuse(c->pull, c->error,
+                                    "four numbers are wanted in each row: time, action, bytes, "
+                                    "category; export the timeline as a .raw.json.gz");
+        count++;
+    }
+    if (status)
+        return status;
+    if (count < 4)
+        return json_pull_refuse(c->pull, c->error,
+                                "the row has %zu numbers, and four are wanted: time, action, "
+                                "bytes, category",
+                                count);
+    if (numbers[1] < ACTION_BEFORE || numbers[1] > ACTION_DESTROY)
+        return json_pull_refuse(c->pull, c->error, "the action %" PRId64 " is not known",
+                                numbers[1]);
+    if (numbers[3] < 0 || numbers[3] >= CATEGORIES)
+        return json_pull_refuse(c->pull, c->error, "the category %" PRId64 " is not known",
+                                numbers[3]);
+    bool negative = numbers[1] == ACTION_DESTROY || (numbers[1] == ACTION_WRITE && numbers[2] < 0);
+    int64_t bytes = negative ? -numbers[2] : numbers[2];
+    if (bytes < 0 || bytes >= (int64_t)TRACE_BYTES_LIMIT)
+        return json_pull_refuse(c->pull, c->error, "a tensor of %" PRId64 " bytes cannot be",
+                                numbers[2]);
+    if (numbers[0] <= -TIME_LIMIT || numbers[0] >= TIME_LIMIT)
+        return json_pull_refuse(c->pull, c->error, "the time %" PRId64 " cannot be", numbers[0]);
+    return add_row(c, &(struct timeline_row){.time = numbers[0],
+                                             .bytes = numbers[2],
+                                             .line = line,
+                                             .pair = NONE,
+                                             .next = NONE,
+                                             .action = (uint8_t)numbers[1],
+                                             .category = (uint8_t)numbers[3]});
+}
+
+static enum status read_rows(struct conversion *c)
+{
+    struct json_token token;
+    enum status status = json_pull_next(c->pull, &token, c->error);
+    while (!status && !(status = json_pull_next(c->pull, &token, c->error)) &&
+           token.kind != JSON_ARRAY_END)
+        status = token.kind == JSON_ARRAY
+                     ? read_row(c)
+                     : json_pull_refuse(c->pull, c->error, "a row in brackets is wanted here");
+    if (!status)
+        status = json_pull_next(c->pull, &token, c->error); /* nothing may follow */
+    if (!status && !c->count)
+        status = json_pull_refuse(c->pull, c->error, "the timeline holds no rows");
+    return status;
+}
+
+/* Pairing. */
+
+static uint64_t key_of(int64_t bytes, unsigned category)
+{
+    return (uint64_t)bytes * CATEGORIES + category;
+}
+
+static enum status push(struct conversion *c, uint32_t at, int64_t bytes, unsigned category)
+{
+    uint64_t top;
+    c->rows[at].next = id_map_get(&c->stacks, key_of(bytes, category), &top) ? (uint32_t)top : NONE;
+    return id_map_put(&c->stacks, key_of(bytes, category), at) ? no_memory(c) : STATUS_OK;
+}
+
+/* Takes the top of a stack, NONE where it is empty. */
+static enum status pop_of(struct conversion *c, int64_t bytes, unsigned category, uint32_t *at)
+{
+    uint64_t key = key_of(bytes, category), top;
+    *at = NONE;
+    if (!id_map_get(&c->stacks, key, &top))
+        return STATUS_OK;
+    *at = (uint32_t)top;
+    if (c->rows[top].next != NONE)
+        return id_map_put(&c->stacks, key, c->rows[top].next) ? no_memory(c) : STATUS_OK;
+    id_map_remove(&c->stacks, key);
+    return STATUS_OK;
+}
+
+/* The tensor of a size that is meant by a category, or else by none. */
+static enum status pop(struct conversion *c, int64_t bytes, unsigned category, uint32_t *at)
+{
+    enum status status = pop_of(c, bytes, category, at);
+    c->paired += *at != NONE;
+    for (unsigned other = 0; other < CATEGORIES && !status && *at == NONE; other++) {
+        status = pop_of(c, bytes, other, at);
+        c->other_categories += *at != NONE;
+    }
+    return status;
+}
+
+/* The two rows of a write: the tensor changes its stack. A row without its other half, or without
+ * a tensor, is left out. */
+static enum status pair_write(struct conversion *c, uint32_t *at)
+{
+    const struct timeline_row *row = &c->rows[*at];
+    const struct timeline_row *other = *at + 1 < c->count ? row + 1 : NULL;
+    uint32_t tensor = NONE;
+    if (!other || other->action != ACTION_WRITE || other->bytes != -row->bytes || row->bytes > 0) {
+        c->report->left_out++;
+        return STATUS_OK;
+    }
+    ++*at;
+    enum status status = pop(c, other->bytes, row->category, &tensor);
+    if (tensor == NONE)
+        c->report->left_out += 2;
+    else if (!status)
+        status = push(c, tensor, other->bytes, other->category);
+    return status;
+}
+
+static enum status pair_all(struct conversion *c)
+{
+    enum status status = STATUS_OK;
+    for (uint32_t at = 0; at < c->count && !status; at++) {
+        struct timeline_row *row = &c->rows[at];
+        switch (row->action) {
+        case ACTION_BEFORE:
+            row->initial = true;
+            status = push(c, at, row->bytes, row->category);
+            break;
+        case ACTION_MAKE:
+            status = push(c, at, row->bytes, row->category);
+            break;
+        case ACTION_WRITE:
+            status = pair_write(c, &at);
+            break;
+        default:
+            row->bytes = -row->bytes;
+            status = pop(c, row->bytes, row->category, &row->pair);
+            row->initial = row->pair == NONE;
+            c->report->unmatched_frees += row->initial;
+        }
+    }
+    return status;
+}
+
+/* Events. */
+
+static enum status append(struct conversion *c, struct trace_event event,
+                          const struct trace_attributes *keys)
+{
+    return trace_memory_append(c->memory, &event, keys, NULL, c->error);
+}
+
+static enum status append_block(struct conversion *c, struct timeline_row *row)
+{
+    const struct trace_attributes keys = {.tag = categories[row->category],
+                                          .rest = row->initial ? "initial=yes" : NULL};
+    row->id = c->next_id++;
+    return append(
+        c, (struct trace_event){.kind = TRACE_ALLOC, .id = row->id, .value = (uint64_t)row->bytes},
+        &keys);
+}
+
+/* The units of the times, and the first one: tensors that were there before bear -1. */
+static void find_begin(struct conversion *c)
+{
+    bool found = false;
+    for (size_t i = 0; i < c->count; i++)
+        if (c->rows[i].action != ACTION_BEFORE && (!found || c->rows[i].time < c->begin)) {
+            c->begin = c->rows[i].time;
+            found = true;
+        }
+    bool microseconds = c->begin >= MICROSECONDS_LEAST && c->begin <= MICROSECONDS_MOST;
+    c->scale = microseconds ? 1000 : 1;
+    if (microseconds)
+        import_guess(c->report, "times are taken for microseconds since 1970");
+}
+
+static enum status append_row(struct conversion *c, struct timeline_row *row, uint64_t *now_ns)
+{
+    uint64_t time_ns;
+    if (row->action == ACTION_BEFORE || row->action == ACTION_WRITE)
+        return STATUS_OK;
+    enum status status = trace_memory_line(c->memory, row->line, c->error);
+    if (status)
+        return status;
+    if (__builtin_mul_overflow((uint64_t)(row->time - c->begin), (uint64_t)c->scale, &time_ns) ||
+        time_ns >= UINT64_C(1) << 62)
+        return error_set(c->error, STATUS_INVALID, "the time in line %" PRIu64 " lies too far on",
+                         row->line);
+    if (time_ns > *now_ns || *now_ns == UINT64_MAX) {
+        *now_ns = time_ns;
+        status = append(c, (struct trace_event){.kind = TRACE_TIME, .value = time_ns}, NULL);
+    }
+    if (status)
+        return status;
+    if (row->action == ACTION_MAKE)
+        return append_block(c, row);
+    uint64_t id = row->pair == NONE ? row->id : c->rows[row->pair].id;
+    return append(c, (struct trace_event){.kind = TRACE_FREE, .id = id}, NULL);
+}
+
+static enum status append_all(struct conversion *c)
+{
+    uint64_t now_ns = UINT64_MAX;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < c->count && !status; i++)
+        if (c->rows[i].initial) {
+            status = trace_memory_line(c->memory, c->rows[i].line, c->error);
+            if (!status)
+                status = append_block(c, &c->rows[i]);
+        }
+    for (size_t i = 0; i < c->count && !status; i++)
+        status = append_row(c, &c->rows[i], &now_ns);
+    return status;
+}
+
+static enum status convert(struct conversion *c, const struct trace_info *info)
+{
+    enum status status = pair_all(c);
+    if (status)
+        return status;
+    find_begin(c);
+    c->report->records = c->count;
+    c->report->begins_in_the_middle = c->report->unmatched_frees || c->rows[0].initial;
+    import_guess(c->report,
+                 "rows name no tensor: %" PRIu64 " writes and frees are of the latest "
+                 "tensor of their size and category",
+                 c->paired);
+    if (c->other_categories)
+        import_guess(c->report,
+                     "%" PRIu64 " writes and frees found only a tensor of their size in another "
+                     "category",
+                     c->other_categories);
+    import_guess(c->report, "rows name no stream: all tensors are on stream 0");
+    c->memory = trace_memory_create(info);
+    return c->memory ? append_all(c) : no_memory(c);
+}
+
+static enum status timeline_open(struct trace_input *input, bool lenient, struct trace_source **out,
+                                 struct error *error)
+{
+    (void)lenient;
+    struct conversion c = {.error = error};
+    struct trace_info info = {
+        .recorder = "torch.profiler", .format = "memory_timeline", .complete = true};
+    trace_name_from_path(trace_input_path(input), info.name, sizeof info.name);
+    c.report = calloc(1, sizeof *c.report);
+    enum status status = c.report ? json_pull_open(input, &c.pull, error) : no_memory(&c);
+    if (!status)
+        status = read_rows(&c);
+    if (!status) {
+        status = convert(&c, &info);
+        if (status)
+            error_prefix(error, status, "%s", trace_input_path(input));
+    }
+    status = rows_hand_over(status, c.memory, c.report, out, error);
+    json_pull_close(c.pull);
+    id_map_close(&c.stacks);
+    free(c.rows);
+    trace_input_close(input);
+    return status;
+}
+
+/* An array of arrays of numbers. */
+static bool timeline_matches(const char *head, size_t count)
+{
+    for (size_t brackets = 0, at = head_blanks(head, count, 0); at < count;
+         at = head_blanks(head, count, at + 1), brackets++) {
+        if (brackets == 2)
+            return head[at] == '-' || head[at] == '[' || head[at] == ']' ||
+                   (head[at] >= '0' && head[at] <= '9');
+        if (head[at] != '[')
+            return false;
+    }
+    return false;
+}
+
+const struct format_reader format_memory_timeline = {
+    .name = "memory_timeline",
+    .summary = "the raw memory timeline of PyTorch's profiler, .raw.json, read",
+    .matches = timeline_matches,
+    .open = timeline_open,
+};

@@ -1,0 +1,291 @@
+/* PyTorch's memory snapshots: torch.cuda.memory._dump_snapshot, all layouts since PyTorch 2.0, and
+ * the segments alone that torch.cuda.memory_snapshot gives.
+ *
+ * How: the pickle is read as data (pickle.c), or JSON like it (snapshot_json.c), into a tree and packed entries (snapshot_tree.c); for
+ * each device the state at the start is worked out (snapshot_world.c); then both become a trace
+ * (snapshot_trace.c). FORMAT.md says what becomes what. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "workloads/formats/formats.h"
+#include "workloads/formats/rows.h"
+#include "workloads/formats/torch/snapshot_conf.h"
+#include "workloads/formats/torch/snapshot_json.h"
+#include "workloads/formats/torch/snapshot_pools.h"
+#include "workloads/formats/torch/snapshot_ranges.h"
+#include "workloads/formats/torch/snapshot_trace.h"
+#include "workloads/trace/reader.h"
+
+#define DEVICES_MOST 64
+
+#define ZIP_MAGIC      "PK\3\4"
+#define ZIP_HEAD_BYTES 30
+#define ZIP_NAMES_MOST 4096
+
+struct reading {
+    struct snapshot_tree tree;
+    struct snapshot_world worlds[DEVICES_MOST];
+    struct snapshot_marks marks;
+    struct import_report report;
+    uint64_t segments, traces, settings, annotations; /* values */
+    const uint32_t *device;                           /* alone; NULL: all */
+};
+
+/* Finds the parts. A list holds the segments alone, or one snapshot. */
+static enum status find_parts(struct reading *reading, struct error *error)
+{
+    const struct snapshot_tree *tree = &reading->tree;
+    uint64_t root = tree->root;
+    size_t count;
+    const uint64_t *items = snapshot_items(tree, root, &count);
+    reading->segments = reading->traces = reading->settings = SNAPSHOT_ABSENT;
+    reading->annotations = SNAPSHOT_ABSENT;
+    bool listed = count && snapshot_get(tree, items[0], SNAPSHOT_KEY_total_size) == SNAPSHOT_ABSENT;
+    if (listed)
+        root = items[0];
+    if (listed && count > 1)
+        import_guess(&reading->report, "it holds %zu snapshots: the first is taken", count);
+    if (pickle_kind_of(root) == PICKLE_LIST) {
+        reading->segments = root;
+        import_guess(&reading->report, "it holds segments alone: a state, without a history");
+        return STATUS_OK;
+    }
+    reading->segments = snapshot_get(tree, root, SNAPSHOT_KEY_segments);
+    reading->traces = snapshot_get(tree, root, SNAPSHOT_KEY_device_traces);
+    reading->settings = snapshot_get(tree, root, SNAPSHOT_KEY_allocator_settings);
+    reading->annotations = snapshot_get(tree, root, SNAPSHOT_KEY_external_annotations);
+    if (pickle_kind_of(root) == PICKLE_OTHER)
+        return error_set(error, STATUS_FORMAT,
+                         "a file of torch.save in its old form, several pickles one behind the "
+                         "other: save the snapshot with pickle.dump");
+    if (reading->segments == SNAPSHOT_ABSENT && reading->traces == SNAPSHOT_ABSENT)
+        return error_set(error, STATUS_FORMAT,
+                         "a pickle without \"segments\" and \"device_traces\": it is no memory "
+                         "snapshot of PyTorch");
+    return STATUS_OK;
+}
+
+static enum status take_segments(struct reading *reading, struct error *error)
+{
+    size_t count;
+    const uint64_t *segments = snapshot_items(&reading->tree, reading->segments, &count);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t device = 0;
+        (void)snapshot_number(&reading->tree,
+                              snapshot_get(&reading->tree, segments[i], SNAPSHOT_KEY_device),
+                              &device);
+        if (device >= DEVICES_MOST)
+            return error_set(error, STATUS_INVALID,
+                             "segment %zu is of device %" PRIu64 "; up to %d can be read", i,
+                             device, DEVICES_MOST - 1);
+        enum status status =
+            snapshot_world_segment(&reading->worlds[device], &reading->tree, segments[i], error);
+        if (status)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+static enum status take_traces(struct reading *reading, struct error *error)
+{
+    size_t count;
+    const uint64_t *traces = snapshot_items(&reading->tree, reading->traces, &count);
+    if (count > DEVICES_MOST)
+        return error_set(error, STATUS_INVALID, "it tells of %zu devices; up to %d can be read",
+                         count, DEVICES_MOST);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < count && !status; i++) {
+        reading->worlds[i].device = i;
+        status = snapshot_world_events(&reading->worlds[i], &reading->tree, traces[i], error);
+    }
+    return status;
+}
+
+/* Moves the devices that hold anything to the front. */
+static size_t pack_worlds(struct reading *reading)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < DEVICES_MOST; i++) {
+        struct snapshot_world *world = &reading->worlds[i];
+        world->device = i;
+        if ((!world->event_count && !world->final_area_count) ||
+            (reading->device && i != *reading->device))
+            continue;
+        struct snapshot_world moved = *world;
+        *world = reading->worlds[kept];
+        reading->worlds[kept++] = moved;
+    }
+    return kept;
+}
+
+/* Until PyTorch 2.2 a snapshot did not tell the settings; that segments grow, it shows. */
+static void guess_pages(struct reading *reading, size_t count, char *conf, size_t room)
+{
+    bool has_pages = false;
+    for (size_t i = 0; i < count; i++)
+        has_pages |= reading->worlds[i].has_pages;
+    if (!has_pages || *conf ||
+        snapshot_get(&reading->tree, reading->settings, SNAPSHOT_KEY_expandable_segments) !=
+            SNAPSHOT_ABSENT)
+        return;
+    (void)snprintf(conf, room, "expandable_segments:True");
+    import_guess(&reading->report, "it does not tell the allocator's settings, but has segments "
+                                   "that grow: taken for expandable_segments:True");
+}
+
+static enum status convert(struct reading *reading, struct trace_input *input,
+                           struct trace_memory **memory, struct error *error)
+{
+    struct trace_info info = {.complete = true, .recorder = "torch", .format = "snapshot"};
+    enum status status = find_parts(reading, error);
+    if (!status)
+        status = take_segments(reading, error);
+    if (!status)
+        status = take_traces(reading, error);
+    size_t count = status ? 0 : pack_worlds(reading);
+    if (!status && !count && reading->device)
+        return error_set(error, STATUS_INVALID, "nothing in it is of device %" PRIu32,
+                         *reading->device);
+    if (!status && !count)
+        return error_set(error, STATUS_FORMAT,
+                         "the snapshot is empty: no segments, and no history; was it taken on a "
+                         "device that was used, after _record_memory_history?");
+    if (status)
+        return status;
+    trace_name_from_path(trace_input_path(input), info.name, sizeof info.name);
+    snapshot_conf(&reading->tree, reading->settings, info.conf, sizeof info.conf, &reading->report);
+    guess_pages(reading, count, info.conf, sizeof info.conf);
+    status = snapshot_marks_read(&reading->marks, &reading->tree, reading->annotations,
+                                 &reading->report.left_out, error);
+    snapshot_forget_values(&reading->tree);
+    for (size_t i = 0; i < count && !status; i++)
+        status = snapshot_world_rewind(&reading->worlds[i], &reading->tree, error);
+    for (size_t i = 0; i < count && !status; i++)
+        status = reading->worlds[i].has_pages
+                     ? snapshot_ranges_tell(&reading->worlds[i], &reading->tree, info.conf, error)
+                     : snapshot_pools_tell(&reading->worlds[i], &reading->tree, info.conf, error);
+    if (status)
+        return status;
+    *memory = trace_memory_create(&info);
+    return *memory ? snapshot_trace(&reading->tree, reading->worlds, count, &reading->marks,
+                                    *memory, &reading->report, error)
+                   : error_set(error, STATUS_HOST_MEMORY, "no host memory to read a snapshot");
+}
+
+/* ---- the file -------------------------------------------------------------------------- */
+
+static enum status read_some(struct trace_input *input, unsigned char *bytes, size_t count,
+                             size_t *got, struct error *error)
+{
+    size_t more = 1;
+    enum status status = STATUS_OK;
+    for (*got = 0; *got < count && more && !status; *got += status ? 0 : more)
+        status = trace_input_read(input, bytes + *got, count - *got, &more, error);
+    return status;
+}
+
+/* Goes to the pickle in a file of torch.save: an archive whose first member is NAME/data.pkl and is
+ * not packed. */
+static enum status enter_archive(struct trace_input *input, struct error *error)
+{
+    unsigned char head[ZIP_HEAD_BYTES], rest[ZIP_NAMES_MOST];
+    size_t got, name = 0, more = 0;
+    enum status status = read_some(input, head, sizeof head, &got, error);
+    if (!status && got == sizeof head) {
+        name = head[26] | (size_t)head[27] << 8;
+        more = head[28] | (size_t)head[29] << 8;
+        status = name + more <= sizeof rest ? read_some(input, rest, name + more, &got, error)
+                                            : STATUS_OK;
+    }
+    if (status)
+        return status;
+    static const char member[] = "data.pkl";
+    size_t length = sizeof member - 1;
+    if (name < length || name + more > sizeof rest || got < name + more || head[8] || head[9] ||
+        memcmp(rest + name - length, member, length) != 0)
+        return error_set(error, STATUS_FORMAT,
+                         "%s: a zip archive whose first member is not the data.pkl that torch.save "
+                         "writes: unpack the snapshot first",
+                         trace_input_path(input));
+    return STATUS_OK;
+}
+
+/* Reads the values, whatever they are written in. */
+static enum status read_values(struct trace_input *input, struct snapshot_tree *tree,
+                               struct error *error)
+{
+    unsigned char head[4];
+    size_t got;
+    enum status status = read_some(input, head, sizeof head, &got, error);
+    if (!status)
+        status = trace_input_rewind(input, error);
+    bool is_archive = got == sizeof head && memcmp(head, ZIP_MAGIC, sizeof head) == 0;
+    bool is_json = got && strchr("{[ \t\r\n\xef", head[0]) && head[0];
+    if (!status && is_archive)
+        status = enter_archive(input, error);
+    return status ? status : snapshot_tree_read(input, is_json, tree, error);
+}
+
+static enum status open_some(struct trace_input *input, const uint32_t *device,
+                             struct trace_source **out, struct error *error)
+{
+    struct reading *reading = calloc(1, sizeof *reading);
+    struct trace_memory *memory = NULL;
+    struct trace_source *source = NULL;
+    if (!reading) {
+        trace_input_close(input);
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a snapshot");
+    }
+    reading->device = device;
+    enum status status = read_values(input, &reading->tree, error);
+    if (!status) {
+        status = convert(reading, input, &memory, error);
+        if (status)
+            error_prefix(error, status, "%s", trace_input_path(input));
+    }
+    for (size_t i = 0; i < DEVICES_MOST; i++)
+        snapshot_world_close(&reading->worlds[i]);
+    snapshot_marks_close(&reading->marks);
+    snapshot_tree_close(&reading->tree);
+    trace_input_close(input);
+    if (status)
+        trace_memory_discard(memory);
+    else
+        status = trace_memory_open(memory, &source, error);
+    if (!status) {
+        source->info.complete &= !reading->report.ends_in_failure;
+        status = rows_report(source, &reading->report, out, error);
+    }
+    free(reading);
+    return status;
+}
+
+static enum status open_all(struct trace_input *input, bool lenient, struct trace_source **out,
+                            struct error *error)
+{
+    (void)lenient; /* a snapshot that contradicts itself is read, and the report says so */
+    return open_some(input, NULL, out, error);
+}
+
+static enum status open_device(struct trace_input *input, uint32_t device,
+                               struct trace_source **out, struct error *error)
+{
+    return open_some(input, &device, out, error);
+}
+
+static bool snapshot_matches(const char *head, size_t count)
+{
+    return pickle_matches(head, count) || snapshot_json_matches(head, count) ||
+           (count >= ZIP_HEAD_BYTES && memcmp(head, ZIP_MAGIC, 4) == 0);
+}
+
+const struct format_reader format_snapshot = {
+    .name = "snapshot",
+    .summary =
+        "memory snapshots of PyTorch: a pickle, protocols 0 to 5, read as data only; or JSON",
+    .matches = snapshot_matches,
+    .open = open_all,
+    .open_device = open_device,
+};

@@ -1,0 +1,463 @@
+/* How: a table says of every opcode its name, how many bytes of operand follow it, and what is done.
+ *
+ * 1. Values are words of 64 bits, on a stack and in the memo; a container is an index.
+ * 2. Marks lie in a stack of their own, which bounds how deep a pickle may nest.
+ * 3. Numbers of the memo must come up one by one, as every writer gives them, and there may be no
+ *    more of them than values were made: then the memo is no larger than the file, whatever the
+ *    numbers say.
+ * 4. Texts of more than 64 KiB are skipped without being held.
+ *
+ * Source of the opcodes: the documentation of Python's module pickletools. */
+#include "workloads/formats/torch/pickle_state.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    STACK_ROOM = 4096, /* at first */
+    STACK_MOST = 1 << 20,
+    MEMO_MOST = 1 << 26,
+    MEMO_AHEAD = 1 << 12, /* a number may leave out so many */
+    LINE_MOST = 1 << 12,  /* of the protocols that are text */
+};
+
+struct opcode {
+    const char *name;
+    enum status (*act)(struct pickle *self, uint64_t operand, struct error *error);
+    unsigned operand_bytes; /* little-endian, before anything else that follows */
+};
+
+static const struct opcode opcodes[256];
+
+const char *pickle_opcode_name(const struct pickle *self)
+{
+    return opcodes[self->opcode].name ? opcodes[self->opcode].name : "?";
+}
+
+enum status pickle_no_memory(struct error *error)
+{
+    return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a pickle");
+}
+
+enum status pickle_wrong(const struct pickle *self, const char *what, struct error *error)
+{
+    return error_set(error, STATUS_FORMAT, "%s %s", pickle_opcode_name(self), what);
+}
+
+/* ---- bytes ----------------------------------------------------------------------------- */
+
+/* Reads on, so that at least `count` bytes lie in the buffer, or all that are left. */
+static enum status fill(struct pickle *self, size_t count, struct error *error)
+{
+    memmove(self->buffer, self->buffer + self->at, self->filled - self->at);
+    self->before += self->at;
+    self->filled -= self->at;
+    self->at = 0;
+    while (!self->ended && self->filled < count) {
+        size_t got;
+        enum status status = trace_input_read(self->input, self->buffer + self->filled,
+                                              PICKLE_BUFFER_BYTES - self->filled, &got, error);
+        self->unread = status != STATUS_OK;
+        if (status)
+            return self->failed = status;
+        self->filled += got;
+        self->ended = !got;
+    }
+    return STATUS_OK;
+}
+
+/* The next `count` bytes, at most PICKLE_BUFFER_BYTES; NULL with an error where they are not there. */
+const unsigned char *pickle_take(struct pickle *self, size_t count, struct error *error)
+{
+    if (self->filled - self->at < count) {
+        if (fill(self, count, error))
+            return NULL;
+        if (self->filled < count) {
+            self->failed =
+                error_set(error, STATUS_FORMAT,
+                          "the file ends in the middle of the pickle: copy it or make it again");
+            return NULL;
+        }
+    }
+    self->at += count;
+    return self->buffer + self->at - count;
+}
+
+enum status pickle_skip(struct pickle *self, uint64_t count, struct error *error)
+{
+    while (count) {
+        size_t part = count < PICKLE_BUFFER_BYTES ? (size_t)count : PICKLE_BUFFER_BYTES;
+        if (!pickle_take(self, part, error))
+            return self->failed;
+        count -= part;
+    }
+    return STATUS_OK;
+}
+
+/* A line without its end. */
+const char *pickle_take_line(struct pickle *self, size_t *length, struct error *error)
+{
+    for (size_t seen = 0;; seen++) {
+        if (seen == LINE_MOST) {
+            self->failed = pickle_wrong(self, "has a line that is too long", error);
+            return NULL;
+        }
+        if (self->at + seen >= self->filled) {
+            if (fill(self, seen + 1, error))
+                return NULL;
+            if (seen >= self->filled)
+                return (const char *)pickle_take(self, seen + 1, error);
+        }
+        if (self->buffer[self->at + seen] == '\n') {
+            const char *line = (const char *)self->buffer + self->at;
+            self->at += seen + 1;
+            *length = seen && line[seen - 1] == '\r' ? seen - 1 : seen;
+            return line;
+        }
+    }
+}
+
+uint64_t pickle_little_endian(const unsigned char *bytes, size_t count)
+{
+    uint64_t number = 0;
+    for (size_t i = 0; i < count; i++)
+        number |= (uint64_t)bytes[i] << 8 * i;
+    return number;
+}
+
+/* ---- stack and memo -------------------------------------------------------------------- */
+
+enum status pickle_push(struct pickle *self, uint64_t value, struct error *error)
+{
+    if (self->depth == self->room) {
+        size_t room = self->room * 2;
+        if (room > STACK_MOST)
+            return pickle_wrong(self, "puts more than a million values on the stack", error);
+        uint64_t *stack = realloc(self->stack, room * sizeof *stack);
+        if (!stack)
+            return pickle_no_memory(error);
+        self->stack = stack;
+        self->room = room;
+    }
+    self->stack[self->depth++] = value;
+    self->made++;
+    return STATUS_OK;
+}
+
+/* Values above the last mark are all that an opcode may take. */
+size_t pickle_floor(const struct pickle *self)
+{
+    return self->mark_count ? self->marks[self->mark_count - 1] : 0;
+}
+
+enum status pickle_need(const struct pickle *self, size_t count, struct error *error)
+{
+    return self->depth - pickle_floor(self) < count
+               ? pickle_wrong(self, "finds too few values", error)
+               : STATUS_OK;
+}
+
+static enum status act_mark(struct pickle *self, uint64_t operand, struct error *error)
+{
+    (void)operand;
+    if (self->mark_count == PICKLE_MARKS_MOST)
+        return error_set(error, STATUS_FORMAT, "it nests more than %d deep", PICKLE_MARKS_MOST);
+    self->marks[self->mark_count++] = self->depth;
+    return STATUS_OK;
+}
+
+/* Takes the last mark away; `*first`: the value behind it. */
+enum status pickle_unmark(struct pickle *self, size_t *first, struct error *error)
+{
+    if (!self->mark_count)
+        return pickle_wrong(self, "finds no mark", error);
+    *first = self->marks[--self->mark_count];
+    return STATUS_OK;
+}
+
+static enum status act_pop(struct pickle *self, uint64_t operand, struct error *error)
+{
+    (void)operand;
+    if (self->mark_count && self->marks[self->mark_count - 1] == self->depth) {
+        self->mark_count--;
+        return STATUS_OK;
+    }
+    enum status status = pickle_need(self, 1, error);
+    self->depth -= !status;
+    return status;
+}
+
+static enum status act_pop_mark(struct pickle *self, uint64_t operand, struct error *error)
+{
+    (void)operand;
+    return pickle_unmark(self, &self->depth, error);
+}
+
+static enum status act_dup(struct pickle *self, uint64_t operand, struct error *error)
+{
+    (void)operand;
+    enum status status = pickle_need(self, 1, error);
+    if (status)
+        return status;
+    self->made--;
+    return pickle_push(self, self->stack[self->depth - 1], error);
+}
+
+static enum status act_put(struct pickle *self, uint64_t index, struct error *error)
+{
+    enum status status = pickle_need(self, 1, error);
+    if (status)
+        return status;
+    if (index > self->memo_count + MEMO_AHEAD || index >= MEMO_MOST)
+        return error_set(error, STATUS_FORMAT,
+                         "%s %" PRIu64 ": numbers of the memo come up one by one, up to %d",
+                         pickle_opcode_name(self), index, MEMO_MOST - 1);
+    if (index > self->made + MEMO_AHEAD)
+        return pickle_wrong(self, "remembers more values than there are", error);
+    if (index >= self->memo_room) {
+        size_t room = self->memo_room ? self->memo_room * 2 : 2 * MEMO_AHEAD;
+        uint64_t *memo = realloc(self->memo, room * sizeof *memo);
+        if (!memo)
+            return pickle_no_memory(error);
+        self->memo = memo;
+        self->memo_room = room;
+    }
+    while (self->memo_count <= index)
+        self->memo[self->memo_count++] = UINT64_MAX;
+    self->memo[index] = self->stack[self->depth - 1];
+    return STATUS_OK;
+}
+
+static enum status act_memoize(struct pickle *self, uint64_t operand, struct error *error)
+{
+    (void)operand;
+    return act_put(self, self->memo_count, error);
+}
+
+static enum status act_get(struct pickle *self, uint64_t index, struct error *error)
+{
+    if (index >= self->memo_count || self->memo[index] == UINT64_MAX)
+        return error_set(error, STATUS_FORMAT, "%s %" PRIu64 " is not in the memo",
+                         pickle_opcode_name(self), index);
+    self->made--;
+    return pickle_push(self, self->memo[index], error);
+}
+
+/* The whole number, not negative, of a line. */
+static enum status line_number(struct pickle *self, uint64_t *number, struct error *error)
+{
+    size_t length;
+    const char *line = pickle_take_line(self, &length, error);
+    if (!line)
+        return self->failed;
+    *number = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (line[i] < '0' || line[i] > '9' || i > 17)
+            return pickle_wrong(self, "is followed by no number", error);
+        *number = *number * 10 + (uint64_t)(line[i] - '0');
+    }
+    return length ? STATUS_OK : pickle_wrong(self, "is followed by no number", error);
+}
+
+static enum status act_put_line(struct pickle *self, uint64_t operand, struct error *error)
+{
+    enum status status = line_number(self, &operand, error);
+    return status ? status : act_put(self, operand, error);
+}
+
+static enum status act_get_line(struct pickle *self, uint64_t operand, struct error *error)
+{
+    enum status status = line_number(self, &operand, error);
+    return status ? status : act_get(self, operand, error);
+}
+
+/* ---- what frames the rest -------------------------------------------------------------- */
+
+static enum status act_proto(struct pickle *self, uint64_t protocol, struct error *error)
+{
+    (void)self;
+    return protocol > 5 ? error_set(error, STATUS_FORMAT,
+                                    "protocol %" PRIu64 " is unknown; 0 to 5 can be read", protocol)
+                        : STATUS_OK;
+}
+
+static enum status act_nothing(struct pickle *self, uint64_t operand, struct error *error)
+{
+    (void)self;
+    (void)operand;
+    (void)error;
+    return STATUS_OK;
+}
+
+static enum status act_stop(struct pickle *self, uint64_t operand, struct error *error)
+{
+    (void)operand;
+    if (self->mark_count || self->depth != 1)
+        return pickle_wrong(self, "finds not exactly one value", error);
+    self->stopped = true;
+    return STATUS_OK;
+}
+
+static enum status act_refuse(struct pickle *self, uint64_t operand, struct error *error)
+{
+    char named[96] = "";
+    (void)operand;
+    if (self->opcode == 'c' || self->opcode == 'i') {
+        size_t length, used = 0;
+        for (unsigned i = 0; i < 2; i++) {
+            const char *line = pickle_take_line(self, &length, NULL);
+            if (!line)
+                break;
+            named[used++] = i ? '.' : ' ';
+            for (size_t k = 0; k < length && used < sizeof named / 2 * (i + 1) - 2; k++)
+                named[used++] = line[k] > ' ' && line[k] < 0x7f ? line[k] : '?';
+        }
+        named[used] = '\0';
+    }
+    return error_set(error, STATUS_FORMAT,
+                     "%s%s: it asks for more than data, which could run code, and is refused; a "
+                     "snapshot holds numbers, texts, lists and dictionaries only",
+                     pickle_opcode_name(self), named);
+}
+
+static const struct opcode opcodes[256] = {
+    ['('] = {"MARK", act_mark, 0},
+    ['.'] = {"STOP", act_stop, 0},
+    ['0'] = {"POP", act_pop, 0},
+    ['1'] = {"POP_MARK", act_pop_mark, 0},
+    ['2'] = {"DUP", act_dup, 0},
+    ['F'] = {"FLOAT", pickle_act_float_line, 0},
+    ['I'] = {"INT", pickle_act_number_line, 0},
+    ['J'] = {"BININT", pickle_act_int4, 4},
+    ['K'] = {"BININT1", pickle_act_small, 1},
+    ['L'] = {"LONG", pickle_act_number_line, 0},
+    ['M'] = {"BININT2", pickle_act_small, 2},
+    ['N'] = {"NONE", pickle_act_none, 0},
+    ['P'] = {"PERSID", act_refuse, 0},
+    ['Q'] = {"BINPERSID", act_refuse, 0},
+    ['R'] = {"REDUCE", act_refuse, 0},
+    ['S'] = {"STRING", pickle_act_text_line, 0},
+    ['T'] = {"BINSTRING", pickle_act_text, 4},
+    ['U'] = {"SHORT_BINSTRING", pickle_act_text, 1},
+    ['V'] = {"UNICODE", pickle_act_text_line, 0},
+    ['X'] = {"BINUNICODE", pickle_act_text, 4},
+    ['a'] = {"APPEND", pickle_act_append, 0},
+    ['b'] = {"BUILD", act_refuse, 0},
+    ['c'] = {"GLOBAL", act_refuse, 0},
+    ['d'] = {"DICT", pickle_act_dict, 0},
+    ['}'] = {"EMPTY_DICT", pickle_act_empty_dict, 0},
+    ['e'] = {"APPENDS", pickle_act_appends, 0},
+    ['g'] = {"GET", act_get_line, 0},
+    ['h'] = {"BINGET", act_get, 1},
+    ['i'] = {"INST", act_refuse, 0},
+    ['j'] = {"LONG_BINGET", act_get, 4},
+    ['l'] = {"LIST", pickle_act_list, 0},
+    [']'] = {"EMPTY_LIST", pickle_act_empty_list, 0},
+    ['o'] = {"OBJ", act_refuse, 0},
+    ['p'] = {"PUT", act_put_line, 0},
+    ['q'] = {"BINPUT", act_put, 1},
+    ['r'] = {"LONG_BINPUT", act_put, 4},
+    ['s'] = {"SETITEM", pickle_act_setitem, 0},
+    ['t'] = {"TUPLE", pickle_act_tuple, 0},
+    [')'] = {"EMPTY_TUPLE", pickle_act_short_tuple, 0},
+    ['u'] = {"SETITEMS", pickle_act_setitems, 0},
+    ['G'] = {"BINFLOAT", pickle_act_float, 8},
+    ['B'] = {"BINBYTES", pickle_act_text, 4},
+    ['C'] = {"SHORT_BINBYTES", pickle_act_text, 1},
+    [0x80] = {"PROTO", act_proto, 1},
+    [0x81] = {"NEWOBJ", act_refuse, 0},
+    [0x82] = {"EXT1", act_refuse, 0},
+    [0x83] = {"EXT2", act_refuse, 0},
+    [0x84] = {"EXT4", act_refuse, 0},
+    [0x85] = {"TUPLE1", pickle_act_short_tuple, 0},
+    [0x86] = {"TUPLE2", pickle_act_short_tuple, 0},
+    [0x87] = {"TUPLE3", pickle_act_short_tuple, 0},
+    [0x88] = {"NEWTRUE", pickle_act_true, 0},
+    [0x89] = {"NEWFALSE", pickle_act_false, 0},
+    [0x8a] = {"LONG1", pickle_act_long, 1},
+    [0x8b] = {"LONG4", pickle_act_long, 4},
+    [0x8c] = {"SHORT_BINUNICODE", pickle_act_text, 1},
+    [0x8d] = {"BINUNICODE8", pickle_act_text, 8},
+    [0x8e] = {"BINBYTES8", pickle_act_text, 8},
+    [0x8f] = {"EMPTY_SET", pickle_act_empty_list, 0},
+    [0x90] = {"ADDITEMS", pickle_act_appends, 0},
+    [0x91] = {"FROZENSET", pickle_act_list, 0},
+    [0x92] = {"NEWOBJ_EX", act_refuse, 0},
+    [0x93] = {"STACK_GLOBAL", act_refuse, 0},
+    [0x94] = {"MEMOIZE", act_memoize, 0},
+    [0x95] = {"FRAME", act_nothing, 8},
+    [0x96] = {"BYTEARRAY8", pickle_act_text, 8},
+    [0x97] = {"NEXT_BUFFER", act_refuse, 0},
+    [0x98] = {"READONLY_BUFFER", act_refuse, 0},
+};
+
+static enum status run(struct pickle *self, struct error *error)
+{
+    while (!self->stopped) {
+        self->opcode_byte = self->before + self->at;
+        const unsigned char *byte = pickle_take(self, 1, error);
+        if (!byte)
+            return self->failed;
+        self->opcode = *byte;
+        const struct opcode *opcode = &opcodes[self->opcode];
+        if (!opcode->act)
+            return error_set(error, STATUS_FORMAT, "%u is no opcode of a pickle", self->opcode);
+        uint64_t operand = 0;
+        if (opcode->operand_bytes) {
+            const unsigned char *bytes = pickle_take(self, opcode->operand_bytes, error);
+            if (!bytes)
+                return self->failed;
+            operand = pickle_little_endian(bytes, opcode->operand_bytes);
+        }
+        enum status status = opcode->act(self, operand, error);
+        if (status)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+enum status pickle_read(struct trace_input *input, const struct pickle_sink *sink, uint64_t *value,
+                        struct error *error)
+{
+    struct pickle self = {.input = input,
+                          .sink = sink,
+                          .buffer = malloc(PICKLE_BUFFER_BYTES),
+                          .stack = malloc(STACK_ROOM * sizeof(uint64_t)),
+                          .room = STACK_ROOM};
+    enum status status = self.buffer && self.stack ? run(&self, error) : pickle_no_memory(error);
+    if (status && !self.unread)
+        error_prefix(error, status, "%s: byte %" PRIu64, trace_input_path(input), self.opcode_byte);
+    if (!status)
+        *value = self.stack[0];
+    free(self.buffer);
+    free(self.stack);
+    free(self.memo);
+    return status;
+}
+
+static bool is_name(const char *head, size_t count, size_t *at)
+{
+    size_t first = *at;
+    while (*at < count &&
+           (head[*at] == '_' || head[*at] == '.' || (head[*at] >= 'A' && head[*at] <= 'Z') ||
+            (head[*at] >= 'a' && head[*at] <= 'z')))
+        ++*at;
+    return *at > first && *at < count && head[(*at)++] == '\n';
+}
+
+bool pickle_matches(const char *head, size_t count)
+{
+    const unsigned char *bytes = (const unsigned char *)head;
+    size_t at = 1;
+    if (count < 3)
+        return false;
+    if (bytes[0] == 0x80) /* PROTO */
+        return bytes[1] <= 16 && opcodes[bytes[2]].act;
+    if (bytes[0] == 'c') /* protocols 0 and 1, an attack */
+        return is_name(head, count, &at) && is_name(head, count, &at) && at < count &&
+               strchr("()pq", head[at]);
+    if (bytes[0] == '(')
+        return strchr("dl", head[1]) && strchr("pq.(as}]SVX", head[2]);
+    return (bytes[0] == '}' || bytes[0] == ']') && strchr("qr(a.", head[1]);
+}

@@ -1,0 +1,67 @@
+/* Writes Python pickles of plain data: numbers, texts, lists, pairs and dictionaries.
+ *
+ * Protocol 4, and of its opcodes only those that PyTorch's snapshot viewer knows, a program in
+ * JavaScript that reads fewer than Python does. What is written goes out as it comes, so memory
+ * does not grow with the file; only texts are remembered, since a second use of one is 2 bytes. */
+#ifndef WORKLOADS_FORMATS_TORCH_PICKLE_WRITER_H
+#define WORKLOADS_FORMATS_TORCH_PICKLE_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "allocators/base/status.h"
+#include "workloads/trace/texts.h"
+
+/* Where the bytes go. */
+typedef enum status pickle_sink(void *argument, const void *bytes, size_t count,
+                                struct error *error);
+
+enum { PICKLE_DEPTH = 16, PICKLE_BUFFER = 1 << 14 };
+
+struct pickle_writer {
+    pickle_sink *sink;
+    void *argument;
+    struct error *error;
+    enum status status; /* the first that went wrong; nothing is written from then on */
+    struct texts texts; /* those in the memo */
+    uint32_t *places;   /* of a text in the memo */
+    size_t place_room;
+    uint32_t memo_count;
+    unsigned depth;
+    unsigned items[PICKLE_DEPTH]; /* of the open lists, since their last batch */
+    size_t used;
+    unsigned char buffer[PICKLE_BUFFER];
+};
+
+/* Begins a pickle. `error` gets the sentence of what goes wrong, which pickle_end returns. */
+void pickle_begin(struct pickle_writer *self, pickle_sink *sink, void *argument,
+                  struct error *error);
+/* Ends it and frees what it remembered; also after a failure. */
+enum status pickle_end(struct pickle_writer *self) STATUS_CHECKED;
+
+void pickle_put_integer(struct pickle_writer *self, int64_t integer);
+void pickle_put_unsigned(struct pickle_writer *self, uint64_t integer);
+void pickle_put_real(struct pickle_writer *self, double real);
+void pickle_put_bool(struct pickle_writer *self, bool value);
+void pickle_put_none(struct pickle_writer *self);
+/* Bytes that are no UTF-8 become U+FFFD. */
+void pickle_put_text(struct pickle_writer *self, const char *text);
+
+/* Two values put before become a tuple. */
+void pickle_make_pair(struct pickle_writer *self);
+
+/* A list: pickle_next_item before each of its values. */
+void pickle_begin_list(struct pickle_writer *self);
+void pickle_next_item(struct pickle_writer *self);
+void pickle_end_list(struct pickle_writer *self);
+
+/* A dictionary: its keys and values follow in turn. */
+void pickle_begin_dictionary(struct pickle_writer *self);
+void pickle_end_dictionary(struct pickle_writer *self);
+
+/* Remembers the value put last, under the place that is returned, to be put again from there. */
+uint32_t pickle_remember(struct pickle_writer *self);
+void pickle_put_again(struct pickle_writer *self, uint32_t place);
+
+#endif

@@ -1,0 +1,40 @@
+/* The .json beside a recorded CSV: what the recording was made with. */
+#ifndef WORKLOADS_FORMATS_TORCH_SIDECAR_H
+#define WORKLOADS_FORMATS_TORCH_SIDECAR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "allocators/base/status.h"
+#include "workloads/trace/source.h"
+#include "workloads/trace/stats.h"
+
+struct sidecar_stream {
+    uint64_t allocator, profiler; /* the allocator's name of a stream, the profiler's number */
+};
+
+struct sidecar_segment {
+    uint64_t address;
+    uint32_t pool; /* 0: the common pool; private ones from 1 by first appearance */
+};
+
+struct sidecar {
+    struct sidecar_stream *streams;
+    size_t stream_count;
+    struct sidecar_segment *segments; /* in the order made; none: pools are not known */
+    size_t segment_count;
+};
+
+/* Reads the file beside `csv_path` into `info` and `out`; no file leaves both as they are.
+ * FORMAT where it is no such file. The caller closes `out`. */
+enum status sidecar_read(const char *csv_path, struct trace_info *info, struct sidecar *out,
+                         struct error *error) STATUS_CHECKED;
+void sidecar_close(struct sidecar *sidecar);
+
+/* The whole numbers in `stats` of the file beside `csv_path`; none where there is no such file.
+ * FORMAT. The caller closes `out`, also after a failure. */
+enum status sidecar_stats_read(const char *csv_path, struct trace_stats *out,
+                               struct error *error) STATUS_CHECKED;
+
+#endif

@@ -1,0 +1,442 @@
+/* How the segments at the end come about.
+ *
+ * 1. Segments made and not freed, by address, each as it was made.
+ * 2. Pages mapped and not unmapped. Runs that touch are one segment, since a block may lie in
+ *    both. The viewer goes through the trace backwards from here: an entry must find what it undoes.
+ * 3. Blocks go into the segment that they begin in. One outside of all of them, of a policy that
+ *    takes its memory from nowhere, gets a segment of its own.
+ * 4. What no block fills is a free block, so that the blocks of a segment add up to it. */
+#include "workloads/formats/torch/snapshot_image.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/array.h"
+#include "allocators/base/size.h"
+#include "workloads/formats/torch/snapshot_marks.h"
+#include "workloads/trace/id_map.h"
+
+#define SMALL_SEGMENT_BYTES (2 * MIB)
+#define SMALL_BLOCK_BYTES   MIB
+
+void snapshot_image_close(struct snapshot_image *self)
+{
+    free(self->entries);
+    free(self->blocks);
+    free(self->segments);
+    free(self->annotations);
+    texts_close(&self->tags);
+    *self = (struct snapshot_image){0};
+}
+
+/* Room for one more in an array. */
+static enum status grow(void **items, size_t count, size_t *room, size_t bytes, struct error *error)
+{
+    void *grown = array_grow(*items, count, room, bytes);
+    if (!grown)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a snapshot");
+    *items = grown;
+    return STATUS_OK;
+}
+
+enum status snapshot_add_entry(struct snapshot_image *self, const struct snapshot_entry *entry,
+                               struct error *error)
+{
+    void *items = self->entries;
+    enum status status =
+        grow(&items, self->entry_count, &self->entry_room, sizeof *self->entries, error);
+    self->entries = items;
+    if (!status)
+        self->entries[self->entry_count++] = *entry;
+    return status;
+}
+
+enum status snapshot_add_block(struct snapshot_image *self, const struct snapshot_block *block,
+                               struct error *error)
+{
+    void *items = self->blocks;
+    enum status status =
+        grow(&items, self->block_count, &self->block_room, sizeof *self->blocks, error);
+    self->blocks = items;
+    if (!status)
+        self->blocks[self->block_count++] = *block;
+    return status;
+}
+
+static enum status add_segment(struct snapshot_image *self, const struct snapshot_segment *segment,
+                               struct error *error)
+{
+    void *items = self->segments;
+    enum status status =
+        grow(&items, self->segment_count, &self->segment_room, sizeof *self->segments, error);
+    self->segments = items;
+    if (!status)
+        self->segments[self->segment_count++] = *segment;
+    return status;
+}
+
+enum status snapshot_tag(struct snapshot_image *self, const char *text, uint32_t *tag,
+                         struct error *error)
+{
+    enum status status = texts_intern(&self->tags, text, strlen(text), tag, error);
+    *tag += !status;
+    return status;
+}
+
+enum status snapshot_add_mark(struct snapshot_image *self, const char *label, const char *keys,
+                              uint16_t device, uint64_t time_us, struct error *error)
+{
+    struct snapshot_words words;
+    struct snapshot_annotation annotation = {
+        .time_us = time_us, .entry = self->entry_count, .device = device};
+    snapshot_words_of(label, keys, &words);
+    enum status status = snapshot_tag(self, words.name, &annotation.name, error);
+    if (!status)
+        status = snapshot_tag(self, words.stage, &annotation.stage, error);
+    void *items = self->annotations;
+    if (!status)
+        status = grow(&items, self->annotation_count, &self->annotation_room,
+                      sizeof *self->annotations, error);
+    self->annotations = items;
+    if (!status)
+        self->annotations[self->annotation_count++] = annotation;
+    return status;
+}
+
+static struct snapshot_segment segment_of(const struct snapshot_entry *entry)
+{
+    return (struct snapshot_segment){
+        .address = entry->address,
+        .bytes = entry->bytes,
+        .stream = entry->stream,
+        .pool = entry->pool,
+        .device = entry->device,
+        .expandable = entry->action == SNAPSHOT_SEGMENT_MAP,
+    };
+}
+
+/* Addresses of several GPUs may be equal: one map each. */
+struct made {
+    struct id_map entries[SNAPSHOT_DEVICES]; /* from address to the entry that made the segment */
+};
+
+static enum status collect_made(struct snapshot_image *self, struct made *made, struct error *error)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < self->entry_count && !status; i++) {
+        const struct snapshot_entry *entry = &self->entries[i];
+        struct id_map *map = &made->entries[entry->device];
+        if (entry->action == SNAPSHOT_SEGMENT_ALLOC)
+            status = id_map_put(map, entry->address, i);
+        else if (entry->action == SNAPSHOT_SEGMENT_FREE)
+            id_map_remove(map, entry->address);
+    }
+    if (status)
+        return error_set(error, status, "no host memory for a snapshot");
+    for (size_t i = 0; i < self->entry_count && !status; i++) {
+        const struct snapshot_entry *entry = &self->entries[i];
+        uint64_t last;
+        if (entry->action != SNAPSHOT_SEGMENT_ALLOC ||
+            !id_map_get(&made->entries[entry->device], entry->address, &last) || last != i)
+            continue;
+        const struct snapshot_segment segment = segment_of(entry);
+        status = add_segment(self, &segment, error);
+    }
+    return status;
+}
+
+/* Mapped runs of one pass, by device and address. */
+struct runs {
+    struct snapshot_segment *items;
+    size_t count, room;
+};
+
+static int compare_places(uint16_t left_device, uint64_t left, uint16_t right_device,
+                          uint64_t right)
+{
+    if (left_device != right_device)
+        return left_device < right_device ? -1 : 1;
+    return (left > right) - (left < right);
+}
+
+/* The first run above a place. */
+static size_t above(const struct runs *runs, uint16_t device, uint64_t address)
+{
+    size_t low = 0, high = runs->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct snapshot_segment *run = &runs->items[middle];
+        if (compare_places(run->device, run->address, device, address) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static enum status insert(struct runs *runs, size_t at, struct snapshot_segment run,
+                          struct error *error)
+{
+    void *items = runs->items;
+    enum status status = grow(&items, runs->count, &runs->room, sizeof run, error);
+    runs->items = items;
+    if (status)
+        return status;
+    memmove(runs->items + at + 1, runs->items + at, (runs->count - at) * sizeof run);
+    runs->items[at] = run;
+    runs->count++;
+    return STATUS_OK;
+}
+
+static void drop(struct runs *runs, size_t at)
+{
+    runs->count--;
+    memmove(runs->items + at, runs->items + at + 1, (runs->count - at) * sizeof *runs->items);
+}
+
+static bool touch(const struct snapshot_segment *left, const struct snapshot_segment *right)
+{
+    return left->device == right->device && left->address + left->bytes == right->address;
+}
+
+static enum status map(struct runs *runs, const struct snapshot_entry *entry, struct error *error)
+{
+    size_t at = above(runs, entry->device, entry->address);
+    enum status status = insert(runs, at, segment_of(entry), error);
+    if (status)
+        return status;
+    if (at + 1 < runs->count && touch(&runs->items[at], &runs->items[at + 1])) {
+        runs->items[at].bytes += runs->items[at + 1].bytes;
+        drop(runs, at + 1);
+    }
+    if (at && touch(&runs->items[at - 1], &runs->items[at])) {
+        runs->items[at - 1].bytes += runs->items[at].bytes;
+        drop(runs, at);
+    }
+    return STATUS_OK;
+}
+
+/* Takes a stretch out of the runs, whichever it touches. */
+static enum status unmap(struct runs *runs, const struct snapshot_entry *entry, struct error *error)
+{
+    uint64_t end = entry->address + entry->bytes;
+    size_t at = above(runs, entry->device, entry->address);
+    at -= at != 0;
+    while (at < runs->count && runs->items[at].device == entry->device &&
+           runs->items[at].address < end) {
+        struct snapshot_segment *run = &runs->items[at];
+        struct snapshot_segment rest = *run;
+        uint64_t run_end = run->address + run->bytes;
+        if (run_end <= entry->address) {
+            at++;
+            continue;
+        }
+        rest.address = end;
+        rest.bytes = run_end > end ? run_end - end : 0;
+        if (run->address < entry->address)
+            runs->items[at++].bytes = entry->address - run->address;
+        else
+            drop(runs, at);
+        if (rest.bytes)
+            return insert(runs, at, rest, error);
+    }
+    return STATUS_OK;
+}
+
+static enum status collect_mapped(struct snapshot_image *self, struct error *error)
+{
+    struct runs runs = {0};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < self->entry_count && !status; i++) {
+        if (self->entries[i].action == SNAPSHOT_SEGMENT_MAP)
+            status = map(&runs, &self->entries[i], error);
+        else if (self->entries[i].action == SNAPSHOT_SEGMENT_UNMAP)
+            status = unmap(&runs, &self->entries[i], error);
+    }
+    for (size_t i = 0; i < runs.count && !status; i++)
+        status = add_segment(self, &runs.items[i], error);
+    free(runs.items);
+    return status;
+}
+
+static int by_segment_place(const void *left, const void *right)
+{
+    const struct snapshot_segment *a = left, *b = right;
+    return compare_places(a->device, a->address, b->device, b->address);
+}
+
+static int by_block_place(const void *left, const void *right)
+{
+    const struct snapshot_block *a = left, *b = right;
+    return compare_places(a->device, a->address, b->device, b->address);
+}
+
+static void sort_segments(struct snapshot_image *self)
+{
+    if (self->segment_count)
+        qsort(self->segments, self->segment_count, sizeof *self->segments, by_segment_place);
+}
+
+/* Whether a block lies in a segment. */
+static bool holds(const struct snapshot_segment *segment, const struct snapshot_block *block)
+{
+    return segment->device == block->device && segment->address <= block->address &&
+           block->address - segment->address < segment->bytes;
+}
+
+/* Rule 3: segments for blocks that lie in none. */
+static enum status house_strays(struct snapshot_image *self, struct error *error)
+{
+    size_t at = 0, known = self->segment_count;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < self->block_count && !status; i++) {
+        const struct snapshot_block *block = &self->blocks[i];
+        while (at < known && compare_places(self->segments[at].device,
+                                            self->segments[at].address + self->segments[at].bytes,
+                                            block->device, block->address) <= 0)
+            at++;
+        if (at < known && holds(&self->segments[at], block))
+            continue;
+        const struct snapshot_segment own = {.address = block->address,
+                                             .bytes = block->bytes,
+                                             .pool = block->pool,
+                                             .device = block->device};
+        status = add_segment(self, &own, error);
+    }
+    sort_segments(self);
+    return status;
+}
+
+/* PyTorch's pools: its small one has segments of 2 MiB, or ranges of which no block is large. */
+static void classify(struct snapshot_segment *segment, uint64_t largest_bytes)
+{
+    segment->small = segment->expandable ? largest_bytes && largest_bytes <= SMALL_BLOCK_BYTES
+                                         : segment->bytes <= SMALL_SEGMENT_BYTES;
+}
+
+static enum status add_free(struct snapshot_image *out, const struct snapshot_segment *segment,
+                            uint64_t from, uint64_t to, struct error *error)
+{
+    const struct snapshot_block block = {.address = from,
+                                         .bytes = to - from,
+                                         .pool = segment->pool,
+                                         .device = segment->device,
+                                         .state = SNAPSHOT_INACTIVE};
+    return from < to ? snapshot_add_block(out, &block, error) : STATUS_OK;
+}
+
+/* PyTorch does not cut off what is left over of a free block where that is little, but in its small
+ * pool and in ranges that grow. */
+static bool keeps_rest(const struct snapshot_segment *segment, uint64_t rest_bytes)
+{
+    return !segment->expandable && segment->bytes != SMALL_SEGMENT_BYTES &&
+           rest_bytes <= SMALL_BLOCK_BYTES;
+}
+
+/* Rule 4 for one segment, whose blocks begin at `*next`. They go to `out`. */
+static enum status tile(const struct snapshot_image *self, struct snapshot_segment *segment,
+                        size_t *next, struct snapshot_image *out, struct error *error)
+{
+    uint64_t at = segment->address, end = segment->address + segment->bytes, largest_bytes = 0;
+    enum status status = STATUS_OK;
+    segment->first_block = out->block_count;
+    for (; *next < self->block_count && holds(segment, &self->blocks[*next]) && !status; ++*next) {
+        struct snapshot_block block = self->blocks[*next];
+        bool is_last = *next + 1 == self->block_count || !holds(segment, &self->blocks[*next + 1]);
+        uint64_t limit = is_last ? end : self->blocks[*next + 1].address;
+        if (block.address < at || block.address == limit)
+            continue; /* two at one place: a recording that contradicts itself */
+        if (self->recorded && !self->sizes_known &&
+            keeps_rest(segment, limit - block.address - block.bytes))
+            block.bytes = limit - block.address;
+        if (block.bytes > limit - block.address)
+            block.bytes = limit - block.address;
+        if (block.requested_bytes > block.bytes)
+            block.requested_bytes = block.bytes;
+        if (block.requested_bytes > largest_bytes)
+            largest_bytes = block.requested_bytes;
+        if (block.pool)
+            segment->pool = block.pool;
+        status = add_free(out, segment, at, block.address, error);
+        if (!status)
+            status = snapshot_add_block(out, &block, error);
+        at = block.address + block.bytes;
+    }
+    if (!status)
+        status = add_free(out, segment, at, end, error);
+    segment->block_count = out->block_count - segment->first_block;
+    classify(segment, largest_bytes);
+    return status;
+}
+
+/* The segment that a place lies in, out of all of them in order; NULL: none. */
+static struct snapshot_segment *segment_at(const struct snapshot_image *self, uint16_t device,
+                                           uint64_t address)
+{
+    size_t low = 0, high = self->segment_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct snapshot_segment *segment = &self->segments[middle];
+        if (compare_places(segment->device, segment->address, device, address) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    struct snapshot_segment *segment = low ? &self->segments[low - 1] : NULL;
+    bool inside =
+        segment && segment->device == device && address - segment->address < segment->bytes;
+    return inside ? segment : NULL;
+}
+
+/* Recordings say only of blocks which pool they are of: a segment is of that of the last one. */
+static void take_pools(struct snapshot_image *self)
+{
+    for (size_t i = 0; i < self->entry_count; i++) {
+        const struct snapshot_entry *entry = &self->entries[i];
+        struct snapshot_segment *segment = entry->action == SNAPSHOT_ALLOC
+                                               ? segment_at(self, entry->device, entry->address)
+                                               : NULL;
+        if (segment)
+            segment->pool = entry->pool;
+    }
+}
+
+static enum status tile_all(struct snapshot_image *self, struct error *error)
+{
+    struct snapshot_image out = {0};
+    size_t next = 0;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < self->segment_count && !status; i++)
+        status = tile(self, &self->segments[i], &next, &out, error);
+    if (status) {
+        free(out.blocks);
+        return status;
+    }
+    free(self->blocks);
+    self->blocks = out.blocks;
+    self->block_count = out.block_count;
+    self->block_room = out.block_room;
+    return STATUS_OK;
+}
+
+enum status snapshot_settle(struct snapshot_image *self, struct error *error)
+{
+    struct made *made = calloc(1, sizeof *made);
+    if (!made)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a snapshot");
+    enum status status = collect_made(self, made, error);
+    for (size_t i = 0; i < SNAPSHOT_DEVICES; i++)
+        id_map_close(&made->entries[i]);
+    free(made);
+    if (!status)
+        status = collect_mapped(self, error);
+    if (status)
+        return status;
+    sort_segments(self);
+    if (self->block_count)
+        qsort(self->blocks, self->block_count, sizeof *self->blocks, by_block_place);
+    if (self->recorded)
+        take_pools(self);
+    status = house_strays(self, error);
+    return status ? status : tile_all(self, error);
+}

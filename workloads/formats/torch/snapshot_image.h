@@ -1,0 +1,110 @@
+/* A PyTorch memory snapshot as it lies in memory before it is written: what an allocator did, and
+ * how its segments stand at the end. Either a simulated run fills one in, or a recorded trace. */
+#ifndef WORKLOADS_FORMATS_TORCH_SNAPSHOT_IMAGE_H
+#define WORKLOADS_FORMATS_TORCH_SNAPSHOT_IMAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "allocators/base/status.h"
+#include "workloads/trace/texts.h"
+
+/* By the names that snapshots have for them. */
+#define SNAPSHOT_ACTIONS(X)                                                                        \
+    X(ALLOC, "alloc")                                                                              \
+    X(FREE_REQUESTED, "free_requested")                                                            \
+    X(FREE_COMPLETED, "free_completed")                                                            \
+    X(SEGMENT_ALLOC, "segment_alloc")                                                              \
+    X(SEGMENT_FREE, "segment_free")                                                                \
+    X(SEGMENT_MAP, "segment_map")                                                                  \
+    X(SEGMENT_UNMAP, "segment_unmap")                                                              \
+    X(SNAPSHOT, "snapshot")                                                                        \
+    X(OOM, "oom")                                                                                  \
+    X(ANNOTATE, "annotate")
+
+enum snapshot_action {
+#define X(name, text) SNAPSHOT_##name,
+    SNAPSHOT_ACTIONS(X)
+#undef X
+        SNAPSHOT_ACTION_COUNT
+};
+
+#define SNAPSHOT_DEVICES 64 /* the most GPUs that one image holds */
+
+/* One thing that happened. */
+struct snapshot_entry {
+    uint64_t address; /* of an OOM: the bytes that the device had free */
+    uint64_t bytes;   /* of allocs and frees those asked for */
+    uint64_t time_us;
+    uint32_t stream, pool;
+    uint32_t tag;    /* 1 + the index of its text; 0: none */
+    uint16_t device; /* below SNAPSHOT_DEVICES */
+    uint8_t action;
+    bool before; /* of a segment: it was there before the trace begins; not written */
+};
+
+enum snapshot_state { SNAPSHOT_ACTIVE, SNAPSHOT_PENDING, SNAPSHOT_INACTIVE };
+
+/* A block at the end; free ones are made where nothing else is. */
+struct snapshot_block {
+    uint64_t address, bytes, requested_bytes;
+    uint32_t pool, tag;
+    uint16_t device;
+    uint8_t state;
+};
+
+struct snapshot_segment {
+    uint64_t address, bytes;
+    uint32_t stream, pool;
+    uint16_t device;
+    bool expandable, small;
+    size_t first_block, block_count;
+};
+
+/* A mark of the program: an external annotation. */
+struct snapshot_annotation {
+    uint64_t time_us;
+    size_t entry;         /* of the image, that comes next */
+    uint32_t name, stage; /* 1 + the index of its text */
+    uint16_t device;
+};
+
+/* A zeroed struct is an empty image. */
+struct snapshot_image {
+    struct snapshot_entry *entries;
+    size_t entry_count, entry_room;
+    struct snapshot_block *blocks;
+    size_t block_count, block_room;
+    struct snapshot_segment *segments;
+    size_t segment_count, segment_room;
+    struct snapshot_annotation *annotations;
+    size_t annotation_count, annotation_room;
+    struct texts tags;
+    bool recorded; /* not by us: blocks have the bytes asked for, rounded up, and segments no pools;
+                      settle adds what PyTorch leaves with a block, and the pools of blocks */
+    bool sizes_known; /* recorded, but with the bytes that each block was given */
+    char name[128];   /* of the trace; what frames made from tags call their file */
+    char conf[512];   /* the allocator's settings in PyTorch's syntax */
+};
+
+void snapshot_image_close(struct snapshot_image *self);
+
+/* HOST_MEMORY. */
+enum status snapshot_add_entry(struct snapshot_image *self, const struct snapshot_entry *entry,
+                               struct error *error) STATUS_CHECKED;
+enum status snapshot_add_block(struct snapshot_image *self, const struct snapshot_block *block,
+                               struct error *error) STATUS_CHECKED;
+/* A mark with its label and its unknown keys, behind the entries there are. HOST_MEMORY. */
+enum status snapshot_add_mark(struct snapshot_image *self, const char *label, const char *keys,
+                              uint16_t device, uint64_t time_us,
+                              struct error *error) STATUS_CHECKED;
+/* The number that stands for a tag in entries and blocks. */
+enum status snapshot_tag(struct snapshot_image *self, const char *text, uint32_t *tag,
+                         struct error *error) STATUS_CHECKED;
+
+/* Works out the segments at the end from the entries, sorts the blocks into them, and fills what
+ * they leave with free ones. Once, after the last entry and block. HOST_MEMORY. */
+enum status snapshot_settle(struct snapshot_image *self, struct error *error) STATUS_CHECKED;
+
+#endif

@@ -1,0 +1,159 @@
+/* An annotation is a name (of a `record_function`), a stage (START or END), a device and a time.
+ *
+ * 1. The label is the name, with `stage=start` or `stage=end`; the stage MARK, which this project
+ *    writes for marks that are neither, is none.
+ * 2. The end of `ProfilerStep#N`, and of anything called `step`, is the end of a step: `m,step`.
+ *    Nothing else is: the beginning of `step` is labelled `step_begins`. Where the label is not the
+ *    name, `name=` tells it.
+ * 3. What a label cannot hold is replaced by `_`.
+ * 4. `entry`, which this project writes, says how many entries come before; PyTorch's have times
+ *    alone. */
+#include "workloads/formats/torch/snapshot_marks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STEP_OF_PROFILER "ProfilerStep#"
+
+static const struct {
+    const char *stage, *word;
+} stages[] = {{"START", "start"}, {"END", "end"}};
+
+void snapshot_marks_close(struct snapshot_marks *marks)
+{
+    free(marks->items);
+    *marks = (struct snapshot_marks){0};
+}
+
+/* ---- from annotations to marks --------------------------------------------------------- */
+
+/* What labels and values of keys can hold. */
+static void clean(const char *text, char out[SNAPSHOT_MARK_BYTES])
+{
+    size_t length = 0;
+    for (; length < SNAPSHOT_MARK_BYTES - 1 && text[length]; length++) {
+        unsigned char byte = (unsigned char)text[length];
+        bool fits = byte > ' ' && byte < 0x7f && byte != ',' && byte != '=';
+        out[length] = fits ? text[length] : '_';
+    }
+    out[length] = '\0';
+}
+
+static enum status keep(struct snapshot_tree *tree, const char *text, uint32_t *index,
+                        struct error *error)
+{
+    return texts_intern(&tree->texts, text, strlen(text), index, error);
+}
+
+static enum status keep_key(struct snapshot_tree *tree, const char *text, uint32_t *key,
+                            struct error *error)
+{
+    *key = 0;
+    enum status status = *text ? keep(tree, text, key, error) : STATUS_OK;
+    *key += *text && !status;
+    return status;
+}
+
+static enum status take_words(struct snapshot_mark *mark, struct snapshot_tree *tree,
+                              const char *given_name, const char *given_stage, struct error *error)
+{
+    char name[SNAPSHOT_MARK_BYTES], stage[SNAPSHOT_MARK_BYTES];
+    clean(given_name, name);
+    if (!*name)
+        (void)snprintf(name, sizeof name, "annotation");
+    clean(given_stage, stage);
+    bool ends = strcmp(given_stage, "END") == 0;
+    bool is_step = strcmp(name, "step") == 0;
+    if (strcmp(stage, "MARK") == 0)
+        *stage = '\0';
+    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
+        if (strcmp(given_stage, stages[i].stage) == 0)
+            (void)snprintf(stage, sizeof stage, "%s", stages[i].word);
+    const char *label = name;
+    if (ends && (is_step || strncmp(name, STEP_OF_PROFILER, strlen(STEP_OF_PROFILER)) == 0))
+        label = "step";
+    else if (is_step)
+        label = "step_begins";
+    bool ends_step = strcmp(label, "step") == 0;
+    enum status status = keep(tree, label, &mark->label, error);
+    if (!status)
+        status = keep_key(tree, strcmp(label, name) != 0 ? name : "", &mark->name, error);
+    if (!status)
+        status = keep_key(tree, ends_step ? "" : stage, &mark->stage, error);
+    return status;
+}
+
+static int by_time(const void *left, const void *right)
+{
+    const struct snapshot_mark *a = left, *b = right;
+    if (a->time_us != b->time_us)
+        return a->time_us < b->time_us ? -1 : 1;
+    return (a->order > b->order) - (a->order < b->order);
+}
+
+enum status snapshot_marks_read(struct snapshot_marks *marks, struct snapshot_tree *tree,
+                                uint64_t list, uint64_t *left_out, struct error *error)
+{
+    size_t count;
+    const uint64_t *items = snapshot_items(tree, list, &count);
+    enum status status = STATUS_OK;
+    if (!count)
+        return STATUS_OK;
+    marks->items = calloc(count, sizeof *marks->items);
+    if (!marks->items)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the marks of a snapshot");
+    for (size_t i = 0; i < count && !status; i++) {
+        struct snapshot_mark *mark = &marks->items[marks->count];
+        size_t keys;
+        (void)snapshot_pairs(tree, items[i], &keys);
+        *left_out += !keys;
+        if (!keys)
+            continue;
+        *mark = (struct snapshot_mark){.entry = UINT64_MAX, .order = (uint32_t)i};
+        mark->has_time = snapshot_number(tree, snapshot_get(tree, items[i], SNAPSHOT_KEY_time_us),
+                                         &mark->time_us);
+        mark->time_us = mark->has_time ? mark->time_us : UINT64_MAX;
+        (void)snapshot_number(tree, snapshot_get(tree, items[i], SNAPSHOT_KEY_device),
+                              &mark->device);
+        if (!snapshot_number(tree, snapshot_get(tree, items[i], SNAPSHOT_KEY_entry), &mark->entry))
+            mark->entry = UINT64_MAX;
+        const char *name = snapshot_text(tree, snapshot_get(tree, items[i], SNAPSHOT_KEY_name));
+        const char *stage = snapshot_text(tree, snapshot_get(tree, items[i], SNAPSHOT_KEY_stage));
+        status = take_words(mark, tree, name, stage, error);
+        marks->count += !status;
+    }
+    if (marks->count)
+        qsort(marks->items, marks->count, sizeof *marks->items, by_time);
+    return status;
+}
+
+/* ---- from marks to annotations --------------------------------------------------------- */
+
+/* The value of a key in "x=1,y=2"; false: there is none. */
+static bool value_of(const char *keys, const char *key, char out[SNAPSHOT_MARK_BYTES])
+{
+    size_t length = strlen(key);
+    for (const char *at = keys; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, key, length) != 0 || at[length] != '=')
+            continue;
+        (void)snprintf(out, SNAPSHOT_MARK_BYTES, "%.*s", (int)strcspn(at + length + 1, ","),
+                       at + length + 1);
+        return true;
+    }
+    return false;
+}
+
+void snapshot_words_of(const char *label, const char *keys, struct snapshot_words *out)
+{
+    char stage[SNAPSHOT_MARK_BYTES];
+    if (!value_of(keys, "name", out->name))
+        clean(label, out->name);
+    if (!value_of(keys, "stage", stage))
+        (void)snprintf(stage, sizeof stage, "%s", strcmp(label, "step") == 0 ? "END" : "MARK");
+    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
+        if (strcmp(stage, stages[i].word) == 0)
+            (void)snprintf(stage, sizeof stage, "%s", stages[i].stage);
+    memcpy(out->stage, stage, sizeof stage);
+}

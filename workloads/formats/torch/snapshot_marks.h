@@ -1,0 +1,40 @@
+/* A snapshot's `external_annotations` and the marks of a trace that stand for them. */
+#ifndef WORKLOADS_FORMATS_TORCH_SNAPSHOT_MARKS_H
+#define WORKLOADS_FORMATS_TORCH_SNAPSHOT_MARKS_H
+
+#include "workloads/formats/torch/snapshot_tree.h"
+
+#define SNAPSHOT_MARK_BYTES 96 /* of a label, and of each value of its keys */
+
+struct snapshot_mark {
+    uint64_t time_us;
+    uint64_t entry; /* so many entries of its device come before it; UINT64_MAX: not said */
+    uint64_t device;
+    uint32_t label;       /* index of its text in the tree */
+    uint32_t name, stage; /* the same + 1; 0: the key is not written */
+    uint32_t order;       /* in the file */
+    bool has_time;
+};
+
+/* By their times; those of one time in the order of the file. A zeroed struct has none. */
+struct snapshot_marks {
+    struct snapshot_mark *items;
+    size_t count;
+};
+
+/* Reads the list; what is no dictionary is counted in `*left_out`. The tree's texts, which stay
+ * when its values are forgotten, hold the words. HOST_MEMORY. */
+enum status snapshot_marks_read(struct snapshot_marks *marks, struct snapshot_tree *tree,
+                                uint64_t list, uint64_t *left_out,
+                                struct error *error) STATUS_CHECKED;
+void snapshot_marks_close(struct snapshot_marks *marks);
+
+/* What an annotation says of itself. */
+struct snapshot_words {
+    char name[SNAPSHOT_MARK_BYTES], stage[SNAPSHOT_MARK_BYTES];
+};
+
+/* The annotation that a mark with this label and these unknown keys ("x=1,y=2", or NULL) is. */
+void snapshot_words_of(const char *label, const char *keys, struct snapshot_words *out);
+
+#endif

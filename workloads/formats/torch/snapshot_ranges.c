@@ -1,0 +1,378 @@
+/* How: PyTorch has one range of addresses for each stream, kind and pool, in which it maps pages from the
+ * lower end up, and gives it up when none is mapped any more. So, forward through the history:
+ *
+ * 1. Pages mapped in or next to what was ever mapped in a range are its own; others begin a range.
+ * 2. Two ranges of one stream and kind that are there at once are of different pools.
+ * 3. Where pages are given back, a range that keeps one without a block in use on it is of another
+ *    pool than those that ever gave any back, and not of the common one: a pool gives back all
+ *    that is free, and a private one does so from the moment on at which it is given up.
+ * 4. Ranges that the snapshot tells the pools of have these; the others, in the order in which they
+ *    begin, the first that fits: the common one, those that are named, new ones.
+ *
+ * Source: as snapshot_pools.c, with map_block, unmap_block and find_expandable_block. */
+#include "workloads/formats/torch/snapshot_ranges.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "allocators/policies/torch/torch.h"
+#include "workloads/formats/torch/snapshot_pages.h"
+#include "workloads/formats/torch/snapshot_pools.h"
+
+#define RANGES_MOST 1024u
+#define SMALL_PAGE  (2 * MIB)
+#define LARGE_PAGE  (20 * MIB)
+#define STEPS_MOST  (UINT64_C(1) << 26) /* pages or ranges looked at: a hostile file ends there */
+#define NO_RANGE    UINT32_MAX
+#define NEVER       SIZE_MAX
+#define SLACK_BYTES GIB /* pages in between may have been unmapped before the history */
+
+struct range {
+    uint64_t low, high; /* of all that was ever mapped */
+    uint64_t mapped_bytes;
+    uint64_t free_pages; /* mapped, and without a block in use */
+    struct snapshot_page_size page;
+    unsigned stream, pool;
+    bool small, told, is_not_common;
+    size_t begin, end; /* events; NEVER: it is there at the end */
+    size_t gave_back;  /* the last event that unmapped some */
+};
+
+struct telling {
+    struct snapshot_world *world;
+    struct snapshot_tree *tree;
+    struct range ranges[RANGES_MOST];
+    size_t count;
+    struct torch_settings settings;
+    struct snapshot_pages pages;
+    uint32_t *of_event;
+    uint8_t unlike[RANGES_MOST][RANGES_MOST / 8]; /* bits: ranges of other pools */
+    uint64_t steps;
+    size_t giving_since; /* the first of a run of unmapped pages; NEVER: none */
+    bool stuck;
+};
+
+static struct range *range_at(struct telling *self, unsigned stream, uint64_t address,
+                              uint64_t slack_bytes)
+{
+    for (size_t i = self->count; i-- > 0;) {
+        struct range *range = &self->ranges[i];
+        if (range->end == NEVER && range->stream == stream && address + slack_bytes >= range->low &&
+            address < range->high + slack_bytes)
+            return range;
+    }
+    return NULL;
+}
+
+static struct range *add_range(struct telling *self, uint64_t address, bool small, size_t event)
+{
+    if (self->count == RANGES_MOST) {
+        self->stuck = true;
+        return NULL;
+    }
+    struct range *range = &self->ranges[self->count++];
+    *range = (struct range){.low = address,
+                            .high = address,
+                            .small = small,
+                            .page = {address, small ? SMALL_PAGE : LARGE_PAGE},
+                            .begin = event,
+                            .end = NEVER,
+                            .gave_back = NEVER};
+    return range;
+}
+
+static enum status widen(struct telling *self, struct range *range, uint64_t address,
+                         uint64_t bytes)
+{
+    range->low = address < range->low ? address : range->low;
+    range->high = address + bytes > range->high ? address + bytes : range->high;
+    range->mapped_bytes += bytes;
+    self->stuck |= self->pages.steps > STEPS_MOST;
+    return snapshot_pages_map(&self->pages, range->page, address, bytes, &range->free_pages);
+}
+
+/* ---- the history ----------------------------------------------------------------------- */
+
+/* A block is handed out in whole: with rounding it may reach onto a page that its request does not. */
+static enum status use(struct telling *self, struct range *range, uint64_t address, uint64_t bytes)
+{
+    self->stuck |=
+        self->pages.steps > STEPS_MOST || address >= range->high || bytes > range->high - address;
+    return self->stuck
+               ? STATUS_OK
+               : snapshot_pages_use(&self->pages, range->page, address,
+                                    torch_round(&self->settings, bytes), &range->free_pages);
+}
+
+static enum status begin(struct telling *self)
+{
+    const struct snapshot_world *world = self->world;
+    struct range *range = NULL;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < world->area_count && !self->stuck && !status; i++) {
+        const struct snapshot_area *area = &world->areas[i];
+        if (!area->expandable)
+            continue;
+        if (!range || !snapshot_world_joins(world, i))
+            range = add_range(self, area->address, area->small, 0);
+        if (!range)
+            return STATUS_OK;
+        range->stream = area->stream;
+        range->pool = area->pool;
+        range->told |= area->pool_told;
+        status = widen(self, range, area->address, area->bytes);
+    }
+    for (size_t i = 0; i < world->place_count && !self->stuck && !status; i++) {
+        const struct snapshot_place *place = &world->places[i];
+        range = range_at(self, place->stream, place->address, 0);
+        if (range)
+            status = use(self, range, place->address,
+                         place->granted_bytes ? place->granted_bytes : place->requested_bytes);
+    }
+    return status;
+}
+
+static void set_unlike(struct telling *self, size_t one, size_t other)
+{
+    self->unlike[one][other / 8] |= (uint8_t)(1u << other % 8);
+    self->unlike[other][one / 8] |= (uint8_t)(1u << one % 8);
+}
+
+/* Rule 3. */
+static void look_at_rest(struct telling *self)
+{
+    for (size_t i = 0; i < self->count; i++) {
+        struct range *range = &self->ranges[i];
+        bool gave = range->gave_back != NEVER && range->gave_back >= self->giving_since;
+        if (range->end != NEVER || !range->free_pages || gave)
+            continue;
+        range->is_not_common = true;
+        self->steps += self->count;
+        for (size_t k = 0; k < self->count; k++)
+            if (self->ranges[k].gave_back != NEVER && k != i)
+                set_unlike(self, i, k);
+    }
+    self->giving_since = NEVER;
+    self->steps += self->count;
+    self->stuck |= self->steps > STEPS_MOST;
+}
+
+static enum status take_pages(struct telling *self, const struct snapshot_record *record,
+                              size_t event)
+{
+    struct range *range = range_at(self, record->stream, record->address, SLACK_BYTES);
+    if (!range)
+        range = add_range(self, record->address, record->bytes % LARGE_PAGE != 0, event);
+    if (!range)
+        return STATUS_OK;
+    range->stream = record->stream;
+    if (record->pool) {
+        range->pool = record->pool - 1;
+        range->told = true;
+    }
+    self->of_event[event] = (uint32_t)(range - self->ranges);
+    return widen(self, range, record->address, record->bytes);
+}
+
+static void give_pages(struct telling *self, const struct snapshot_record *record, size_t event)
+{
+    struct range *range = range_at(self, record->stream, record->address, 0);
+    self->stuck |= !range || range->mapped_bytes < record->bytes;
+    if (self->stuck)
+        return;
+    if (self->giving_since == NEVER)
+        self->giving_since = event;
+    range->gave_back = event;
+    range->mapped_bytes -= record->bytes;
+    snapshot_pages_unmap(&self->pages, range->page, record->address, record->bytes,
+                         &range->free_pages);
+    if (!range->mapped_bytes)
+        range->end = event;
+    self->of_event[event] = (uint32_t)(range - self->ranges);
+}
+
+static enum status take_block(struct telling *self, const struct snapshot_record *record,
+                              size_t event)
+{
+    struct range *range = range_at(self, record->stream, record->address, 0);
+    if (!range)
+        return STATUS_OK;
+    self->of_event[event] = (uint32_t)(range - self->ranges);
+    return use(self, range, record->address, record->bytes);
+}
+
+static enum status take(struct telling *self, const struct snapshot_record *record, size_t event)
+{
+    struct range *range;
+    if (record->action != SNAPSHOT_SEGMENT_UNMAP && self->giving_since != NEVER)
+        look_at_rest(self);
+    switch (record->action) {
+    case SNAPSHOT_SEGMENT_MAP:
+        return take_pages(self, record, event);
+    case SNAPSHOT_SEGMENT_UNMAP:
+        give_pages(self, record, event);
+        return STATUS_OK;
+    case SNAPSHOT_ALLOC:
+        return take_block(self, record, event);
+    case SNAPSHOT_FREE_COMPLETED:
+        range = range_at(self, record->stream, record->address, 0);
+        return range ? snapshot_pages_leave(&self->pages, range->page, record->address,
+                                            &range->free_pages)
+                     : STATUS_OK;
+    default:
+        return STATUS_OK;
+    }
+}
+
+/* ---- pools ----------------------------------------------------------------------------- */
+
+static void take_end(struct telling *self)
+{
+    const struct snapshot_world *world = self->world;
+    for (size_t i = 0; i < world->final_area_count; i++) {
+        const struct snapshot_area *area = &world->final_areas[i];
+        struct range *range =
+            area->expandable ? range_at(self, area->stream, area->address, 0) : NULL;
+        if (!range || !area->pool_told)
+            continue;
+        range->pool = area->pool;
+        range->told = true;
+    }
+}
+
+static bool are_unlike(const struct telling *self, size_t one, size_t other)
+{
+    const struct range *a = &self->ranges[one], *b = &self->ranges[other];
+    bool alike = a->stream == b->stream && a->small == b->small && one != other;
+    return (alike && a->begin <= b->end && b->begin <= a->end) ||
+           self->unlike[one][other / 8] >> other % 8 & 1;
+}
+
+/* Which pools the ranges have that are unlike this one. */
+static void find_taken(const struct telling *self, size_t at, bool *taken)
+{
+    memset(taken, 0, SNAPSHOT_POOLS_MOST * sizeof *taken);
+    for (size_t i = 0; i < self->count; i++)
+        if (self->ranges[i].told && are_unlike(self, at, i))
+            taken[self->ranges[i].pool] = true;
+}
+
+static enum status colour(struct telling *self, size_t at, size_t named, struct error *error)
+{
+    struct range *range = &self->ranges[at];
+    bool taken[SNAPSHOT_POOLS_MOST];
+    unsigned pool = range->is_not_common;
+    enum status status = STATUS_OK;
+    find_taken(self, at, taken);
+    while (pool < named && taken[pool])
+        pool++;
+    for (unsigned i = 0; pool >= named && !status; i++) {
+        status = snapshot_new_pool(self->tree, i, &pool, error);
+        if (status || !taken[pool])
+            break;
+        pool = (unsigned)named;
+    }
+    range->pool = pool;
+    range->told = true; /* to those that follow */
+    return status;
+}
+
+/* ---- the whole ------------------------------------------------------------------------- */
+
+/* Areas and places lie in the order of their addresses. */
+static void hand_out_places(struct snapshot_world *world)
+{
+    size_t area = 0;
+    for (size_t i = 0; i < world->place_count; i++) {
+        struct snapshot_place *place = &world->places[i];
+        while (area < world->area_count &&
+               world->areas[area].address + world->areas[area].bytes <= place->address)
+            area++;
+        if (area < world->area_count && world->areas[area].address <= place->address)
+            place->pool = world->areas[area].pool;
+    }
+}
+
+static void hand_out(struct telling *self)
+{
+    struct snapshot_world *world = self->world;
+    for (size_t i = 0; i < world->area_count; i++) {
+        struct snapshot_area *area = &world->areas[i];
+        for (size_t k = 0; area->expandable && k < self->count && !self->ranges[k].begin; k++)
+            if (self->ranges[k].stream == area->stream && area->address >= self->ranges[k].low &&
+                area->address < self->ranges[k].high) {
+                area->pool = self->ranges[k].pool;
+                area->pool_told = true;
+            }
+    }
+    hand_out_places(world);
+    for (size_t i = 0; i < world->event_count; i++) {
+        struct snapshot_record *record = snapshot_world_event(world, self->tree, i);
+        if (record && self->of_event[i] != NO_RANGE)
+            record->pool = (self->ranges[self->of_event[i]].pool + 1) & (SNAPSHOT_POOLS_MOST - 1);
+    }
+}
+
+static enum status tell(struct telling *self, struct error *error)
+{
+    struct snapshot_world *world = self->world;
+    size_t named = self->tree->pool_count;
+    enum status status = begin(self);
+    for (size_t i = 0; i < world->event_count && !self->stuck && !status; i++) {
+        const struct snapshot_record *record = snapshot_world_event(world, self->tree, i);
+        self->of_event[i] = NO_RANGE;
+        if (record)
+            status = take(self, record, i);
+    }
+    if (status)
+        return error_set(error, status, "no host memory for the ranges of a snapshot");
+    if (self->giving_since != NEVER)
+        look_at_rest(self);
+    take_end(self);
+    if (self->stuck)
+        return STATUS_OK;
+    for (size_t i = 0; i < self->count && !status; i++)
+        if (!self->ranges[i].told) {
+            status = colour(self, i, named, error);
+            world->private_pools += self->ranges[i].pool != 0;
+        }
+    if (!status)
+        hand_out(self);
+    return status;
+}
+
+/* Where the policy would refuse them, sizes are rounded as they are without any. */
+static void read_settings(const char *conf, struct torch_settings *out)
+{
+    const struct torch_values values = {
+        .conf = conf, .max_non_split_rounding_mb = 20, .large_segment_size_mb = 20};
+    struct error ignored;
+    if (torch_settings_read(&values, out, &ignored))
+        *out = (struct torch_settings){0};
+}
+
+enum status snapshot_ranges_tell(struct snapshot_world *world, struct snapshot_tree *tree,
+                                 const char *conf, struct error *error)
+{
+    if (!world->event_count || !world->has_pages)
+        return STATUS_OK;
+    struct telling *self = calloc(1, sizeof *self);
+    uint32_t *of_event = malloc(world->event_count * sizeof *of_event);
+    enum status status =
+        self && of_event
+            ? STATUS_OK
+            : error_set(error, STATUS_HOST_MEMORY, "no host memory for the ranges of a snapshot");
+    if (!status) {
+        self->world = world;
+        self->tree = tree;
+        self->of_event = of_event;
+        self->giving_since = NEVER;
+        read_settings(conf, &self->settings);
+        status = tell(self, error);
+        snapshot_pages_close(&self->pages);
+    }
+    free(of_event);
+    free(self);
+    return status;
+}

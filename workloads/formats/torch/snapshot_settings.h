@@ -1,0 +1,20 @@
+/* What a snapshot says of the allocator's settings, from their text in PyTorch's syntax. */
+#ifndef WORKLOADS_FORMATS_TORCH_SNAPSHOT_SETTINGS_H
+#define WORKLOADS_FORMATS_TORCH_SNAPSHOT_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SNAPSHOT_DIVISIONS 16 /* of sizes from 1 MiB up by doubling, the last one and more */
+
+struct snapshot_settings {
+    int64_t max_split_bytes; /* -1: no limit */
+    double garbage_collection_threshold;
+    bool expandable_segments;
+    uint64_t roundup_power2_divisions[SNAPSHOT_DIVISIONS];
+};
+
+/* Reads "max_split_size_mb:64,expandable_segments:True"; what it does not know it leaves out. */
+void snapshot_settings_read(const char *conf, struct snapshot_settings *out);
+
+#endif

@@ -1,0 +1,589 @@
+/* How: containers are objects of a class and an index.
+ *
+ * 1. A dictionary that has the key `action` is an entry of the history and becomes a record.
+ * 2. A list whose first item is a stack frame becomes the name of its innermost frame of the user's
+ *    own code; a frame is reduced to its name when it is first seen in a list.
+ * 3. All others keep their keys and values, or items, as they come.
+ *
+ * So a snapshot costs 56 bytes an entry while it is read, and 72 with stacks. */
+#include "workloads/formats/torch/snapshot_tree.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "workloads/formats/torch/frames.h"
+#include "workloads/formats/torch/snapshot_json.h"
+#include "workloads/trace/event.h"
+
+#define BYTES_MOST   (UINT64_C(1) << 30) /* of the tree */
+#define BYTES_LEAST  (UINT64_C(1) << 28) /* that it may have, however small the file */
+#define BYTES_EACH   16                  /* that it may have beyond, for each of the file */
+#define RECORDS_MOST (UINT64_C(1) << 26)
+#define CHUNK        4096u /* records */
+
+enum object_class { NEW_LIST, LIST, FRAMES, NEW_DICT, DICT, RECORD, FRAME };
+
+struct snapshot_vector {
+    uint64_t *items;
+    uint32_t count, room;
+};
+
+struct snapshot_wide {
+    uint64_t bits;
+    bool negative;
+};
+
+static const char *const key_names[] = {
+#define X(name) #name,
+    SNAPSHOT_KEYS(X)
+#undef X
+};
+
+static const char *const action_names[] = {
+#define X(name, text) text,
+    SNAPSHOT_ACTIONS(X)
+#undef X
+};
+
+static enum object_class class_of(const struct snapshot_tree *tree, uint64_t object)
+{
+    return (enum object_class)(tree->objects[object] & 7);
+}
+
+static uint64_t index_of(const struct snapshot_tree *tree, uint64_t object)
+{
+    return tree->objects[object] >> 3;
+}
+
+static void become(struct snapshot_tree *tree, uint64_t object, enum object_class class,
+                   uint64_t index)
+{
+    tree->objects[object] = index << 3 | (uint64_t) class;
+}
+
+/* ---- memory ---------------------------------------------------------------------------- */
+
+/* Does the tree take more memory than a snapshot of the size of this file can? */
+static bool is_too_large(const struct snapshot_tree *tree, uint64_t bytes)
+{
+    return bytes > BYTES_MOST || bytes > BYTES_LEAST + BYTES_EACH * trace_input_bytes(tree->input);
+}
+
+static enum status failed(const struct snapshot_tree *tree, struct error *error)
+{
+    if (is_too_large(tree, tree->bytes))
+        return error_set(error, STATUS_FORMAT,
+                         "it holds more data than a snapshot of that size can");
+    return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a snapshot");
+}
+
+/* The array with room for one more; NULL with a sentence. */
+static void *grow(struct snapshot_tree *tree, void *array, size_t *room, size_t count, size_t bytes,
+                  struct error *error)
+{
+    if (count < *room)
+        return array;
+    size_t more = *room ? *room + *room / 2 : 256;
+    tree->bytes += (more - *room) * bytes;
+    void *grown = is_too_large(tree, tree->bytes) ? NULL : realloc(array, more * bytes);
+    if (!grown) {
+        (void)failed(tree, error);
+        return NULL;
+    }
+    *room = more;
+    return grown;
+}
+
+static enum status make_object(struct snapshot_tree *tree, enum object_class class, uint64_t *index,
+                               struct error *error)
+{
+    uint64_t *objects =
+        grow(tree, tree->objects, &tree->object_room, tree->object_count, sizeof *objects, error);
+    if (!objects)
+        return failed(tree, error);
+    tree->objects = objects;
+    *index = tree->object_count++;
+    become(tree, *index, class, 0);
+    return STATUS_OK;
+}
+
+static enum status make_vector(struct snapshot_tree *tree, uint64_t object, enum object_class class,
+                               struct error *error)
+{
+    struct snapshot_vector *vectors =
+        grow(tree, tree->vectors, &tree->vector_room, tree->vector_count, sizeof *vectors, error);
+    if (!vectors)
+        return failed(tree, error);
+    tree->vectors = vectors;
+    vectors[tree->vector_count] = (struct snapshot_vector){0};
+    become(tree, object, class, tree->vector_count++);
+    return STATUS_OK;
+}
+
+static enum status extend(struct snapshot_tree *tree, uint64_t object, const uint64_t *items,
+                          size_t count, struct error *error)
+{
+    struct snapshot_vector *vector = &tree->vectors[index_of(tree, object)];
+    size_t wanted = vector->count + count;
+    if (wanted > vector->room) {
+        size_t room = vector->room ? wanted + wanted / 2 : wanted;
+        tree->bytes += (room - vector->room) * sizeof *items + (vector->room ? 0 : 16);
+        uint64_t *grown = room < UINT32_MAX && !is_too_large(tree, tree->bytes)
+                              ? realloc(vector->items, room * sizeof *items)
+                              : NULL;
+        if (!grown)
+            return failed(tree, error);
+        vector->items = grown;
+        vector->room = (uint32_t)room;
+    }
+    memcpy(vector->items + vector->count, items, count * sizeof *items);
+    vector->count = (uint32_t)wanted;
+    return STATUS_OK;
+}
+
+static void drop_vector(struct snapshot_tree *tree, uint64_t object)
+{
+    struct snapshot_vector *vector = &tree->vectors[index_of(tree, object)];
+    free(vector->items);
+    tree->bytes -= vector->room * sizeof *vector->items;
+    *vector = (struct snapshot_vector){0};
+}
+
+/* ---- access ---------------------------------------------------------------------------- */
+
+const uint64_t *snapshot_items(const struct snapshot_tree *tree, uint64_t list, size_t *count)
+{
+    *count = 0;
+    if (list == SNAPSHOT_ABSENT || pickle_kind_of(list) != PICKLE_LIST ||
+        class_of(tree, pickle_payload(list)) != LIST)
+        return NULL;
+    const struct snapshot_vector *vector = &tree->vectors[index_of(tree, pickle_payload(list))];
+    *count = vector->count;
+    return vector->items;
+}
+
+const uint64_t *snapshot_pairs(const struct snapshot_tree *tree, uint64_t dict, size_t *count)
+{
+    *count = 0;
+    if (dict == SNAPSHOT_ABSENT || pickle_kind_of(dict) != PICKLE_DICT ||
+        class_of(tree, pickle_payload(dict)) != DICT)
+        return NULL;
+    const struct snapshot_vector *vector = &tree->vectors[index_of(tree, pickle_payload(dict))];
+    *count = vector->count / 2;
+    return vector->items;
+}
+
+uint64_t snapshot_get(const struct snapshot_tree *tree, uint64_t dict, enum snapshot_key key)
+{
+    size_t count;
+    const uint64_t *pairs = snapshot_pairs(tree, dict, &count);
+    uint64_t wanted = pickle_make(PICKLE_TEXT, key);
+    while (count-- > 0)
+        if (pairs[2 * count] == wanted)
+            return pairs[2 * count + 1];
+    return SNAPSHOT_ABSENT;
+}
+
+bool snapshot_number(const struct snapshot_tree *tree, uint64_t value, uint64_t *number)
+{
+    if (value == SNAPSHOT_ABSENT)
+        return false;
+    if (pickle_kind_of(value) == PICKLE_INT) {
+        *number = (uint64_t)pickle_int_of(value);
+        return pickle_int_of(value) >= 0;
+    }
+    if (pickle_kind_of(value) == PICKLE_WIDE) {
+        *number = tree->wides[pickle_payload(value)].bits;
+        return !tree->wides[pickle_payload(value)].negative;
+    }
+    if (pickle_kind_of(value) != PICKLE_FLOAT)
+        return false;
+    double real = pickle_float_of(value);
+    *number = real >= 0 && real < 9e18 ? (uint64_t)real : 0;
+    return real >= 0 && real < 9e18;
+}
+
+const char *snapshot_text(const struct snapshot_tree *tree, uint64_t value)
+{
+    return value != SNAPSHOT_ABSENT && pickle_kind_of(value) == PICKLE_TEXT
+               ? tree->texts.items[pickle_payload(value)]
+               : "";
+}
+
+bool snapshot_is(const struct snapshot_tree *tree, uint64_t value, const char *text)
+{
+    return strcmp(snapshot_text(tree, value), text) == 0;
+}
+
+struct snapshot_record *snapshot_record_at(const struct snapshot_tree *tree, uint64_t number)
+{
+    struct snapshot_record *chunk =
+        number < tree->record_count ? tree->chunks[number / CHUNK] : NULL;
+    return chunk ? &chunk[number % CHUNK] : NULL;
+}
+
+uint32_t snapshot_record_of(const struct snapshot_tree *tree, uint64_t value)
+{
+    if (pickle_kind_of(value) != PICKLE_DICT || class_of(tree, pickle_payload(value)) != RECORD)
+        return SNAPSHOT_NO_RECORD;
+    return (uint32_t)index_of(tree, pickle_payload(value));
+}
+
+void snapshot_forget_below(struct snapshot_tree *tree, uint64_t number)
+{
+    for (uint64_t chunk = number / CHUNK; chunk-- > 0 && tree->chunks[chunk];) {
+        free(tree->chunks[chunk]);
+        tree->chunks[chunk] = NULL;
+    }
+}
+
+void snapshot_forget_values(struct snapshot_tree *tree)
+{
+    for (size_t i = 0; i < tree->vector_count; i++)
+        free(tree->vectors[i].items);
+    free(tree->objects);
+    free(tree->vectors);
+    free(tree->wides);
+    tree->objects = NULL;
+    tree->vectors = NULL;
+    tree->wides = NULL;
+    tree->object_count = tree->vector_count = tree->wide_count = 0;
+    tree->object_room = tree->vector_room = tree->wide_room = 0;
+}
+
+/* ---- streams and pools ----------------------------------------------------------------- */
+
+static enum status number_in(uint64_t *list, size_t *count, size_t most, uint64_t value,
+                             unsigned *index, const char *what, struct error *error)
+{
+    for (size_t i = *count; i-- > 0;)
+        if (list[i] == value) {
+            *index = (unsigned)i;
+            return STATUS_OK;
+        }
+    if (*count == most)
+        return error_set(error, STATUS_INVALID, "it has more than %zu %s", most, what);
+    *index = (unsigned)*count;
+    list[(*count)++] = value;
+    return STATUS_OK;
+}
+
+enum status snapshot_stream(struct snapshot_tree *tree, uint64_t handle, unsigned *index,
+                            struct error *error)
+{
+    return number_in(tree->streams, &tree->stream_count, SNAPSHOT_STREAMS_MOST, handle, index,
+                     "streams", error);
+}
+
+enum status snapshot_pool(struct snapshot_tree *tree, uint64_t pair, unsigned *index,
+                          struct error *error)
+{
+    return number_in(tree->pools, &tree->pool_count, SNAPSHOT_POOLS_MOST - 1, pair, index, "pools",
+                     error);
+}
+
+/* ---- stacks ---------------------------------------------------------------------------- */
+
+/* The tag of a text: what a tag cannot hold is replaced. */
+static enum status tag_of(struct snapshot_tree *tree, const char *text, uint32_t *tag,
+                          struct error *error)
+{
+    char clean[96];
+    size_t length = 0;
+    for (; length < sizeof clean - 1 && text[length]; length++) {
+        unsigned char byte = (unsigned char)text[length];
+        clean[length] = byte <= ' ' || byte >= 0x7f || byte == ',' ? '_' : text[length];
+    }
+    uint32_t index;
+    *tag = 0;
+    enum status status =
+        length ? texts_intern(&tree->texts, clean, length, &index, error) : STATUS_OK;
+    if (!status && length)
+        *tag = index + 1;
+    return status;
+}
+
+/* Reduces a dictionary to the name of its frame: FILE:LINE:NAME. Without a line, as this project
+ * writes them, the name alone is a tag. */
+static enum status reduce_frame(struct snapshot_tree *tree, uint64_t object, struct error *error)
+{
+    uint64_t dict = pickle_make(PICKLE_DICT, object), line = 0;
+    const char *file = snapshot_text(tree, snapshot_get(tree, dict, SNAPSHOT_KEY_filename));
+    const char *name = snapshot_text(tree, snapshot_get(tree, dict, SNAPSHOT_KEY_name));
+    const char *slash = strrchr(file, '/');
+    char text[96];
+    uint32_t tag = 0;
+    (void)snapshot_number(tree, snapshot_get(tree, dict, SNAPSHOT_KEY_line), &line);
+    if (line)
+        snprintf(text, sizeof text, "%.40s:%" PRIu64 ":%.32s", slash ? slash + 1 : file, line,
+                 name);
+    else
+        snprintf(text, sizeof text, "%.90s", name);
+    enum status status = frame_is_users(file) ? tag_of(tree, text, &tag, error) : STATUS_OK;
+    drop_vector(tree, object);
+    become(tree, object, FRAME, tag);
+    return status;
+}
+
+static bool is_frame(const struct snapshot_tree *tree, uint64_t value)
+{
+    if (pickle_kind_of(value) != PICKLE_DICT)
+        return false;
+    return class_of(tree, pickle_payload(value)) == FRAME ||
+           snapshot_get(tree, value, SNAPSHOT_KEY_filename) != SNAPSHOT_ABSENT;
+}
+
+/* Looks for the innermost frame of the user's. */
+static enum status take_frames(struct snapshot_tree *tree, uint64_t list, const uint64_t *items,
+                               size_t count, struct error *error)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < count && !index_of(tree, list) && !status; i++) {
+        uint64_t object = pickle_payload(items[i]);
+        if (!is_frame(tree, items[i]))
+            continue;
+        if (class_of(tree, object) != FRAME)
+            status = reduce_frame(tree, object, error);
+        become(tree, list, FRAMES, index_of(tree, object));
+    }
+    return status;
+}
+
+/* ---- records --------------------------------------------------------------------------- */
+
+static unsigned action_of(struct snapshot_tree *tree, uint64_t value)
+{
+    const char *text = snapshot_text(tree, value);
+    for (unsigned i = 0; i < SNAPSHOT_ACTION_COUNT; i++)
+        if (strcmp(text, action_names[i]) == 0)
+            return i;
+    if (strcmp(text, "free") == 0)
+        return SNAPSHOT_FREE_COMPLETED;
+    if (!tree->unknown_actions++ && value != SNAPSHOT_ABSENT &&
+        pickle_kind_of(value) == PICKLE_TEXT)
+        tree->first_unknown = (uint32_t)pickle_payload(value);
+    return SNAPSHOT_UNKNOWN;
+}
+
+static enum status take_field(struct snapshot_tree *tree, struct snapshot_record *record,
+                              uint64_t key, uint64_t value, struct error *error)
+{
+    unsigned index = 0;
+    uint32_t tag = 0;
+    uint64_t number;
+    enum status status = STATUS_OK;
+    switch (pickle_kind_of(key) == PICKLE_TEXT ? pickle_payload(key) : SNAPSHOT_KEY_COUNT) {
+    case SNAPSHOT_KEY_action:
+        record->action = action_of(tree, value) & 15;
+        break;
+    case SNAPSHOT_KEY_addr:
+    case SNAPSHOT_KEY_device_free:
+        if (snapshot_number(tree, value, &number))
+            record->address = number;
+        break;
+    case SNAPSHOT_KEY_size:
+        if (!snapshot_number(tree, value, &number) || number >= TRACE_BYTES_LIMIT)
+            return error_set(error, STATUS_FORMAT,
+                             "an entry's size is no number of bytes below "
+                             "2^60: take the snapshot again");
+        record->bytes = number;
+        break;
+    case SNAPSHOT_KEY_time_us:
+        record->has_time = snapshot_number(tree, value, &record->time_us) & 1;
+        break;
+    case SNAPSHOT_KEY_stream:
+        if (snapshot_number(tree, value, &number)) {
+            status = snapshot_stream(tree, number, &index, error);
+            record->stream = index & (SNAPSHOT_STREAMS_MOST - 1);
+        }
+        break;
+    case SNAPSHOT_KEY_pool_id:
+        if (pickle_kind_of(value) == PICKLE_PAIR) {
+            status = snapshot_pool(tree, value, &index, error);
+            record->pool = (index + 1) & (SNAPSHOT_POOLS_MOST - 1);
+        }
+        break;
+    case SNAPSHOT_KEY_frames:
+        if (!record->tag && pickle_kind_of(value) == PICKLE_LIST &&
+            class_of(tree, pickle_payload(value)) == FRAMES)
+            record->tag = (uint32_t)index_of(tree, pickle_payload(value));
+        break;
+    case SNAPSHOT_KEY_user_metadata:
+        status = *snapshot_text(tree, value) ? tag_of(tree, snapshot_text(tree, value), &tag, error)
+                                             : STATUS_OK;
+        record->tag = tag ? tag : record->tag;
+        break;
+    default:
+        break;
+    }
+    return status;
+}
+
+static enum status make_record(struct snapshot_tree *tree, uint64_t object, struct error *error)
+{
+    size_t chunk = tree->record_count / CHUNK;
+    if (tree->record_count == RECORDS_MOST)
+        return error_set(error, STATUS_FORMAT, "its history has more than %" PRIu64 " entries",
+                         RECORDS_MOST);
+    if (tree->record_count % CHUNK == 0) {
+        struct snapshot_record **chunks =
+            grow(tree, tree->chunks, &tree->chunk_room, chunk, sizeof *chunks, error);
+        if (!chunks)
+            return failed(tree, error);
+        tree->chunks = chunks;
+        chunks[chunk] = calloc(CHUNK, sizeof **chunks);
+        if (!chunks[chunk])
+            return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a snapshot");
+    }
+    become(tree, object, RECORD, tree->record_count++);
+    return STATUS_OK;
+}
+
+static enum status fill_record(struct snapshot_tree *tree, uint64_t object, const uint64_t *pairs,
+                               size_t count, struct error *error)
+{
+    struct snapshot_record *record = snapshot_record_at(tree, index_of(tree, object));
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < count && !status; i++)
+        status = take_field(tree, record, pairs[2 * i], pairs[2 * i + 1], error);
+    return status;
+}
+
+/* A dictionary turns out to be an entry of the history. */
+static enum status turn_into_record(struct snapshot_tree *tree, uint64_t object,
+                                    struct error *error)
+{
+    struct snapshot_vector before = {0};
+    if (class_of(tree, object) == DICT) {
+        before = tree->vectors[index_of(tree, object)];
+        tree->vectors[index_of(tree, object)] = (struct snapshot_vector){0};
+        tree->bytes -= before.room * sizeof *before.items;
+    }
+    enum status status = make_record(tree, object, error);
+    if (!status)
+        status = fill_record(tree, object, before.items, before.count / 2, error);
+    free(before.items);
+    return status;
+}
+
+/* ---- the sink -------------------------------------------------------------------------- */
+
+static enum status on_list(void *argument, uint64_t *index, struct error *error)
+{
+    return make_object(argument, NEW_LIST, index, error);
+}
+
+static enum status on_dict(void *argument, uint64_t *index, struct error *error)
+{
+    return make_object(argument, NEW_DICT, index, error);
+}
+
+static enum status on_append(void *argument, uint64_t list, const uint64_t *items, size_t count,
+                             struct error *error)
+{
+    struct snapshot_tree *tree = argument;
+    enum status status = STATUS_OK;
+    if (class_of(tree, list) == NEW_LIST && is_frame(tree, items[0]))
+        become(tree, list, FRAMES, 0);
+    else if (class_of(tree, list) == NEW_LIST)
+        status = make_vector(tree, list, LIST, error);
+    if (status)
+        return status;
+    return class_of(tree, list) == FRAMES ? take_frames(tree, list, items, count, error)
+                                          : extend(tree, list, items, count, error);
+}
+
+static bool has_action(const uint64_t *pairs, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (pairs[2 * i] == pickle_make(PICKLE_TEXT, SNAPSHOT_KEY_action))
+            return true;
+    return false;
+}
+
+static enum status on_put(void *argument, uint64_t dict, const uint64_t *pairs, size_t count,
+                          struct error *error)
+{
+    struct snapshot_tree *tree = argument;
+    enum object_class class = class_of(tree, dict);
+    enum status status = STATUS_OK;
+    if (class == FRAME)
+        return STATUS_OK;
+    if (class != RECORD && has_action(pairs, count)) {
+        status = turn_into_record(tree, dict, error);
+        class = RECORD;
+    } else if (class == NEW_DICT) {
+        status = make_vector(tree, dict, DICT, error);
+    }
+    if (status)
+        return status;
+    return class == RECORD ? fill_record(tree, dict, pairs, count, error)
+                           : extend(tree, dict, pairs, 2 * count, error);
+}
+
+static enum status on_text(void *argument, const char *bytes, size_t length, uint64_t *index,
+                           struct error *error)
+{
+    struct snapshot_tree *tree = argument;
+    uint32_t at;
+    if (is_too_large(tree, tree->bytes + tree->texts.total_bytes))
+        return error_set(error, STATUS_FORMAT,
+                         "it holds more data than a snapshot of that size can");
+    const char *end = memchr(bytes, 0, length);
+    enum status status =
+        texts_intern(&tree->texts, bytes, end ? (size_t)(end - bytes) : length, &at, error);
+    *index = at;
+    return status;
+}
+
+static enum status on_wide(void *argument, uint64_t bits, bool negative, uint64_t *index,
+                           struct error *error)
+{
+    struct snapshot_tree *tree = argument;
+    struct snapshot_wide *wides =
+        grow(tree, tree->wides, &tree->wide_room, tree->wide_count, sizeof *wides, error);
+    if (!wides)
+        return failed(tree, error);
+    tree->wides = wides;
+    wides[tree->wide_count] = (struct snapshot_wide){bits, negative};
+    *index = tree->wide_count++;
+    return STATUS_OK;
+}
+
+enum status snapshot_tree_read(struct trace_input *input, bool is_json, struct snapshot_tree *out,
+                               struct error *error)
+{
+    const struct pickle_sink sink = {.make_list = on_list,
+                                     .make_dict = on_dict,
+                                     .append = on_append,
+                                     .put = on_put,
+                                     .text = on_text,
+                                     .wide = on_wide,
+                                     .argument = out};
+    uint32_t index;
+    unsigned stream, pool;
+    enum status status = STATUS_OK;
+    out->input = input;
+    for (unsigned i = 0; i < SNAPSHOT_KEY_COUNT && !status; i++)
+        status = texts_intern(&out->texts, key_names[i], strlen(key_names[i]), &index, error);
+    if (!status) /* index 0: the default stream, the common pool */
+        status = snapshot_stream(out, 0, &stream, error);
+    if (!status)
+        status = snapshot_pool(out, pickle_make(PICKLE_PAIR, 0), &pool, error);
+    if (status)
+        return status;
+    return is_json ? snapshot_json_read(input, &sink, &out->root, error)
+                   : pickle_read(input, &sink, &out->root, error);
+}
+
+void snapshot_tree_close(struct snapshot_tree *tree)
+{
+    snapshot_forget_values(tree);
+    for (size_t i = 0; i * CHUNK < tree->record_count; i++)
+        free(tree->chunks[i]);
+    free(tree->chunks);
+    texts_close(&tree->texts);
+    *tree = (struct snapshot_tree){0};
+}

@@ -1,0 +1,133 @@
+/* What a snapshot's pickle holds, as it is read: entries of the history packed into 32 bytes each,
+ * stacks reduced to one name, everything else as a tree. */
+#ifndef WORKLOADS_FORMATS_TORCH_SNAPSHOT_TREE_H
+#define WORKLOADS_FORMATS_TORCH_SNAPSHOT_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "workloads/formats/torch/pickle.h"
+#include "workloads/formats/torch/snapshot_image.h"
+#include "workloads/trace/texts.h"
+
+/* Keys that are looked for; each is the text of its number. */
+#define SNAPSHOT_KEYS(X)                                                                           \
+    X(action)                                                                                      \
+    X(addr)                                                                                        \
+    X(size)                                                                                        \
+    X(stream)                                                                                      \
+    X(time_us)                                                                                     \
+    X(frames)                                                                                      \
+    X(pool_id)                                                                                     \
+    X(user_metadata)                                                                               \
+    X(device_free)                                                                                 \
+    X(filename)                                                                                    \
+    X(line)                                                                                        \
+    X(name)                                                                                        \
+    X(segments)                                                                                    \
+    X(device_traces)                                                                               \
+    X(allocator_settings)                                                                          \
+    X(external_annotations)                                                                        \
+    X(device)                                                                                      \
+    X(address)                                                                                     \
+    X(total_size)                                                                                  \
+    X(segment_type)                                                                                \
+    X(segment_pool_id)                                                                             \
+    X(is_expandable)                                                                               \
+    X(blocks)                                                                                      \
+    X(requested_size)                                                                              \
+    X(state)                                                                                       \
+    X(history)                                                                                     \
+    X(real_size)                                                                                   \
+    X(stage)                                                                                       \
+    X(entry)                                                                                       \
+    X(max_split_size)                                                                              \
+    X(garbage_collection_threshold)                                                                \
+    X(expandable_segments)                                                                         \
+    X(roundup_power2_divisions)
+
+enum snapshot_key {
+#define X(name) SNAPSHOT_KEY_##name,
+    SNAPSHOT_KEYS(X)
+#undef X
+        SNAPSHOT_KEY_COUNT
+};
+
+/* An entry whose action is none of enum snapshot_action. */
+#define SNAPSHOT_UNKNOWN SNAPSHOT_ACTION_COUNT
+
+#define SNAPSHOT_STREAMS_MOST 4096
+#define SNAPSHOT_POOLS_MOST   4096
+
+/* One entry of a device's history. */
+struct snapshot_record {
+    uint64_t address; /* of an OOM: the bytes that the device had free */
+    uint64_t bytes;
+    uint64_t time_us;
+    uint32_t tag; /* 1 + its text; 0: none */
+    unsigned action : 4;
+    unsigned stream : 12; /* index of its handle */
+    unsigned pool : 12;   /* 1 + index of its name; 0: not said */
+    unsigned has_time : 1;
+    unsigned taken : 1; /* it stands in a list already */
+};
+
+struct snapshot_tree {
+    struct texts texts;
+    uint64_t *objects; /* containers: class and index */
+    size_t object_count, object_room;
+    struct snapshot_vector *vectors;
+    size_t vector_count, vector_room;
+    struct snapshot_record **chunks;
+    size_t record_count, chunk_room;
+    struct snapshot_wide *wides;
+    size_t wide_count, wide_room;
+    uint64_t streams[SNAPSHOT_STREAMS_MOST]; /* handles, by index */
+    size_t stream_count;
+    uint64_t pools[SNAPSHOT_POOLS_MOST]; /* names: PICKLE_PAIRs */
+    size_t pool_count;
+    const struct trace_input *input; /* while it is read */
+    uint64_t bytes;                  /* of memory, records left out */
+    uint64_t unknown_actions;
+    uint32_t first_unknown; /* text of the first of them */
+    uint64_t root;
+};
+
+#define SNAPSHOT_ABSENT UINT64_MAX /* no value */
+
+/* Reads all of `input`, a pickle or JSON. The caller closes `out`, also after a failure. */
+enum status snapshot_tree_read(struct trace_input *input, bool is_json, struct snapshot_tree *out,
+                               struct error *error) STATUS_CHECKED;
+void snapshot_tree_close(struct snapshot_tree *tree);
+
+/* The value of a key; SNAPSHOT_ABSENT: there is none, or `dict` is no dictionary. */
+uint64_t snapshot_get(const struct snapshot_tree *tree, uint64_t dict, enum snapshot_key key);
+/* The items of a list; none where it is no list. */
+const uint64_t *snapshot_items(const struct snapshot_tree *tree, uint64_t list, size_t *count);
+/* The keys and values of a dictionary, in turn. */
+const uint64_t *snapshot_pairs(const struct snapshot_tree *tree, uint64_t dict, size_t *count);
+/* A whole number that is not negative, or a float that is one. */
+bool snapshot_number(const struct snapshot_tree *tree, uint64_t value, uint64_t *number);
+/* "" where it is no text. */
+const char *snapshot_text(const struct snapshot_tree *tree, uint64_t value);
+bool snapshot_is(const struct snapshot_tree *tree, uint64_t value, const char *text);
+
+#define SNAPSHOT_NO_RECORD UINT32_MAX
+
+/* The number of the record that a value is; SNAPSHOT_NO_RECORD: it is none. */
+uint32_t snapshot_record_of(const struct snapshot_tree *tree, uint64_t value);
+/* NULL past the last one, and where it was forgotten. */
+struct snapshot_record *snapshot_record_at(const struct snapshot_tree *tree, uint64_t number);
+/* Lets go of the memory of all records with a lower number. */
+void snapshot_forget_below(struct snapshot_tree *tree, uint64_t number);
+/* Lets go of all values; records, texts, streams and pools stay. */
+void snapshot_forget_values(struct snapshot_tree *tree);
+
+/* Index of a stream's handle or a pool's name, which is added. INVALID past the most. */
+enum status snapshot_stream(struct snapshot_tree *tree, uint64_t handle, unsigned *index,
+                            struct error *error) STATUS_CHECKED;
+enum status snapshot_pool(struct snapshot_tree *tree, uint64_t pair, unsigned *index,
+                          struct error *error) STATUS_CHECKED;
+
+#endif

@@ -1,0 +1,422 @@
+/* A recorded trace as a PyTorch memory snapshot: its notes say what the allocator did.
+ *
+ * 1. The state in which the trace begins is no entry: its segments are there before, its blocks have
+ *    been given.
+ * 2. Every other request, let-go, completion and note of a segment is an entry.
+ * 3. Marks are external annotations.
+ * 4. At the end the segments follow from the entries, the blocks are those not complete. Where notes
+ *    tell the state at the end (`final_block`), blocks have the bytes that they say. Else what was asked
+ *    for, rounded up to 512, and in a segment of the large pool what is left up to the next block
+ *    where that is at most 1 MiB, as PyTorch does it. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/array.h"
+#include "allocators/base/size.h"
+#include "workloads/formats/requests.h"
+#include "workloads/formats/torch/snapshot_writer.h"
+#include "workloads/formats/writers.h"
+#include "workloads/trace/id_map.h"
+#include "workloads/io/output.h"
+
+#define ROUND_BYTES 512u
+
+struct making {
+    struct trace_source *source;
+    struct snapshot_image image;
+    struct id_map initial;    /* by id: 1 + the address of a block of the state at the start */
+    struct id_map places;     /* by id of a block: its place in `image.blocks` */
+    struct id_map end_blocks; /* by address of a block at the end: its bytes */
+    struct id_map end_pools;  /* by address of a segment at the end: its pool */
+    struct id_map devices;    /* by stream, where it is not 0 */
+    uint32_t range_stream, range_pool;
+    bool placed; /* a place was recorded */
+};
+
+static enum status no_memory(struct error *error)
+{
+    return error_set(error, STATUS_HOST_MEMORY, "no host memory for a snapshot");
+}
+
+static enum status add_entry(struct making *self, const struct request_moment *moment,
+                             enum snapshot_action action, struct error *error)
+{
+    const struct request_block *block = moment->block;
+    struct snapshot_entry entry = {
+        .address = action == SNAPSHOT_OOM ? moment->free_bytes : block->address,
+        .bytes = block->bytes,
+        .time_us = moment->time_ns / 1000,
+        .stream = block->stream,
+        .pool = block->pool,
+        .device = (uint16_t)block->device,
+        .action = (uint8_t)action,
+    };
+    enum status status = STATUS_OK;
+    if (moment->tag)
+        status = snapshot_tag(&self->image, moment->tag, &entry.tag, error);
+    return status ? status : snapshot_add_entry(&self->image, &entry, error);
+}
+
+static enum status add_block(struct making *self, const struct request_moment *moment,
+                             struct error *error)
+{
+    const struct request_block *from = moment->block;
+    struct snapshot_block block = {
+        .address = from->address,
+        .bytes = size_round_up(from->bytes, ROUND_BYTES),
+        .requested_bytes = from->bytes,
+        .pool = from->pool,
+        .device = (uint16_t)from->device,
+        .state = SNAPSHOT_ACTIVE,
+    };
+    enum status status = STATUS_OK;
+    if (moment->tag)
+        status = snapshot_tag(&self->image, moment->tag, &block.tag, error);
+    if (!status && id_map_put(&self->places, from->id, self->image.block_count))
+        status = no_memory(error);
+    return status ? status : snapshot_add_block(&self->image, &block, error);
+}
+
+static enum status on_served(struct making *self, const struct request_moment *moment,
+                             struct error *error)
+{
+    struct request_block *block = moment->block;
+    uint64_t address;
+    if (!block->bytes || block->pinned)
+        return STATUS_OK;
+    if (block->device >= SNAPSHOT_DEVICES)
+        return error_set(error, STATUS_INVALID, "device %" PRIu32 " is above the %d of a snapshot",
+                         block->device, SNAPSHOT_DEVICES - 1);
+    if (block->initial && id_map_get(&self->initial, block->id, &address)) {
+        block->address = address;
+        block->placed = true;
+    }
+    if (block->device && id_map_put(&self->devices, block->stream, block->device))
+        return no_memory(error);
+    self->placed |= block->placed;
+    enum status status = add_block(self, moment, error);
+    if (!status && !block->initial)
+        status = add_entry(self, moment, SNAPSHOT_ALLOC, error);
+    return status;
+}
+
+static void forget_block(struct making *self, uint64_t id, uint64_t place)
+{
+    id_map_remove(&self->places, id);
+    self->image.blocks[place].bytes = 0; /* taken out in the end */
+}
+
+static enum status on_free(struct making *self, const struct request_moment *moment,
+                           struct error *error)
+{
+    uint64_t place;
+    if (!id_map_get(&self->places, moment->block->id, &place))
+        return STATUS_OK;
+    self->image.blocks[place].state = SNAPSHOT_PENDING;
+    if (moment->kind == REQUEST_LET_GO)
+        return moment->begun ? add_entry(self, moment, SNAPSHOT_FREE_REQUESTED, error) : STATUS_OK;
+    forget_block(self, moment->block->id, place);
+    return add_entry(self, moment, SNAPSHOT_FREE_COMPLETED, error);
+}
+
+/* "annotate,ADDRESS,TEXT" */
+static enum status add_annotation(struct making *self, const struct request_moment *moment,
+                                  uint64_t address, struct error *error)
+{
+    struct snapshot_entry entry = {
+        .address = address, .time_us = moment->time_ns / 1000, .action = SNAPSHOT_ANNOTATE};
+    const char *text = strchr(moment->text, ',');
+    text = text ? strchr(text + 1, ',') : NULL;
+    enum status status = STATUS_OK;
+    if (text && text[1])
+        status = snapshot_tag(&self->image, text + 1, &entry.tag, error);
+    return status ? status : snapshot_add_entry(&self->image, &entry, error);
+}
+
+static enum status on_note(struct making *self, const struct request_moment *moment,
+                           struct error *error)
+{
+    static const struct {
+        const char *verb;
+        enum snapshot_action action;
+        bool before;
+    } verbs[] = {
+        {"segment_alloc", SNAPSHOT_SEGMENT_ALLOC, false},
+        {"segment_free", SNAPSHOT_SEGMENT_FREE, false},
+        {"segment_map", SNAPSHOT_SEGMENT_MAP, false},
+        {"segment_unmap", SNAPSHOT_SEGMENT_UNMAP, false},
+        {"snapshot", SNAPSHOT_SNAPSHOT, false},
+        {"segment", SNAPSHOT_SEGMENT_ALLOC, true},
+        {"pages", SNAPSHOT_SEGMENT_MAP, true},
+    };
+    uint64_t numbers[4];
+    if (request_note(moment->text, "range", numbers, 3)) {
+        self->range_stream = (uint32_t)numbers[1];
+        self->range_pool = (uint32_t)numbers[2];
+    }
+    if (request_note(moment->text, "block", numbers, 3) && !strstr(moment->text, ",free") &&
+        id_map_put(&self->initial, numbers[2], numbers[0]))
+        return no_memory(error);
+    if (request_note(moment->text, "final_block", numbers, 2) &&
+        id_map_put(&self->end_blocks, numbers[0], numbers[1]))
+        return no_memory(error);
+    if (request_note(moment->text, "final_segment", numbers, 4) &&
+        id_map_put(&self->end_pools, numbers[0], numbers[3]))
+        return no_memory(error);
+    if (request_note(moment->text, "annotate", numbers, 1))
+        return add_annotation(self, moment, numbers[0], error);
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        if (!request_note(moment->text, verbs[i].verb, numbers, 4))
+            continue;
+        bool pages = verbs[i].before && verbs[i].action == SNAPSHOT_SEGMENT_MAP;
+        const struct snapshot_entry entry = {
+            .address = numbers[0],
+            .bytes = numbers[1],
+            .stream = pages ? self->range_stream : (uint32_t)numbers[2],
+            .pool = pages ? self->range_pool : (uint32_t)numbers[3],
+            .time_us = moment->time_ns / 1000,
+            .action = (uint8_t)verbs[i].action,
+            .before = verbs[i].before,
+        };
+        return snapshot_add_entry(&self->image, &entry, error);
+    }
+    return STATUS_OK;
+}
+
+static enum status on_mark(struct making *self, const struct request_moment *moment,
+                           struct error *error)
+{
+    static const struct trace_attributes none;
+    const struct trace_event *event = moment->event;
+    const struct trace_attributes *keys =
+        event->attributes ? trace_attributes_of(self->source, event->attributes) : &none;
+    uint16_t device = keys->device < SNAPSHOT_DEVICES ? (uint16_t)keys->device : 0;
+    if (event->kind != TRACE_MARK)
+        return STATUS_OK;
+    return snapshot_add_mark(&self->image, trace_text_of(self->source, event->value), keys->rest,
+                             device, moment->time_ns / 1000, error);
+}
+
+static enum status take(void *argument, struct request_moment *moment, struct error *error)
+{
+    struct making *self = argument;
+    switch (moment->kind) {
+    case REQUEST_SERVED:
+        return on_served(self, moment, error);
+    case REQUEST_FAILED:
+        return add_entry(self, moment, SNAPSHOT_OOM, error);
+    case REQUEST_LET_GO:
+    case REQUEST_COMPLETE:
+        return on_free(self, moment, error);
+    case REQUEST_NOTE:
+        return on_note(self, moment, error);
+    case REQUEST_OTHER:
+        return on_mark(self, moment, error);
+    }
+    return STATUS_OK;
+}
+
+/* Only the blocks that are there at the end, with the bytes that they were given. */
+static void keep_live(struct making *self)
+{
+    struct snapshot_image *image = &self->image;
+    uint64_t bytes;
+    size_t kept = 0;
+    for (size_t i = 0; i < image->block_count; i++)
+        if (image->blocks[i].bytes)
+            image->blocks[kept++] = image->blocks[i];
+    image->block_count = kept;
+    image->sizes_known = self->end_blocks.count != 0;
+    for (size_t i = 0; i < kept; i++)
+        if (id_map_get(&self->end_blocks, image->blocks[i].address, &bytes))
+            image->blocks[i].bytes = bytes;
+}
+
+/* ---- pools of segments ----------------------------------------------------------------- */
+
+/* A segment or run of pages. */
+struct standing_memory {
+    uint64_t address, bytes;
+    size_t entry; /* that made it */
+};
+
+/* Those that are there, by address, while the entries are gone through. */
+struct standing {
+    struct standing_memory *items;
+    size_t count, room;
+};
+
+/* The first of those above an address. */
+static size_t standing_above(const struct standing *self, uint64_t address)
+{
+    return array_above(self->items, self->count, sizeof *self->items,
+                       offsetof(struct standing_memory, address), address);
+}
+
+static enum status stand(struct standing *self, uint64_t address, uint64_t bytes, size_t entry,
+                         struct error *error)
+{
+    struct standing_memory *items =
+        array_grow(self->items, self->count, &self->room, sizeof *items);
+    if (!items)
+        return no_memory(error);
+    self->items = items;
+    size_t at = standing_above(self, address);
+    memmove(self->items + at + 1, self->items + at, (self->count - at) * sizeof *self->items);
+    self->items[at].address = address;
+    self->items[at].bytes = bytes;
+    self->items[at].entry = entry;
+    self->count++;
+    return STATUS_OK;
+}
+
+/* Takes bytes away: pages may be unmapped in part, and what was mapped at several times at once. */
+static enum status take_away(struct standing *self, uint64_t address, uint64_t bytes,
+                             struct error *error)
+{
+    size_t at = standing_above(self, address), kept, next;
+    enum status status = STATUS_OK;
+    if (at && address - self->items[at - 1].address < self->items[at - 1].bytes) {
+        uint64_t before = address - self->items[at - 1].address;
+        uint64_t behind = self->items[at - 1].bytes - before;
+        if (behind > bytes)
+            status = stand(self, address + bytes, behind - bytes, self->items[at - 1].entry, error);
+        self->items[at - 1].bytes = before;
+        at -= !before;
+    }
+    kept = next = at;
+    for (; next < self->count && self->items[next].address - address < bytes; next++) {
+        uint64_t inside = address + bytes - self->items[next].address;
+        if (self->items[next].bytes <= inside)
+            continue;
+        self->items[next].address += inside;
+        self->items[next].bytes -= inside;
+        break;
+    }
+    memmove(self->items + kept, self->items + next, (self->count - next) * sizeof *self->items);
+    self->count -= next - kept;
+    return status;
+}
+
+/* Pages are mapped for the request that follows on their stream. */
+static enum status take_mapped_pools(struct snapshot_image *image, struct error *error)
+{
+    struct id_map pools = {0}; /* by stream */
+    enum status status = STATUS_OK;
+    uint64_t pool;
+    for (size_t i = image->entry_count; i-- > 0 && !status;) {
+        struct snapshot_entry *entry = &image->entries[i];
+        if (entry->action == SNAPSHOT_ALLOC || entry->action == SNAPSHOT_OOM)
+            status = id_map_put(&pools, entry->stream, entry->pool);
+        else if (entry->action == SNAPSHOT_SEGMENT_MAP && !entry->before &&
+                 id_map_get(&pools, entry->stream, &pool))
+            entry->pool = (uint32_t)pool;
+    }
+    id_map_close(&pools);
+    return status ? no_memory(error) : STATUS_OK;
+}
+
+/* Notes of segments name no pool: it is that of the blocks in them. */
+static enum status take_segment_pools(struct snapshot_image *image, struct error *error)
+{
+    struct standing standing = {0};
+    enum status status = take_mapped_pools(image, error);
+    for (size_t i = 0; i < image->entry_count && !status; i++) {
+        struct snapshot_entry *entry = &image->entries[i];
+        size_t at = standing_above(&standing, entry->address);
+        bool inside =
+            at && entry->address - standing.items[at - 1].address < standing.items[at - 1].bytes;
+        struct snapshot_entry *made = inside ? &image->entries[standing.items[at - 1].entry] : NULL;
+        if (entry->action == SNAPSHOT_SEGMENT_ALLOC || entry->action == SNAPSHOT_SEGMENT_MAP) {
+            status = stand(&standing, entry->address, entry->bytes, i, error);
+        } else if (entry->action == SNAPSHOT_ALLOC && made &&
+                   made->action == SNAPSHOT_SEGMENT_ALLOC) {
+            made->pool = entry->pool;
+        } else if ((entry->action == SNAPSHOT_SEGMENT_FREE ||
+                    entry->action == SNAPSHOT_SEGMENT_UNMAP) &&
+                   made) {
+            entry->pool = made->pool;
+            status = take_away(&standing, entry->address, entry->bytes, error);
+        }
+    }
+    free(standing.items);
+    return status;
+}
+
+/* Notes name no device: a stream belongs to one, which its blocks tell. */
+static void take_devices(struct making *self)
+{
+    uint64_t device;
+    for (size_t i = 0; i < self->image.entry_count; i++) {
+        struct snapshot_entry *entry = &self->image.entries[i];
+        bool of_segment =
+            entry->action >= SNAPSHOT_SEGMENT_ALLOC && entry->action <= SNAPSHOT_SEGMENT_UNMAP;
+        if (of_segment && id_map_get(&self->devices, entry->stream, &device))
+            entry->device = (uint16_t)device;
+    }
+}
+
+static void take_end_pools(struct making *self)
+{
+    uint64_t pool;
+    for (size_t i = 0; i < self->image.segment_count; i++)
+        if (id_map_get(&self->end_pools, self->image.segments[i].address, &pool))
+            self->image.segments[i].pool = (uint32_t)pool;
+}
+
+static enum status to_output(void *output, const void *bytes, size_t count, struct error *error)
+{
+    return trace_output_write(output, bytes, count, error);
+}
+
+static enum status write_image(const struct snapshot_image *image, const char *path, bool compress,
+                               struct error *error)
+{
+    struct trace_output *output;
+    enum status status = trace_output_open(path, compress, &output, error);
+    if (status)
+        return status;
+    status = snapshot_write(image, to_output, output, error);
+    if (!status)
+        return trace_output_commit(output, error);
+    trace_output_discard(output);
+    return status;
+}
+
+static enum status write_snapshot(struct trace_source *source, const char *path, bool compress,
+                                  struct error *error)
+{
+    struct making self = {.source = source, .image.recorded = true};
+    memcpy(self.image.name, source->info.name, sizeof self.image.name);
+    memcpy(self.image.conf, source->info.conf, sizeof self.image.conf);
+    enum status status = requests_read(source, take, &self, error);
+    if (!status && source->info.allocs && !self.placed)
+        status = error_set(error, STATUS_INVALID,
+                           "%s holds no addresses, so it is no recording of an allocator; `run -p "
+                           "POLICY -w TRACE --snapshot FILE` writes a snapshot of a replay",
+                           source->info.name);
+    keep_live(&self);
+    take_devices(&self);
+    if (!status)
+        status = take_segment_pools(&self.image, error);
+    if (!status)
+        status = snapshot_settle(&self.image, error);
+    take_end_pools(&self);
+    if (!status)
+        status = write_image(&self.image, path, compress, error);
+    snapshot_image_close(&self.image);
+    id_map_close(&self.initial);
+    id_map_close(&self.places);
+    id_map_close(&self.devices);
+    id_map_close(&self.end_blocks);
+    id_map_close(&self.end_pools);
+    return status;
+}
+
+const struct format_writer format_writer_snapshot = {
+    .name = "snapshot",
+    .ending = ".pickle",
+    .summary = "a recorded trace as a PyTorch memory snapshot, written (.pickle)",
+    .write = write_snapshot,
+};

@@ -1,0 +1,75 @@
+/* What the BFC allocator of TensorFlow and XLA prints when it runs out of memory. */
+#ifndef WORKLOADS_FORMATS_XLA_BFC_DUMP_H
+#define WORKLOADS_FORMATS_XLA_BFC_DUMP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "workloads/formats/xla/xla_buffers.h"
+#include "workloads/io/input.h"
+
+#define BFC_TAG_LIMIT 128
+
+struct bfc_chunk {
+    uint64_t address; /* 0: not told */
+    uint64_t bytes;
+    uint64_t line;
+    uint32_t copies; /* chunks of that size: of a summary, else 1 */
+    char *tag;       /* the operation that asked for it; NULL: not told */
+    bool used;
+};
+
+struct bfc_region {
+    uint64_t bytes;
+    size_t first; /* of its chunks */
+};
+
+/* A request that failed. What is not told is 0. */
+struct bfc_request {
+    uint64_t bytes;         /* exactly */
+    uint64_t rounded_bytes; /* to the allocator's 256 */
+    uint64_t about_bytes;   /* as people read it: "3.72GiB" */
+    uint64_t about_slack;   /* how far that may be off */
+    char operation[BFC_TAG_LIMIT];
+    bool failed;
+};
+
+/* One dump: a failed request, and the chunks that there were. */
+struct bfc_dump {
+    struct bfc_chunk *chunks; /* in the order of the log */
+    size_t chunk_count, chunk_capacity;
+    uint64_t copies; /* of all chunks */
+    struct bfc_region *regions;
+    size_t region_count, region_capacity;
+    struct bfc_request request;
+    char allocator[64]; /* "GPU_0_bfc" */
+    uint64_t limit_bytes, in_use_bytes, pool_bytes;
+    bool has_limit, has_in_use, has_pool;
+    bool from_summary; /* chunks stand for the summary by size: no addresses */
+};
+
+struct bfc_log {
+    struct xla_buffers buffers;      /* the last list, where no dump followed it */
+    struct bfc_request list_request; /* the one that failed below which it stands */
+    struct bfc_dump last;            /* the last dump with chunks */
+    uint64_t dumps;                  /* with chunks */
+    uint64_t soft_failures;          /* requests that were allowed to fail, and did */
+    bool later_failure;              /* a request failed after it, without a dump */
+};
+
+/* Reads all of the log. IO, FORMAT or HOST_MEMORY. The caller closes `out`, also after a failure. */
+enum status bfc_log_read(struct trace_input *input, struct bfc_log *out,
+                         struct error *error) STATUS_CHECKED;
+void bfc_log_close(struct bfc_log *log);
+
+/* Bytes of a size as these logs print it: "1.25GiB", "29.9KiB", "512B"; 0 where it is none.
+ * `*slack`: half a unit of its last digit. */
+uint64_t bfc_human_bytes(const char *text, uint64_t *slack);
+
+/* Elements of a shape "[4,2048]"; 0 where it is none. */
+uint64_t bfc_elements(const char *shape);
+/* Bytes of an element of a type as TensorFlow calls it, "float"; 0: unknown. */
+uint64_t bfc_type_bytes(const char *type, size_t length);
+
+#endif

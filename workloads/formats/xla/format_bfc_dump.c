@@ -1,0 +1,382 @@
+/* Out-of-memory dumps of TensorFlow and JAX, as a trace.
+ *
+ * What: the state in which the allocator was when a request failed, and that request. How:
+ * 1. Regions, and chunks in use and free, are notes before the first event, in the order of
+ *    addresses: a state to start from, see FORMAT.md.
+ * 2. Each chunk in use is a request with the key initial=yes; the operation that made it, where
+ *    the log tells it, is its tag.
+ * 3. The request that failed is the last one, with a note; its size is exact where a sentence of
+ *    the log tells the bytes, else as it was rounded, else about what was printed for people.
+ * 4. Of a log without a dump, XLA's list of a program's largest buffers is read: arguments are
+ *    requests, what the program would have made is a note.
+ * Both frameworks print the same text: which one it was, the places of the source files tell. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "workloads/formats/xla/bfc_dump.h"
+#include "workloads/formats/formats.h"
+#include "workloads/io/head.h"
+#include "workloads/formats/import_report.h"
+#include "workloads/formats/rows.h"
+#include "workloads/trace/reader.h"
+#include "workloads/trace/trace.h"
+
+struct conversion {
+    struct bfc_log log;
+    struct import_report *report;
+    struct trace_memory *memory;
+    struct error *error;
+    uint64_t ids;
+};
+
+static enum status append(struct conversion *c, struct trace_event event,
+                          const struct trace_attributes *keys, const char *text)
+{
+    return trace_memory_append(c->memory, &event, keys, text, c->error);
+}
+
+__attribute__((format(printf, 2, 3))) static enum status append_note(struct conversion *c,
+                                                                     const char *format, ...)
+{
+    char text[128];
+    va_list list;
+    va_start(list, format);
+    (void)vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    return append(c, (struct trace_event){.kind = TRACE_NOTE}, NULL, text);
+}
+
+static int by_address(const void *left, const void *right)
+{
+    const struct bfc_chunk *a = left, *b = right;
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    return (a->line > b->line) - (a->line < b->line);
+}
+
+/* The regions, while the chunks are in the order of the log. A region that its chunks do not fill
+ * lost lines: it is told of as far as they go. */
+static enum status append_regions(struct conversion *c)
+{
+    const struct bfc_dump *dump = &c->log.last;
+    enum status status = STATUS_OK;
+    uint64_t broken = 0;
+    for (size_t i = 0; i < dump->region_count && !status; i++) {
+        const struct bfc_region *region = &dump->regions[i];
+        size_t end = i + 1 < dump->region_count ? dump->regions[i + 1].first : dump->chunk_count;
+        if (region->first == end)
+            continue;
+        uint64_t begin = dump->chunks[region->first].address, reached = begin;
+        for (size_t k = region->first; k < end; k++) {
+            broken += dump->chunks[k].address != reached;
+            reached = dump->chunks[k].address + dump->chunks[k].bytes;
+        }
+        broken += reached - begin != region->bytes;
+        status = append_note(c, "segment,%" PRIu64 ",%" PRIu64 ",0", begin, region->bytes);
+    }
+    if (broken)
+        import_guess(c->report,
+                     "the chunks leave %" PRIu64 " gaps in their regions: lines of the log are "
+                     "missing",
+                     broken);
+    return status;
+}
+
+/* Chunks by address, and none twice. */
+static void sort_chunks(struct conversion *c)
+{
+    struct bfc_dump *dump = &c->log.last;
+    size_t kept = 0;
+    qsort(dump->chunks, dump->chunk_count, sizeof *dump->chunks, by_address);
+    for (size_t i = 0; i < dump->chunk_count; i++) {
+        if (kept && dump->chunks[i].address &&
+            dump->chunks[kept - 1].address == dump->chunks[i].address)
+            free(dump->chunks[i].tag);
+        else
+            dump->chunks[kept++] = dump->chunks[i];
+    }
+    c->report->left_out = dump->chunk_count - kept;
+    dump->chunk_count = kept;
+}
+
+/* The regions of a log that names none, by address: old versions list chunks in use, then free
+ * ones. */
+static enum status append_runs(struct conversion *c)
+{
+    const struct bfc_dump *dump = &c->log.last;
+    enum status status = STATUS_OK;
+    for (size_t i = 0, end; i < dump->chunk_count && !status; i = end) {
+        uint64_t begin = dump->chunks[i].address, reached = begin;
+        for (end = i; end < dump->chunk_count && dump->chunks[end].address == reached; end++)
+            reached += dump->chunks[end].bytes;
+        status = append_note(c, "segment,%" PRIu64 ",%" PRIu64 ",0", begin, reached - begin);
+    }
+    return status;
+}
+
+static enum status append_places(struct conversion *c)
+{
+    const struct bfc_dump *dump = &c->log.last;
+    enum status status = STATUS_OK;
+    uint64_t id = 0;
+    for (size_t i = 0; i < dump->chunk_count && !status && !dump->from_summary; i++) {
+        const struct bfc_chunk *chunk = &dump->chunks[i];
+        status = trace_memory_line(c->memory, chunk->line, c->error);
+        if (status)
+            break;
+        status = chunk->used ? append_note(c, "block,%" PRIu64 ",%" PRIu64 ",%" PRIu64,
+                                           chunk->address, chunk->bytes, id++)
+                             : append_note(c, "block,%" PRIu64 ",%" PRIu64 ",free", chunk->address,
+                                           chunk->bytes);
+    }
+    return status;
+}
+
+static enum status append_blocks(struct conversion *c)
+{
+    const struct bfc_dump *dump = &c->log.last;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < dump->chunk_count && !status; i++) {
+        const struct bfc_chunk *chunk = &dump->chunks[i];
+        const struct trace_attributes keys = {.tag = chunk->tag, .rest = "initial=yes"};
+        if (!chunk->used)
+            continue;
+        if (chunk->bytes >= TRACE_BYTES_LIMIT)
+            return error_set(c->error, STATUS_FORMAT,
+                             "line %" PRIu64 ": a chunk of %" PRIu64 " bytes cannot be",
+                             chunk->line, chunk->bytes);
+        status = trace_memory_line(c->memory, chunk->line, c->error);
+        for (uint32_t copy = 0; copy < chunk->copies && !status; copy++)
+            status = append(
+                c, (struct trace_event){.kind = TRACE_ALLOC, .id = c->ids++, .value = chunk->bytes},
+                &keys, NULL);
+    }
+    return status;
+}
+
+/* The request that failed, where the log tells its size. */
+static enum status append_failure(struct conversion *c)
+{
+    const struct bfc_dump *dump = &c->log.last;
+    const struct bfc_request *request = dump->chunk_count ? &dump->request : &c->log.list_request;
+    uint64_t bytes = request->bytes           ? request->bytes
+                     : request->rounded_bytes ? request->rounded_bytes
+                                              : request->about_bytes;
+    struct trace_attributes keys = {.tag = *request->operation ? request->operation : NULL};
+    struct trace_event event = {.kind = TRACE_ALLOC, .id = c->ids, .value = bytes};
+    if (!bytes || bytes >= TRACE_BYTES_LIMIT) {
+        import_guess(c->report, "the log does not tell which request failed");
+        return STATUS_OK;
+    }
+    if (!request->bytes)
+        import_guess(c->report, request->rounded_bytes
+                                    ? "the failed request is known as it was rounded, up to 256 "
+                                      "bytes too large"
+                                    : "the failed request is known to three digits only");
+    c->report->failures = 1;
+    c->report->ends_in_failure = true;
+    enum status status = append(c, event, &keys, NULL);
+    if (!status && dump->has_limit && dump->has_pool && dump->limit_bytes >= dump->pool_bytes)
+        status = append_note(c, "oom,%" PRIu64, dump->limit_bytes - dump->pool_bytes);
+    else if (!status)
+        status = append_note(c, "oom");
+    event.kind = TRACE_LET_GO;
+    event.value = 0;
+    return status ? status : append(c, event, NULL, NULL);
+}
+
+/* What was read, and what of it is not sure. */
+static void tell(struct conversion *c)
+{
+    const struct bfc_dump *dump = &c->log.last;
+    uint64_t in_use = 0;
+    for (size_t i = 0; i < dump->chunk_count; i++)
+        in_use += dump->chunks[i].used ? dump->chunks[i].bytes * dump->chunks[i].copies : 0;
+    c->report->records = dump->copies;
+    c->report->begins_in_the_middle = true;
+    import_guess(c->report, "a state, not a history: what was live when a request failed");
+    import_guess(c->report, "sizes are those of chunks, not of the requests");
+    if (dump->from_summary)
+        import_guess(c->report,
+                     "the log names no chunks: blocks are those of its summary by size, without "
+                     "addresses and without what was free");
+    else if (!dump->region_count)
+        import_guess(c->report,
+                     "the log names no regions: chunks without a gap between are taken for one");
+    if (dump->has_in_use && dump->in_use_bytes == in_use)
+        import_guess(c->report, "the chunks in use come to the allocator's own count");
+    else if (dump->has_in_use)
+        import_guess(c->report,
+                     "the chunks in use come to %" PRIu64 " bytes, the allocator's own count is "
+                     "%" PRIu64,
+                     in_use, dump->in_use_bytes);
+    if (c->log.dumps > 1)
+        import_guess(c->report, "the log holds %" PRIu64 " dumps: the last is read", c->log.dumps);
+    if (c->log.later_failure)
+        import_guess(c->report, "another request failed later, without a dump of its own");
+    if (c->log.soft_failures)
+        import_guess(c->report,
+                     "%" PRIu64 " requests that may fail had failed as well: their sizes and "
+                     "places are not in the trace",
+                     c->log.soft_failures);
+}
+
+/* XLA's list of a program's largest buffers: arguments are live, the others were to come. */
+static enum status append_buffers(struct conversion *c)
+{
+    const struct xla_buffers *buffers = &c->log.buffers;
+    static const struct trace_attributes keys = {.tag = "parameter", .rest = "initial=yes"};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < buffers->count && !status; i++) {
+        const struct xla_buffer *buffer = &buffers->items[i];
+        if (!buffer->parameter && *buffer->label)
+            status = append_note(c, "planned,%" PRIu64 ",%s", buffer->bytes, buffer->label);
+        else if (!buffer->parameter)
+            status = append_note(c, "planned,%" PRIu64, buffer->bytes);
+    }
+    for (size_t i = 0; i < buffers->count && !status; i++) {
+        const struct xla_buffer *buffer = &buffers->items[i];
+        if (!buffer->parameter || buffer->bytes >= TRACE_BYTES_LIMIT)
+            continue;
+        status = trace_memory_line(c->memory, buffer->line, c->error);
+        if (!status)
+            status = append(
+                c,
+                (struct trace_event){.kind = TRACE_ALLOC, .id = c->ids++, .value = buffer->bytes},
+                &keys, NULL);
+    }
+    c->report->records = buffers->count;
+    import_guess(c->report, "a list of XLA's of the largest buffers of a program: its arguments "
+                            "are live, the others are notes");
+    import_guess(c->report, "what other programs hold, and where anything lies, is not told");
+    return status;
+}
+
+static enum status append_dump(struct conversion *c)
+{
+    const struct bfc_dump *dump = &c->log.last;
+    enum status status = append_regions(c);
+    if (status)
+        return status;
+    sort_chunks(c);
+    tell(c);
+    if (!dump->region_count && !dump->from_summary)
+        status = append_runs(c);
+    if (!status)
+        status = append_places(c);
+    return status ? status : append_blocks(c);
+}
+
+static enum status convert(struct conversion *c, const struct trace_info *info)
+{
+    const struct bfc_dump *dump = &c->log.last;
+    if (!dump->chunk_count && !c->log.buffers.count)
+        return error_set(c->error, STATUS_FORMAT,
+                         "the log holds no dump of an allocator, which has lines such as \"InUse "
+                         "at 7f2e00000000 of size 256\"; keep the messages of level I of "
+                         "bfc_allocator.cc (TF_CPP_MIN_LOG_LEVEL=0)");
+    struct trace_info described = *info;
+    described.limit_bytes = dump->limit_bytes;
+    c->memory = trace_memory_create(&described);
+    if (!c->memory)
+        return error_set(c->error, STATUS_HOST_MEMORY, "no host memory for a trace");
+    enum status status = dump->chunk_count ? append_dump(c) : append_buffers(c);
+    return status ? status : append_failure(c);
+}
+
+static enum status open_dump(struct trace_input *input, const char *format, const char *recorder,
+                             struct trace_source **out, struct error *error)
+{
+    struct conversion c = {.error = error};
+    struct trace_info info = {.complete = false};
+    trace_name_from_path(trace_input_path(input), info.name, sizeof info.name);
+    (void)snprintf(info.format, sizeof info.format, "%s", format);
+    (void)snprintf(info.recorder, sizeof info.recorder, "%s", recorder);
+    c.report = calloc(1, sizeof *c.report);
+    enum status status = c.report
+                             ? bfc_log_read(input, &c.log, error)
+                             : error_set(error, STATUS_HOST_MEMORY, "no host memory for a log");
+    if (!status) {
+        status = convert(&c, &info);
+        if (status)
+            error_prefix(error, status, "%s", trace_input_path(input));
+    }
+    status = rows_hand_over(status, c.memory, c.report, out, error);
+    bfc_log_close(&c.log);
+    trace_input_close(input);
+    return status;
+}
+
+/* Text that is a log, by some words of it, and no JSON. */
+static bool holds_any(const char *head, size_t count, const char *const *words)
+{
+    size_t at = head_blanks(head, count, 0);
+    if (at == count || head[at] == '{' || head[at] == '#' || memchr(head, 0, count))
+        return false;
+    if (head[at] == '[') {
+        at = head_blanks(head, count, at + 1);
+        if (at == count || strchr("{[]\"", head[at]))
+            return false;
+    }
+    for (; *words; words++)
+        if (head_holds(head, count, *words))
+            return true;
+    return false;
+}
+
+/* Where jaxlib and other users of XLA keep the sources. */
+static bool jax_matches(const char *head, size_t count)
+{
+    static const char *const words[] = {"external/xla/",
+                                        "external/org_tensorflow/",
+                                        "external/tsl/",
+                                        "jaxlib",
+                                        "XlaRuntimeError",
+                                        "pjrt_stream_executor",
+                                        "jax._src",
+                                        "jax/_src/",
+                                        NULL};
+    static const char *const others[] = {"external/local_xla", "external/local_tsl",
+                                         " tensorflow/core/", NULL};
+    return holds_any(head, count, words) && !holds_any(head, count, others);
+}
+
+static bool tf_matches(const char *head, size_t count)
+{
+    static const char *const words[] = {
+        " tensorflow/",  "tensorflow\\core\\",     "external/local_xla/",  "external/local_tsl/",
+        "bfc_allocator", "BFCAllocator dump",      "Next region of size ", "InUse at ",
+        "GPU_0_bfc",     "ResourceExhaustedError", "import tensorflow",    NULL};
+    return holds_any(head, count, words);
+}
+
+static enum status jax_open(struct trace_input *input, bool lenient, struct trace_source **out,
+                            struct error *error)
+{
+    (void)lenient;
+    return open_dump(input, "jax_dump", "xla", out, error);
+}
+
+static enum status tf_open(struct trace_input *input, bool lenient, struct trace_source **out,
+                           struct error *error)
+{
+    (void)lenient;
+    return open_dump(input, "tf_dump", "tensorflow", out, error);
+}
+
+const struct format_reader format_jax_dump = {
+    .name = "jax_dump",
+    .summary = "a log in which JAX's allocator (XLA's BFC) tells its state out of memory, read",
+    .matches = jax_matches,
+    .open = jax_open,
+};
+
+const struct format_reader format_tf_dump = {
+    .name = "tf_dump",
+    .summary = "a log in which TensorFlow's allocator (BFC) tells its state out of memory, read",
+    .matches = tf_matches,
+    .open = tf_open,
+};

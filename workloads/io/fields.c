@@ -1,0 +1,174 @@
+/* Lines and fields of text logs. */
+#include "workloads/io/fields.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/utf8.h"
+#include "workloads/io/lines.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+
+enum status fields_lines(struct trace_input *input,
+                         enum status (*take)(void *self, char *line, uint64_t number,
+                                             struct error *error),
+                         void *self, struct error *error)
+{
+    struct trace_lines *lines = malloc(sizeof *lines);
+    if (!lines)
+        return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a file");
+    trace_lines_start(lines, input);
+    char *line = NULL;
+    size_t length;
+    enum status status;
+    while (!(status = trace_lines_next(lines, &line, &length, error)) && line) {
+        status = length ? take(self, line, lines->number, error) : STATUS_OK;
+        if (status) {
+            error_prefix(error, status, "%s:%llu", trace_input_path(input),
+                         (unsigned long long)lines->number);
+            break;
+        }
+    }
+    free(lines);
+    return status;
+}
+
+size_t fields_split(char *line, char separator, char **fields, size_t room)
+{
+    size_t count = 0;
+    for (char *at = line; at; count++) {
+        char *end = strchr(at, separator);
+        if (count < room)
+            fields[count] = at;
+        if (end)
+            *end++ = 0;
+        at = end;
+    }
+    return count;
+}
+
+void field_text(const char *text, char *out, size_t room)
+{
+    size_t used = 0;
+    while (*text) {
+        size_t bytes = utf8_bytes(text);
+        bool plain = bytes && (unsigned char)*text >= ' ' && *text != 0x7f;
+        size_t wanted = plain ? bytes : 1;
+        if (used + wanted >= room)
+            break;
+        if (plain)
+            memcpy(out + used, text, bytes);
+        else
+            out[used] = '_';
+        used += wanted;
+        text += bytes ? bytes : 1;
+    }
+    out[used] = 0;
+}
+
+static int digit_value(char digit)
+{
+    if (digit >= '0' && digit <= '9')
+        return digit - '0';
+    if (digit >= 'a' && digit <= 'f')
+        return digit - 'a' + 10;
+    return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
+}
+
+enum status field_pointer(const char *text, uint64_t *value, struct error *error)
+{
+    static const char *const none[] = {"(nil)", "NULL", "nullptr", "(null)"};
+    *value = 0;
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
+        if (strcmp(text, none[i]) == 0)
+            return STATUS_OK;
+    const char *at = text[0] == '0' && (text[1] == 'x' || text[1] == 'X') ? text + 2 : text;
+    const char *begin = at;
+    for (; digit_value(*at) >= 0 && !(*value >> 60); at++)
+        *value = *value << 4 | (unsigned)digit_value(*at);
+    if (at == begin || *at || *value == UINT64_MAX)
+        return error_set(error, STATUS_INVALID, "\"%.40s\" is no address such as 0x7f00", text);
+    return STATUS_OK;
+}
+
+/* So many digits or fewer, at least one; false where there is none or more. */
+static bool take_number(const char **at, unsigned digits, uint64_t *value)
+{
+    const char *begin = *at;
+    *value = 0;
+    for (; **at >= '0' && **at <= '9' && (size_t)(*at - begin) < digits; ++*at)
+        *value = *value * 10 + (unsigned)(**at - '0');
+    return *at > begin && !(**at >= '0' && **at <= '9');
+}
+
+/* The fraction of a second up to nanoseconds; further digits are cut. */
+static uint64_t take_fraction(const char **at)
+{
+    uint64_t ns = 0;
+    unsigned digits = 0;
+    for (; **at >= '0' && **at <= '9'; ++*at)
+        if (digits++ < 9)
+            ns = ns * 10 + (unsigned)(**at - '0');
+    for (; digits < 9; digits++)
+        ns *= 10;
+    return ns;
+}
+
+/* Days from 1970-01-01; the year begins in March, so that the leap day is its last. */
+static uint64_t days_of(uint64_t year, uint64_t month, uint64_t day)
+{
+    uint64_t shifted = year - (month <= 2);
+    uint64_t month_from_march = (month + 9) % 12;
+    uint64_t day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
+    return shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + day_of_year - 719468;
+}
+
+static bool take_date(const char **at, uint64_t *days)
+{
+    uint64_t year, month, day;
+    if (!take_number(at, 4, &year) || *(*at)++ != '-' || !take_number(at, 2, &month) ||
+        *(*at)++ != '-' || !take_number(at, 2, &day) || (**at != ' ' && **at != 'T'))
+        return false;
+    ++*at;
+    *days = days_of(year, month, day);
+    return year >= 1971 && month >= 1 && month <= 12 && day >= 1 && day <= 31;
+}
+
+/* "Z", "+01:00", or nothing: all times of a log are of one zone. */
+static bool is_zone(const char *at)
+{
+    if (*at == '+' || *at == '-')
+        return strspn(at + 1, "0123456789:") == strlen(at + 1);
+    return !*at || strcmp(at, "Z") == 0;
+}
+
+static bool take_clock(const char **at, uint64_t *seconds)
+{
+    uint64_t hours, minutes, rest;
+    if (!take_number(at, 2, &hours) || *(*at)++ != ':' || !take_number(at, 2, &minutes) ||
+        *(*at)++ != ':' || !take_number(at, 2, &rest))
+        return false;
+    *seconds = (hours * 60 + minutes) * 60 + rest;
+    return hours < 24 && minutes < 60 && rest <= 60;
+}
+
+enum status field_time(const char *text, uint64_t *time_ns, bool *dated, struct error *error)
+{
+    const char *at = text;
+    uint64_t days = 0, seconds = 0, ns = 0;
+    bool good, clock = strchr(text, ':') != NULL;
+    *dated = !clock || (strlen(text) > 4 && text[4] == '-');
+    if (clock)
+        good = (!*dated || take_date(&at, &days)) && take_clock(&at, &seconds);
+    else
+        good = take_number(&at, 10, &seconds);
+    if (good && (*at == '.' || *at == ',' || (clock && *at == ':'))) {
+        at++;
+        ns = take_fraction(&at);
+    }
+    if (!good || !(clock ? is_zone(at) : !*at) || seconds / 86400 + days > 50000)
+        return error_set(error, STATUS_INVALID, "\"%.40s\" is no time such as 23:59:59.999999",
+                         text);
+    *time_ns = (days * 86400 + seconds) * NS_PER_S + ns;
+    return STATUS_OK;
+}

@@ -1,0 +1,85 @@
+/* JSON of any length, token by token, in memory that does not grow with it. */
+#ifndef WORKLOADS_IO_JSON_PULL_H
+#define WORKLOADS_IO_JSON_PULL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "workloads/io/input.h"
+
+#define JSON_DEPTH_LIMIT  256u  /* open objects and arrays at once */
+#define JSON_TEXT_LIMIT   4096u /* bytes kept of a key or string */
+#define JSON_NUMBER_LIMIT 128u  /* bytes of a number */
+
+enum json_kind {
+    JSON_END, /* of the file, after the one value that it holds */
+    JSON_OBJECT,
+    JSON_OBJECT_END,
+    JSON_ARRAY,
+    JSON_ARRAY_END,
+    JSON_KEY, /* of the value that follows */
+    JSON_STRING,
+    JSON_NUMBER,
+    JSON_TRUE,
+    JSON_FALSE,
+    JSON_NULL,
+};
+
+struct json_token {
+    enum json_kind kind;
+    const char *text; /* of a key, string (escapes resolved, UTF-8) or number, closed by a NUL;
+                         valid until the next call */
+    size_t length;    /* without the NUL */
+    bool cut;         /* the text was longer, its end is left out */
+};
+
+struct json_pull;
+
+/* Reads `input` from where it stands; it stays the caller's. HOST_MEMORY. */
+enum status json_pull_open(struct trace_input *input, struct json_pull **out,
+                           struct error *error) STATUS_CHECKED;
+void json_pull_close(struct json_pull *pull); /* NULL is fine */
+
+/* The next token. FORMAT with file, line and byte where the text is no JSON or is cut off. */
+enum status json_pull_next(struct json_pull *pull, struct json_token *token,
+                           struct error *error) STATUS_CHECKED;
+
+/* Passes over the value that comes next, several times as fast as by tokens: of what it holds only
+ * brackets, their depth and the ends of strings are looked at. */
+enum status json_pull_skip(struct json_pull *pull, struct error *error) STATUS_CHECKED;
+
+/* In the same way to the end of the object or array that was opened last, its end included. */
+enum status json_pull_leave(struct json_pull *pull, struct error *error) STATUS_CHECKED;
+
+/* The line that was come to, from 1. */
+uint64_t json_pull_line(struct json_pull *pull);
+
+/* A sentence with file, line and byte before it. Returns FORMAT. */
+enum status json_pull_refuse(struct json_pull *pull, struct error *error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* A number, or a string that holds one (decimal, or hexadecimal after 0x), as a whole one. */
+struct json_number {
+    bool negative;
+    uint64_t magnitude;
+};
+
+/* The token's number times 10^digits, rounded to a whole one; false where it is none, or too large
+ * for 64 bits. */
+bool json_number_of(const struct json_token *token, int digits, struct json_number *out);
+
+/* The same as a signed number, below 2^62 in magnitude. */
+bool json_integer_of(const struct json_token *token, int digits, int64_t *out);
+
+static inline bool json_is(const struct json_token *token, const char *text)
+{
+    const char *a = token->text;
+    while (*a && *a == *text) {
+        a++;
+        text++;
+    }
+    return *a == *text && !token->cut;
+}
+
+#endif

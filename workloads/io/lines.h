@@ -1,0 +1,27 @@
+/* A text file line by line, in bounded memory. */
+#ifndef WORKLOADS_IO_LINES_H
+#define WORKLOADS_IO_LINES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "workloads/io/input.h"
+
+#define TRACE_LINE_LIMIT 65536u /* bytes of a line, its end included */
+
+struct trace_lines {
+    struct trace_input *input; /* its owner's */
+    uint64_t number;           /* of the line given last, from 1 */
+    size_t begin, end;         /* of what is in the buffer and not given yet */
+    bool ended;
+    char buffer[2 * TRACE_LINE_LIMIT + 1];
+};
+
+void trace_lines_start(struct trace_lines *lines, struct trace_input *input);
+
+/* The next line without its end (LF or CR LF), closed by a NUL, valid until the next call;
+ * NULL at the end of the file. INVALID where a line is too long or holds a NUL. */
+enum status trace_lines_next(struct trace_lines *lines, char **line, size_t *length,
+                             struct error *error) STATUS_CHECKED;
+
+#endif

@@ -1,0 +1,184 @@
+/* A file that appears whole or not at all.
+ *
+ * What: bytes go to a new file in the same folder, which is renamed at the end; a rename
+ * within a folder either happens or does not. */
+#include "workloads/io/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "workloads/io/codec.h"
+
+enum { BUFFER = 1 << 17 };
+
+struct trace_output {
+    char *path;
+    char *part; /* the name until it is whole; NULL: written directly */
+    int file;
+    struct packer *packer; /* NULL: not compressed */
+    size_t used;
+    char buffer[BUFFER];
+};
+
+static void free_output(struct trace_output *output)
+{
+    packer_close(output->packer);
+    free(output->path);
+    free(output->part);
+    free(output);
+}
+
+void trace_output_discard(struct trace_output *output)
+{
+    if (!output)
+        return;
+    if (output->file >= 0) {
+        close(output->file);
+        if (output->part)
+            (void)unlink(output->part);
+    }
+    free_output(output);
+}
+
+static enum status failed(const struct trace_output *output, const char *what, int number,
+                          struct error *error)
+{
+    return error_set(error, STATUS_IO, "%s: %s: %s; nothing was written", output->path, what,
+                     strerror(number));
+}
+
+static enum status open_file(struct trace_output *output, bool direct, struct error *error)
+{
+    if (direct) {
+        output->file = open(output->path, O_WRONLY | O_CLOEXEC);
+    } else {
+        size_t room = strlen(output->path) + 40;
+        output->part = malloc(room);
+        if (!output->part)
+            return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to write it",
+                             output->path);
+        (void)snprintf(output->part, room, "%s.part-%ld", output->path, (long)getpid());
+        output->file = open(output->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    }
+    if (output->file < 0)
+        return failed(output, "cannot be made", errno, error);
+    return STATUS_OK;
+}
+
+enum status trace_output_open(const char *path, bool compress, struct trace_output **out,
+                              struct error *error)
+{
+    struct stat about;
+    bool there = stat(path, &about) == 0;
+    if (there && S_ISDIR(about.st_mode))
+        return error_set(error, STATUS_INVALID, "%s: is a directory; name a file in it instead",
+                         path);
+    struct trace_output *output = calloc(1, sizeof *output);
+    if (!output)
+        return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to write it", path);
+    output->file = -1;
+    output->path = there ? realpath(path, NULL) : strdup(path);
+    enum status status = STATUS_OK;
+    if (!output->path)
+        status = error_set(error, STATUS_IO, "%s: cannot be made: %s", path, strerror(errno));
+    if (!status && compress) {
+        status = packer_open(&output->packer, error);
+        if (status)
+            error_prefix(error, status, "%s", path);
+    }
+    if (!status)
+        status = open_file(output, there && !S_ISREG(about.st_mode), error);
+    if (status) {
+        trace_output_discard(output);
+        return status;
+    }
+    *out = output;
+    return STATUS_OK;
+}
+
+static enum status flush(struct trace_output *output, struct error *error)
+{
+    for (size_t at = 0; at < output->used;) {
+        ssize_t wrote = write(output->file, output->buffer + at, output->used - at);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote <= 0)
+            return failed(output, "cannot be written", wrote < 0 ? errno : ENOSPC, error);
+        at += (size_t)wrote;
+    }
+    output->used = 0;
+    return STATUS_OK;
+}
+
+/* Feeds the packer once; `*left` is what it still holds back. */
+static enum status pack(struct trace_output *output, const void *in, size_t in_bytes, size_t *used,
+                        bool end, size_t *left, struct error *error)
+{
+    size_t got = 0;
+    enum status status =
+        packer_step(output->packer, in, in_bytes, used, output->buffer + output->used,
+                    BUFFER - output->used, &got, end, left, error);
+    if (status)
+        return error_prefix(error, status, "%s", output->path);
+    output->used += got;
+    return output->used == BUFFER ? flush(output, error) : STATUS_OK;
+}
+
+enum status trace_output_write(struct trace_output *output, const void *bytes, size_t count,
+                               struct error *error)
+{
+    enum status status = STATUS_OK;
+    const char *from = bytes;
+    while (output->packer && count && !status) {
+        size_t used = 0, left;
+        status = pack(output, from, count, &used, false, &left, error);
+        from += used;
+        count -= used;
+    }
+    while (count && !status) {
+        size_t room = BUFFER - output->used;
+        size_t take = count < room ? count : room;
+        memcpy(output->buffer + output->used, from, take);
+        output->used += take;
+        from += take;
+        count -= take;
+        if (output->used == BUFFER)
+            status = flush(output, error);
+    }
+    return status;
+}
+
+static enum status finish(struct trace_output *output, struct error *error)
+{
+    enum status status = STATUS_OK;
+    size_t left = output->packer ? 1 : 0, used;
+    while (left && !status)
+        status = pack(output, NULL, 0, &used, true, &left, error);
+    if (!status)
+        status = flush(output, error);
+    if (status)
+        return status;
+    int closed = close(output->file);
+    output->file = -1;
+    if (closed != 0 || (output->part && rename(output->part, output->path) != 0)) {
+        status = failed(output, "cannot be written", errno, error);
+        if (output->part)
+            (void)unlink(output->part);
+    }
+    return status;
+}
+
+enum status trace_output_commit(struct trace_output *output, struct error *error)
+{
+    enum status status = finish(output, error);
+    if (status)
+        trace_output_discard(output);
+    else
+        free_output(output);
+    return status;
+}

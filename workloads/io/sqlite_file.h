@@ -1,0 +1,47 @@
+/* A SQLite database that may be anything, read row by row. Nothing in it is run: see
+ * sqlite_file.c. Without sqlite3 all of it is UNSUPPORTED. */
+#ifndef WORKLOADS_IO_SQLITE_FILE_H
+#define WORKLOADS_IO_SQLITE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "workloads/io/input.h"
+
+struct sqlite_file;
+
+#define SQLITE_FILE_COLUMNS 16
+
+/* One value of a row. A number that the database holds as a text is NULL. */
+struct sqlite_value {
+    bool is_null;
+    int64_t number;
+    const char *text; /* until the next row; "" where it is none */
+};
+
+/* Opens the database in `input`, which stands at its start and stays the caller's. A packed one is
+ * unpacked into a file without a name. UNSUPPORTED, FORMAT, IO or HOST_MEMORY with the path. */
+enum status sqlite_file_open(struct trace_input *input, struct sqlite_file **out,
+                             struct error *error) STATUS_CHECKED;
+void sqlite_file_close(struct sqlite_file *file); /* NULL is fine */
+
+/* Whether there is such a table (no view, nothing virtual). */
+enum status sqlite_file_has(struct sqlite_file *file, const char *table, bool *has,
+                            struct error *error) STATUS_CHECKED;
+
+/* Which of `columns` (up to SQLITE_FILE_COLUMNS names, NULL at the end) a table that is there lacks:
+ * a bit each. */
+enum status sqlite_file_lacks(struct sqlite_file *file, const char *table,
+                              const char *const *columns, unsigned *missing,
+                              struct error *error) STATUS_CHECKED;
+
+/* Gives each row of a table that is there to `take`: the values of `columns`, in that order; one
+ * that the table lacks is null in all rows. Errors name file, table and row. */
+enum status sqlite_file_rows(struct sqlite_file *file, const char *table,
+                             const char *const *columns,
+                             enum status (*take)(void *self, const struct sqlite_value *values,
+                                                 uint64_t row, struct error *error),
+                             void *self, struct error *error) STATUS_CHECKED;
+
+#endif
