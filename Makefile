@@ -175,8 +175,8 @@ $(B)/liballocrig_record.so: $(RECORDER_SRC) $(wildcard workloads/record/injectio
 # and without the kernels. -Bsymbolic: what it calls is its own, whatever else is in the process.
 PLUGIN     := $(if $(filter 1,$(HAVE_CUDA)),$(B)/liballocrig_torch.so)
 PLUGIN_SRC := $(wildcard bench/plugin/*.c) $(filter-out allocators/skeleton/%,$(filter allocators/%,$(LIB_SRC))) \
-              $(wildcard bench/cuda/*.c) bench/host/address_map.c bench/machine/nvml.c sim/device.c sim/work_shape.c sim/replay/latency.c \
-              $(addprefix sim/sim_device/,book.c hazards.c ledger.c ranges.c small_pages.c)
+              $(wildcard bench/cuda/*.c) bench/host/address_map.c bench/machine/nvml.c sim/device.c sim/kernel_shape.c sim/replay/latency.c \
+              $(wildcard sim/device_memory/*.c)
 PLUGIN_FLAGS = $(ALL_CFLAGS) -UHAVE_NVCC -DHAVE_NVCC=0 -fPIC -fno-semantic-interposition -fexceptions
 
 $(B)/pic/%.o: %.c $(B)/flags

@@ -91,7 +91,7 @@ static struct deferred_queue *queue_of(struct deferred *self, uint32_t stream)
     return queue;
 }
 
-bool deferred_let_go(struct deferred *self, uint32_t block)
+bool deferred_free(struct deferred *self, uint32_t block)
 {
     if (block >= self->block_room || !self->blocks[block].uses)
         return false;

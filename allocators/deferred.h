@@ -62,7 +62,7 @@ static inline bool deferred_is_used(const struct deferred *self, uint32_t block)
 
 /* The block is let go. True: it waits, and `complete` will be called; false: nobody else uses
  * it, and it is the caller's at once. */
-bool deferred_let_go(struct deferred *self, uint32_t block);
+bool deferred_free(struct deferred *self, uint32_t block);
 
 /* The block is complete by the word of somebody else: forget its uses. */
 void deferred_forget(struct deferred *self, uint32_t block);

@@ -136,7 +136,7 @@ void heap_walk(const struct heap *self, bool stream_of_list, policy_visit *visit
                 .requested_bytes = span->used ? span->requested_bytes : 0,
                 .segment_address = self->segments[i].address,
                 .stream = stream_of_list ? span->owner : 0,
-                .state = span->used ? POLICY_RANGE_USED : POLICY_RANGE_HOLE,
+                .state = span->used ? POLICY_RANGE_USED : POLICY_RANGE_FREE,
             };
             if (!visit(argument, &range))
                 return;
@@ -145,7 +145,7 @@ void heap_walk(const struct heap *self, bool stream_of_list, policy_visit *visit
 }
 
 struct check { /* recomputed by validate */
-    uint64_t granted_bytes, live_bytes, live_blocks, releasable_bytes, usable_bytes, holes;
+    uint64_t granted_bytes, live_bytes, live_blocks, releasable_bytes, usable_bytes, free_blocks;
 };
 
 static enum status check_piece(const struct heap *self, const char *name, uint32_t piece,
@@ -177,7 +177,7 @@ static enum status check_piece(const struct heap *self, const char *name, uint32
         *place.link != piece)
         return error_set(error, STATUS_CORRUPT,
                          "%s: the free piece at %" PRIu64 " is not in its list", name, address);
-    check->holes++;
+    check->free_blocks++;
     if (!span->previous && !span->next)
         check->releasable_bytes += span->bytes;
     if (self->policy->watch)
@@ -200,10 +200,10 @@ static enum status check_totals(const struct heap *self, const char *name, uint6
     for (uint32_t i = 0; i < self->list_room; i++)
         for (unsigned r = 0; self->lists[i] && r < SPAN_INDEX_CLASSES; r++)
             held += count_tree(self, self->lists[i]->index.roots[r]);
-    if (held != check->holes)
+    if (held != check->free_blocks)
         return error_set(error, STATUS_CORRUPT,
                          "%s: the lists hold %" PRIu64 " pieces, the segments %" PRIu64, name, held,
-                         check->holes);
+                         check->free_blocks);
     if (totals->reserved_bytes != reserved_bytes || totals->granted_bytes != check->granted_bytes ||
         totals->live_bytes != check->live_bytes || totals->live_blocks != check->live_blocks ||
         totals->releasable_bytes != check->releasable_bytes)

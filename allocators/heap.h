@@ -94,14 +94,14 @@ static inline void heap_account_added(struct heap *self, const struct span *span
 {
     if (heap_is_segment(span))
         self->policy->totals.releasable_bytes += span->bytes;
-    policy_hole_added(self->policy, span->bytes);
+    policy_free_added(self->policy, span->bytes);
 }
 
 static inline void heap_account_removed(struct heap *self, const struct span *span)
 {
     if (heap_is_segment(span))
         self->policy->totals.releasable_bytes -= span->bytes;
-    policy_hole_removed(self->policy, span->bytes);
+    policy_free_removed(self->policy, span->bytes);
 }
 
 /* Frees a used piece into `list` without merging. */
@@ -189,7 +189,7 @@ static inline uint32_t heap_take_exactly(struct heap *self, uint32_t list, uint6
     if (rest_bytes) {
         uint32_t rest = heap_cut(self, piece, bytes);
         at[rest].owner = list;
-        policy_hole_added(self->policy, rest_bytes);
+        policy_free_added(self->policy, rest_bytes);
         span_index_replace(&from->index, at, &place, rest);
     } else {
         span_index_unlink(&from->index, at, &place);
@@ -240,7 +240,7 @@ static inline uint32_t heap_give(struct heap *self, uint32_t piece, uint32_t lis
     if (heap_joins(&at[previous], list)) {
         into = previous;
         from = previous;
-        policy_hole_removed(self->policy, at[previous].bytes);
+        policy_free_removed(self->policy, at[previous].bytes);
         bytes += at[previous].bytes;
         if (joins_next)
             span_index_remove(&to->index, at, next);
@@ -250,7 +250,7 @@ static inline uint32_t heap_give(struct heap *self, uint32_t piece, uint32_t lis
         return piece;
     }
     if (joins_next) {
-        policy_hole_removed(self->policy, at[next].bytes);
+        policy_free_removed(self->policy, at[next].bytes);
         bytes += at[next].bytes;
     }
     span_index_move(&to->index, at, from, into, bytes);

@@ -3,18 +3,18 @@
 
 #include <string.h>
 
-uint64_t policy_servable(const struct policy *self, enum policy_price price)
+uint64_t policy_servable(const struct policy *self, enum policy_effort effort)
 {
     uint64_t bytes;
     if (self->ops->servable) {
-        bytes = self->ops->servable(self, price);
+        bytes = self->ops->servable(self, effort);
     } else {
         struct policy_stats stats;
         self->ops->stats(self, &stats);
-        bytes = stats.largest_hole_bytes;
+        bytes = stats.largest_free_block_bytes;
     }
     uint64_t free_bytes = policy_free_bytes(&self->totals);
-    return price == POLICY_PRICE_NONE && bytes > free_bytes ? free_bytes : bytes;
+    return effort == POLICY_EFFORT_NONE && bytes > free_bytes ? free_bytes : bytes;
 }
 
 enum status policy_use(struct policy *self, const struct policy_block *block, uint32_t stream)

@@ -71,7 +71,7 @@ static inline uint64_t policy_free_bytes(const struct policy_totals *totals)
 /* The full report, O(1) to make. */
 struct policy_stats {
     struct policy_totals totals;
-    uint64_t largest_hole_bytes;       /* the largest free range that could be handed out */
+    uint64_t largest_free_block_bytes; /* the largest free range that could be handed out */
     uint64_t stranded_by_stream_bytes; /* free, but only for streams other than the last one
                                           that asked */
     struct {
@@ -82,17 +82,17 @@ struct policy_stats {
 };
 
 /* What serving a request may cost, each step including those before it. */
-enum policy_price {
-    POLICY_PRICE_NONE, /* no call to the backing at all */
-    POLICY_PRICE_MAP,  /* map calls only, of memory already held */
-    POLICY_PRICE_WAIT, /* and waiting for pending frees */
-    POLICY_PRICE_TRIM, /* and giving back all cached memory, to get it again as one piece */
-    POLICY_PRICE_COUNT
+enum policy_effort {
+    POLICY_EFFORT_NONE, /* no call to the backing at all */
+    POLICY_EFFORT_MAP,  /* map calls only, of memory already held */
+    POLICY_EFFORT_WAIT, /* and waiting for pending frees */
+    POLICY_EFFORT_TRIM, /* and giving back all cached memory, to get it again as one piece */
+    POLICY_EFFORT_COUNT
 };
 
 enum policy_range_state {
     POLICY_RANGE_USED,
-    POLICY_RANGE_HOLE,     /* free, can be handed out */
+    POLICY_RANGE_FREE,     /* free, can be handed out */
     POLICY_RANGE_PENDING,  /* let go, not yet complete */
     POLICY_RANGE_UNMAPPED, /* address space without memory behind it; not reserved bytes */
     POLICY_RANGE_OVERHEAD, /* a header of the policy's own */
@@ -122,7 +122,7 @@ enum policy_capability {
     POLICY_OPAQUE = 1u << 1,            /* its inside cannot be seen: hole metrics are null */
     POLICY_OFFLINE = 1u << 2,           /* wants plan() before the first request */
     POLICY_NEEDS_MAPPING = 1u << 3,     /* cannot work without virtual memory in the backing */
-    POLICY_WATCHES_HOLES = 1u << 4,     /* reports each hole through policy_hole_added/_removed */
+    POLICY_WATCHES_FREE = 1u << 4,      /* reports each hole through policy_free_added/_removed */
     POLICY_HONOURS_ALIGNMENT = 1u << 5, /* serves any power-of-two alignment */
     POLICY_UNRANKED = 1u << 6,          /* a harness check or a bound, shown but never ranked */
     POLICY_OVERLAPS = 1u << 7,          /* hands out memory it never takes back: `null` only */
@@ -186,7 +186,7 @@ struct policy_ops {
 
     /* Required where it is not the largest hole: the largest request that could be served
      * at that price. NULL: the largest hole, at every price. */
-    uint64_t (*servable)(const struct policy *self, enum policy_price price);
+    uint64_t (*servable)(const struct policy *self, enum policy_effort effort);
 
     /* All below optional. */
 
@@ -243,9 +243,9 @@ struct policy_ops {
     bool (*would_fit)(struct policy *self, const struct policy_request *request);
 };
 
-/* Kept by policies with POLICY_WATCHES_HOLES: how many bytes could serve requests of
+/* Kept by policies with POLICY_WATCHES_FREE: how many bytes could serve requests of
  * `unit_bytes`, that is the sum over all holes of floor(hole / unit) * unit. */
-struct policy_hole_watch {
+struct policy_free_watch {
     uint64_t unit_bytes;
     uint64_t usable_bytes;
 };
@@ -254,16 +254,16 @@ struct policy_hole_watch {
 struct policy {
     const struct policy_ops *ops;
     struct policy_totals totals;
-    struct policy_hole_watch *watch; /* NULL: nobody watches. Set it before the first request */
+    struct policy_free_watch *watch; /* NULL: nobody watches. Set it before the first request */
 };
 
-static inline void policy_hole_added(struct policy *self, uint64_t bytes)
+static inline void policy_free_added(struct policy *self, uint64_t bytes)
 {
     if (__builtin_expect(self->watch != NULL, 0))
         self->watch->usable_bytes += bytes - bytes % self->watch->unit_bytes;
 }
 
-static inline void policy_hole_removed(struct policy *self, uint64_t bytes)
+static inline void policy_free_removed(struct policy *self, uint64_t bytes)
 {
     if (__builtin_expect(self->watch != NULL, 0))
         self->watch->usable_bytes -= bytes - bytes % self->watch->unit_bytes;
@@ -307,7 +307,7 @@ static inline void policy_destroy(struct policy *self)
 /* As the hook; the default where there is none: servable answers with the largest hole, problem
  * with "", would_release, would_fit and report with false, the others do nothing and return OK. Servable is never more than the free bytes for
  * NONE. */
-uint64_t policy_servable(const struct policy *self, enum policy_price price);
+uint64_t policy_servable(const struct policy *self, enum policy_effort effort);
 enum status policy_use(struct policy *self, const struct policy_block *block, uint32_t stream);
 void policy_retire(struct policy *self, const struct policy_block *block);
 void policy_progress(struct policy *self);

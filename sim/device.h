@@ -74,7 +74,7 @@ struct device;
 
 /* Real work of a kernel on blocks, for devices that have memory (keys of k events, FORMAT.md).
  * name, what it does with output `out` and inputs `in` */
-#define DEVICE_WORKS(X)                                                                            \
+#define KERNEL_OPS(X)                                                                              \
     X(matmul, "out (m x n) = in[0] (m x k) * in[1] (k x n)")                                       \
     X(elementwise, "out = f(in...), as long as the shortest of them")                              \
     X(reduce, "out (n) = sums over the m rows of in[0] (m x n)")                                   \
@@ -83,29 +83,29 @@ struct device;
     X(copy, "out = in[0]")                                                                         \
     X(set, "out = a constant")
 
-enum device_work_kind {
-#define X(name, text) DEVICE_WORK_##name,
-    DEVICE_WORKS(X)
+enum kernel_op_kind {
+#define X(name, text) KERNEL_OP_##name,
+    KERNEL_OPS(X)
 #undef X
-        DEVICE_WORK_COUNT
+        KERNEL_OP_COUNT
 };
 
 enum device_type { DEVICE_F32, DEVICE_TF32, DEVICE_F16, DEVICE_BF16, DEVICE_I8, DEVICE_I64 };
 
-#define DEVICE_WORK_INPUTS 4
+#define KERNEL_OP_INPUTS 4
 
 struct device_operand {
     uint64_t address, bytes; /* bytes 0: not there (its request failed); the work leaves it out */
 };
 
 /* The work never goes beyond the operands, whatever the shape says: it is cut to what fits. */
-struct device_work {
-    enum device_work_kind kind;
+struct kernel_op {
+    enum kernel_op_kind kind;
     enum device_type type;
     uint32_t stream;
     uint32_t input_count;
     uint64_t m, n, k; /* of the shape; 0 where it has fewer */
-    struct device_operand out, in[DEVICE_WORK_INPUTS];
+    struct device_operand out, in[KERNEL_OP_INPUTS];
 };
 
 /* The first byte that `verify` found wrong. */
@@ -171,7 +171,7 @@ struct device_ops {
                           uint32_t stream);
     enum status (*wrong)(struct device *self, struct device_wrong *out);
     enum status (*touch)(struct device *self, uint64_t address, uint64_t bytes, uint32_t stream);
-    enum status (*work)(struct device *self, const struct device_work *work);
+    enum status (*kernel_op)(struct device *self, const struct kernel_op *op);
 
     const char *(*problem)(struct device *self);
 
@@ -187,7 +187,7 @@ struct device_ops {
 
     /* What the host does for a kind of work before it is done first, as loading a library; on a
      * device that has no memory to do it on. The operands are not looked at. NULL: nothing. */
-    void (*prepare)(struct device *self, const struct device_work *work);
+    void (*prepare)(struct device *self, const struct kernel_op *op);
 
     /* A request or a free was served: the host spends on it what the program and the policy themselves
      * take, beside the driver's calls, on a device whose host is simulated. NULL: nothing. */
@@ -199,7 +199,7 @@ struct device_ops {
 
     /* How many nanoseconds a work takes on a device that has no memory to do it on, by its shape and
      * the sizes of its operands. 0: not known, it takes what its event says. NULL: of all works. */
-    uint64_t (*work_ns)(struct device *self, const struct device_work *work);
+    uint64_t (*kernel_op_ns)(struct device *self, const struct kernel_op *op);
 };
 
 /* Told of each counted call right after it. `ns` is its own time, without `waited_ns`, for

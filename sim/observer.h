@@ -8,24 +8,24 @@
 #include "sim/device.h"
 #include "workloads/trace/source.h"
 
-enum witness_kind {
-    WITNESS_ALLOC,          /* a request was served */
-    WITNESS_FAILED,         /* it was not; `bytes` were asked for, `free_bytes` the device has */
-    WITNESS_FREE_REQUESTED, /* the program let a block go */
-    WITNESS_FREE_COMPLETED, /* it may be used again */
+enum observer_kind {
+    OBSERVER_ALLOC,          /* a request was served */
+    OBSERVER_FAILED,         /* it was not; `bytes` were asked for, `free_bytes` the device has */
+    OBSERVER_FREE_REQUESTED, /* the program let a block go */
+    OBSERVER_FREE_COMPLETED, /* it may be used again */
     /* What the policy obtained and gave back, told once the call to the policy is over in which it
      * did, and before the request that it did it for. */
-    WITNESS_SEGMENT_ALLOC,
-    WITNESS_SEGMENT_FREE,
-    WITNESS_SEGMENT_MAP,
-    WITNESS_SEGMENT_UNMAP,
-    WITNESS_CALL, /* a call to the device, told at once */
-    WITNESS_MARK, /* of the program: `tag` is its label */
+    OBSERVER_SEGMENT_ALLOC,
+    OBSERVER_SEGMENT_FREE,
+    OBSERVER_SEGMENT_MAP,
+    OBSERVER_SEGMENT_UNMAP,
+    OBSERVER_CALL, /* a call to the device, told at once */
+    OBSERVER_MARK, /* of the program: `tag` is its label */
 };
 
 /* Valid during the call only. */
-struct witness_event {
-    enum witness_kind kind;
+struct observer_event {
+    enum observer_kind kind;
     uint64_t address, bytes; /* of requests and frees the bytes asked for */
     uint64_t free_bytes;
     uint32_t stream, pool;
@@ -42,29 +42,29 @@ struct witness_event {
     uint64_t physical_bytes;
 };
 
-typedef enum status witness_hear(void *argument, const struct witness_event *event,
-                                 struct error *error);
+typedef enum status observer_hear(void *argument, const struct observer_event *event,
+                                  struct error *error);
 
-#define WITNESS_LISTENERS 4
+#define OBSERVER_LISTENERS 4
 
-struct witness;
+struct observer;
 
 /* NULL: no host memory. */
-struct witness *witness_create(void);
-void witness_destroy(struct witness *self);
+struct observer *observer_create(void);
+void observer_destroy(struct observer *self);
 
-/* Adds one who listens, at most WITNESS_LISTENERS, before the run begins. What a listener returns
- * other than OK ends the telling, and is what witness_end returns. */
-void witness_listen(struct witness *self, witness_hear *hear, void *argument);
+/* Adds one who listens, at most OBSERVER_LISTENERS, before the run begins. What a listener returns
+ * other than OK ends the telling, and is what observer_end returns. */
+void observer_listen(struct observer *self, observer_hear *hear, void *argument);
 
 /* For the session: puts it between policy and device, around the policy, and between engine and
  * trace. `policy` is replaced by one that owns it. What is returned is the witness's. */
-struct backing *witness_backing(struct witness *self, struct device *device);
-enum status witness_policy(struct witness *self, struct policy **policy,
-                           struct error *error) STATUS_CHECKED;
-struct trace_source *witness_source(struct witness *self, struct trace_source *inner);
+struct backing *observer_backing(struct observer *self, struct device *device);
+enum status observer_policy(struct observer *self, struct policy **policy,
+                            struct error *error) STATUS_CHECKED;
+struct trace_source *observer_source(struct observer *self, struct trace_source *inner);
 
 /* The run is over: tells what is left. From here on nothing is told, whatever is closed. */
-enum status witness_end(struct witness *self, struct error *error) STATUS_CHECKED;
+enum status observer_end(struct observer *self, struct error *error) STATUS_CHECKED;
 
 #endif

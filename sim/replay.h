@@ -10,8 +10,8 @@
 #include "sim/metrics/metrics.h"
 #include "workloads/trace/source.h"
 
-struct latency; /* sim/replay/latency.h */
-struct witness; /* sim/observer.h */
+struct latency;  /* sim/replay/latency.h */
+struct observer; /* sim/observer.h */
 
 /* When a block that the program lets go is free again.
  * ordered: the policy is told at the let-go; it, or the engine for policies that are not
@@ -65,9 +65,9 @@ struct replay_sample {
     uint64_t time_ns; /* recorded time so far; 0 without */
     uint64_t weight;  /* of the state before this event in the means (their clock) */
     uint64_t live_bytes, granted_bytes, reserved_bytes, physical_bytes, free_bytes;
-    uint64_t pending_bytes, stranded_bytes, largest_hole_bytes;
-    uint64_t servable_bytes[POLICY_PRICE_COUNT];
-    uint64_t usable_bytes; /* see policy_hole_watch; 0 where the unit is not known */
+    uint64_t pending_bytes, stranded_bytes, largest_free_block_bytes;
+    uint64_t servable_bytes[POLICY_EFFORT_COUNT];
+    uint64_t usable_bytes; /* see policy_free_watch; 0 where the unit is not known */
     uint64_t stranded_by_stream_bytes;
 };
 
@@ -157,7 +157,7 @@ struct experiment {
     uint64_t *event_now;
     bool verify; /* see replay_config */
     /* Optional: stands by in the run itself; the experiment ends it before `finished`. */
-    struct witness *witness;
+    struct observer *observer;
     /* Optional: the histograms of the pass that read the clock around each call. */
     enum status (*latencies)(void *argument, const struct latency *latency, struct error *error);
     void *latencies_argument;

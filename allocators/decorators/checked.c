@@ -112,7 +112,7 @@ static bool compare_range(void *argument, const struct policy_range *range)
         return false;
     }
     compare->end = range->address + range->bytes;
-    if (range->state == POLICY_RANGE_HOLE)
+    if (range->state == POLICY_RANGE_FREE)
         compare->free_bytes += range->bytes;
     if (range->state == POLICY_RANGE_PENDING)
         compare->pending_bytes += range->bytes;

@@ -96,9 +96,9 @@ static enum status forward_validate(const struct policy *base, struct error *err
     return policy_validate(inside(base), error);
 }
 
-static uint64_t forward_servable(const struct policy *base, enum policy_price price)
+static uint64_t forward_servable(const struct policy *base, enum policy_effort effort)
 {
-    return policy_servable(inside(base), price);
+    return policy_servable(inside(base), effort);
 }
 
 static bool forward_setting(const struct policy *base, char *text, size_t text_bytes)

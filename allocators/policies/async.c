@@ -168,7 +168,7 @@ static enum status async_free(struct policy *base, const struct policy_block *gi
     async_retire(base, given);
     if (told)
         deferred_forget(&self->deferred, index);
-    else if (deferred_let_go(&self->deferred, index))
+    else if (deferred_free(&self->deferred, index))
         return STATUS_OK;
     complete(self, index);
     return self->fault;

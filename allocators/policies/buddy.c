@@ -135,16 +135,16 @@ static void buddy_stats(const struct policy *base, struct policy_stats *out)
 {
     const struct buddy *self = (const struct buddy *)base;
     heap_stats(&self->heap, out);
-    out->largest_hole_bytes = heap_largest(&self->heap, 0);
+    out->largest_free_block_bytes = heap_largest(&self->heap, 0);
     out->count.failures = self->failures;
 }
 
-static uint64_t buddy_servable(const struct policy *base, enum policy_price price)
+static uint64_t buddy_servable(const struct policy *base, enum policy_effort effort)
 {
     const struct buddy *self = (const struct buddy *)base;
     uint64_t largest = heap_largest(&self->heap, 0);
     uint64_t releasable = self->base.totals.releasable_bytes;
-    if (price < POLICY_PRICE_TRIM || releasable <= largest)
+    if (effort < POLICY_EFFORT_TRIM || releasable <= largest)
         return largest;
     return UINT64_C(1) << (63 - __builtin_clzll(releasable));
 }
@@ -235,7 +235,7 @@ const struct policy_ops buddy_policy = {
     .name = "buddy",
     .summary = "the binary buddy system: powers of two, halved and joined again",
     .reference = "Knowlton 1965; Knuth, The Art of Computer Programming, 2.5",
-    .capabilities = POLICY_WATCHES_HOLES,
+    .capabilities = POLICY_WATCHES_FREE,
     .options = buddy_options,
     .values_bytes = sizeof(struct buddy_values),
     .create = buddy_create,

@@ -132,7 +132,7 @@ static void cupy_stats(const struct policy *base, struct policy_stats *out)
 {
     const struct cupy *self = (const struct cupy *)base;
     heap_stats(&self->heap, out);
-    out->largest_hole_bytes = heap_largest(&self->heap, self->last_stream);
+    out->largest_free_block_bytes = heap_largest(&self->heap, self->last_stream);
     uint64_t mine = self->last_stream < self->heap.list_room && self->heap.lists[self->last_stream]
                         ? self->heap.lists[self->last_stream]->free_bytes
                         : 0;
@@ -142,12 +142,12 @@ static void cupy_stats(const struct policy *base, struct policy_stats *out)
     out->count.failures = self->failures;
 }
 
-static uint64_t cupy_servable(const struct policy *base, enum policy_price price)
+static uint64_t cupy_servable(const struct policy *base, enum policy_effort effort)
 {
     const struct cupy *self = (const struct cupy *)base;
     uint64_t largest = heap_largest(&self->heap, self->last_stream);
     uint64_t releasable = self->base.totals.releasable_bytes;
-    return price >= POLICY_PRICE_TRIM && releasable > largest ? releasable : largest;
+    return effort >= POLICY_EFFORT_TRIM && releasable > largest ? releasable : largest;
 }
 
 static void cupy_walk(const struct policy *base, policy_visit *visit, void *argument)
@@ -215,7 +215,7 @@ const struct policy_ops cupy_policy = {
     .summary = "CuPy's default pool: exact device allocations, best fit, cut exactly, per stream",
     .reference = "CuPy 14.2, cupy/cuda/memory.pyx",
     .recorders = cupy_recorders,
-    .capabilities = POLICY_WATCHES_HOLES,
+    .capabilities = POLICY_WATCHES_FREE,
     .options = cupy_options,
     .values_bytes = sizeof(struct cupy_values),
     .create = cupy_create,

@@ -121,7 +121,7 @@ const struct policy_ops null_policy = {
     .summary = "a bump address that is never used again: the cost of the harness",
     .reference = "none; it imitates nothing",
     .capabilities =
-        POLICY_OVERLAPS | POLICY_UNRANKED | POLICY_HONOURS_ALIGNMENT | POLICY_WATCHES_HOLES,
+        POLICY_OVERLAPS | POLICY_UNRANKED | POLICY_HONOURS_ALIGNMENT | POLICY_WATCHES_FREE,
     .options = null_options,
     .values_bytes = sizeof(struct policy_common),
     .create = null_create,

@@ -325,7 +325,7 @@ static void rmm_stats(const struct policy *base, struct policy_stats *out)
 {
     const struct rmm *self = (const struct rmm *)base;
     heap_stats(&self->heap, out);
-    out->largest_hole_bytes = largest_of_all(self);
+    out->largest_free_block_bytes = largest_of_all(self);
     out->count.flushes = self->flushes;
     out->count.failures = self->failures;
 }
@@ -333,12 +333,12 @@ static void rmm_stats(const struct policy *base, struct policy_stats *out)
 /* Any list can serve any stream, at the price of a wait between streams, which is none of the
  * host. Lists that would have to be merged first are not counted. At the limit whole device
  * allocations can be given back and taken again as one. */
-static uint64_t rmm_servable(const struct policy *base, enum policy_price price)
+static uint64_t rmm_servable(const struct policy *base, enum policy_effort effort)
 {
     const struct rmm *self = (const struct rmm *)base;
     uint64_t largest = largest_of_all(self);
     uint64_t whole = base->totals.releasable_bytes;
-    bool gives_back = price >= POLICY_PRICE_TRIM && self->maximum_bytes && self->reclaim;
+    bool gives_back = effort >= POLICY_EFFORT_TRIM && self->maximum_bytes && self->reclaim;
     return gives_back && whole > largest ? whole : largest;
 }
 
@@ -449,7 +449,7 @@ const struct policy_ops rmm_pool_policy = {
     .summary = "RAPIDS RMM's pool: coalescing best fit, doubling, streams take from each other",
     .reference = "RMM 26.10, pool_memory_resource",
     .recorders = rmm_recorders,
-    .capabilities = POLICY_WATCHES_HOLES,
+    .capabilities = POLICY_WATCHES_FREE,
     .options = rmm_options,
     .values_bytes = sizeof(struct rmm_values),
     .create = rmm_create,

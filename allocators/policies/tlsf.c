@@ -153,7 +153,7 @@ static inline void add_free(struct tlsf *self, uint32_t block)
     list_push(self, class_of(span->bytes), block);
     if (__builtin_expect(fills_pool(span), 0))
         self->base.totals.releasable_bytes += span->bytes;
-    policy_hole_added(&self->base, span->bytes);
+    policy_free_added(&self->base, span->bytes);
 }
 
 /* The first class from the given one on that holds a block. False: none. */
@@ -277,7 +277,7 @@ static inline uint32_t take_head(struct tlsf *self, unsigned class)
     list_pop(self, class, span->right);
     if (__builtin_expect(fills_pool(span), 0))
         self->base.totals.releasable_bytes -= span->bytes;
-    policy_hole_removed(&self->base, span->bytes);
+    policy_free_removed(&self->base, span->bytes);
     span->used = 1;
     return block;
 }
@@ -321,7 +321,7 @@ static inline enum status take(struct tlsf *self, unsigned class, uint64_t bytes
     if (span->bytes >= bytes + LEAST_BLOCK_BYTES) {
         uint64_t rest_bytes = span->bytes - bytes - HEADER_BYTES;
         list_push(self, class_of(rest_bytes), cut(self, block, bytes));
-        policy_hole_added(&self->base, rest_bytes);
+        policy_free_added(&self->base, rest_bytes);
     }
     uint64_t granted_bytes = span->bytes;
     span->requested_bytes = requested_bytes;
@@ -372,13 +372,13 @@ static enum status tlsf_free(struct policy *base, const struct policy_block *giv
     self->base.totals.live_blocks--;
     uint32_t next = at[block].next;
     if (!at[next].used) { /* record 0, which is none, is used */
-        policy_hole_removed(&self->base, at[next].bytes);
+        policy_free_removed(&self->base, at[next].bytes);
         list_remove(self, &at[next]);
         absorb(self, block, next);
     }
     uint32_t previous = at[block].previous;
     if (!at[previous].used) {
-        policy_hole_removed(&self->base, at[previous].bytes);
+        policy_free_removed(&self->base, at[previous].bytes);
         list_remove(self, &at[previous]);
         absorb(self, previous, block);
         block = previous;
@@ -401,7 +401,7 @@ static void tlsf_stats(const struct policy *base, struct policy_stats *out)
 {
     const struct tlsf *self = (const struct tlsf *)base;
     *out = (struct policy_stats){.totals = self->base.totals};
-    out->largest_hole_bytes = largest_servable(self);
+    out->largest_free_block_bytes = largest_servable(self);
     out->count.splits = self->splits;
     out->count.merges = self->merges;
     out->count.segments_made = self->pool_count;
@@ -429,7 +429,7 @@ static void tlsf_walk(const struct policy *base, policy_visit *visit, void *argu
             range.address = span->address;
             range.requested_bytes = span->used ? span->requested_bytes : 0;
             if (!visit_range(visit, argument, range,
-                             span->used ? POLICY_RANGE_USED : POLICY_RANGE_HOLE, span->bytes))
+                             span->used ? POLICY_RANGE_USED : POLICY_RANGE_FREE, span->bytes))
                 return;
             range.address = span->address + span->bytes;
             range.requested_bytes = 0;
@@ -441,7 +441,7 @@ static void tlsf_walk(const struct policy *base, policy_visit *visit, void *argu
 }
 
 struct sums {
-    uint64_t live_bytes, granted_bytes, live_blocks, releasable_bytes, overhead_bytes, holes;
+    uint64_t live_bytes, granted_bytes, live_blocks, releasable_bytes, overhead_bytes, free_blocks;
     uint64_t usable_bytes;
 };
 
@@ -479,7 +479,7 @@ static enum status check_pool(const struct tlsf *self, const struct tlsf_pool *p
         }
         if (!in_list(self, b))
             return error_set(error, STATUS_CORRUPT, "tlsf: a free block is in no list");
-        sums->holes++;
+        sums->free_blocks++;
         sums->releasable_bytes += fills_pool(span) ? span->bytes : 0;
         if (self->base.watch)
             sums->usable_bytes += span->bytes - span->bytes % self->base.watch->unit_bytes;
@@ -490,7 +490,7 @@ static enum status check_pool(const struct tlsf *self, const struct tlsf_pool *p
     return STATUS_OK;
 }
 
-static enum status check_lists(const struct tlsf *self, uint64_t holes, struct error *error)
+static enum status check_lists(const struct tlsf *self, uint64_t free_blocks, struct error *error)
 {
     uint64_t listed = 0;
     for (unsigned f = 0; f < FIRST_COUNT; f++) {
@@ -504,10 +504,11 @@ static enum status check_lists(const struct tlsf *self, uint64_t holes, struct e
         if ((self->second_map[f] != 0) != (self->first_map >> f & 1u))
             return error_set(error, STATUS_CORRUPT, "tlsf: the two bitmaps differ");
     }
-    return listed == holes ? STATUS_OK
-                           : error_set(error, STATUS_CORRUPT,
-                                       "tlsf: the lists hold %llu blocks, the pools %llu",
-                                       (unsigned long long)listed, (unsigned long long)holes);
+    return listed == free_blocks
+               ? STATUS_OK
+               : error_set(error, STATUS_CORRUPT,
+                           "tlsf: the lists hold %llu blocks, the pools %llu",
+                           (unsigned long long)listed, (unsigned long long)free_blocks);
 }
 
 static enum status tlsf_validate(const struct policy *base, struct error *error)
@@ -527,7 +528,7 @@ static enum status tlsf_validate(const struct policy *base, struct error *error)
         return error_set(error, STATUS_CORRUPT, "tlsf: the totals differ from the blocks");
     if (self->base.watch && self->base.watch->usable_bytes != sums.usable_bytes)
         return error_set(error, STATUS_CORRUPT, "tlsf: the hole watch is off");
-    return check_lists(self, sums.holes, error);
+    return check_lists(self, sums.free_blocks, error);
 }
 
 static void tlsf_destroy(struct policy *base)
@@ -563,7 +564,7 @@ const struct policy_ops tlsf_policy = {
     .name = "tlsf",
     .summary = "two-level segregated fit: constant time, good fit, last freed first",
     .reference = "mattconte/tlsf 2020, with pools added on demand",
-    .capabilities = POLICY_WATCHES_HOLES | POLICY_HONOURS_ALIGNMENT,
+    .capabilities = POLICY_WATCHES_FREE | POLICY_HONOURS_ALIGNMENT,
     .options = tlsf_options,
     .values_bytes = sizeof(struct tlsf_values),
     .create = tlsf_create,

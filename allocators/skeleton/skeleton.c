@@ -79,7 +79,7 @@ static enum status give_back(struct skeleton *self, unsigned class)
     enum status status = backing_segment_free(self->backing, segment->address);
     if (status)
         return status;
-    policy_hole_removed(&self->base, segment->bytes);
+    policy_free_removed(&self->base, segment->bytes);
     self->base.totals.reserved_bytes -= segment->bytes;
     self->base.totals.releasable_bytes -= segment->bytes;
     self->counted.count.segments_freed++;
@@ -159,7 +159,7 @@ static enum status fill_class(struct skeleton *self, unsigned class)
     self->base.totals.reserved_bytes += bytes;
     self->base.totals.releasable_bytes += bytes;
     self->counted.count.segments_made++;
-    policy_hole_added(&self->base, bytes);
+    policy_free_added(&self->base, bytes);
     return STATUS_OK;
 }
 
@@ -182,7 +182,7 @@ static enum status skeleton_alloc(struct policy *base, const struct policy_reque
     if (!self->kept[class])
         self->kept_classes &= ~(UINT64_C(1) << class);
     segment->extra = request->bytes;
-    policy_hole_removed(base, segment->bytes);
+    policy_free_removed(base, segment->bytes);
     out->address = segment->address;
     out->granted_bytes = segment->bytes;
     out->cookie = index;
@@ -207,7 +207,7 @@ static enum status skeleton_free(struct policy *base, const struct policy_block 
     base->totals.granted_bytes -= segment->bytes;
     base->totals.releasable_bytes += segment->bytes;
     base->totals.live_blocks--;
-    policy_hole_added(base, segment->bytes);
+    policy_free_added(base, segment->bytes);
     segment->extra = 0;
     segment->next = self->kept[class];
     self->kept[class] = index;
@@ -222,7 +222,7 @@ static void skeleton_stats(const struct policy *base, struct policy_stats *out)
     *out = self->counted;
     out->totals = base->totals;
     if (self->kept_classes)
-        out->largest_hole_bytes = UINT64_C(1) << (63 - __builtin_clzll(self->kept_classes));
+        out->largest_free_block_bytes = UINT64_C(1) << (63 - __builtin_clzll(self->kept_classes));
 }
 
 struct walker {
@@ -238,7 +238,7 @@ static bool show(void *argument, const struct range_node *segment)
         .bytes = segment->bytes,
         .requested_bytes = segment->extra,
         .segment_address = segment->address,
-        .state = segment->extra ? POLICY_RANGE_USED : POLICY_RANGE_HOLE,
+        .state = segment->extra ? POLICY_RANGE_USED : POLICY_RANGE_FREE,
     };
     return walker->visit(walker->argument, &range);
 }
@@ -306,7 +306,7 @@ const struct policy_ops skeleton_policy = {
     .name = "skeleton",                                                       /* required */
     .summary = "powers of two, kept for their class: a policy to start from", /* required */
     .reference = "none; the template of allocators/skeleton",                 /* required */
-    .capabilities = POLICY_WATCHES_HOLES,
+    .capabilities = POLICY_WATCHES_FREE,
     .options = skeleton_options,                    /* required */
     .values_bytes = sizeof(struct skeleton_values), /* required */
     .create = skeleton_create,

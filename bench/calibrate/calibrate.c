@@ -50,7 +50,7 @@ static const struct part parts[] = {
     {"which calls wait", parts_waits, 1, 1, true, false, false, false},
     {"the program's own part", parts_program, 1, 1, true, false, false, false},
     {"matrix products, first ones", parts_products, 1, 1, true, false, false, false},
-    {"lengths of works", parts_works, 1, 1, true, false, false, false},
+    {"lengths of works", parts_kernel_ops, 1, 1, true, false, false, false},
 };
 
 #define PART_COUNT (sizeof parts / sizeof parts[0])

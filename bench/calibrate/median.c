@@ -390,7 +390,8 @@ enum status median_of(const struct calibration *calibrations, size_t count, cons
         status =
             merge_curves(&self, offsetof(struct sim_profile, busy_costs), SIM_COST_COUNT, profile);
     if (!status)
-        status = merge_curves(&self, offsetof(struct sim_profile, works), SIM_WORK_COUNT, profile);
+        status = merge_curves(&self, offsetof(struct sim_profile, kernel_ops), SIM_KERNEL_OP_COUNT,
+                              profile);
     free(self.values);
     return status;
 }

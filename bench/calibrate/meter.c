@@ -66,7 +66,7 @@ bool meter_open(struct meter *self, struct device *device, const struct sim_prof
     device->listener = (struct device_listener){.call = on_call, .argument = self};
     backing_memory(self->backing, &self->free_bytes, &total_bytes);
     self->until_ns = device->ops->now(device) + ALL_NS;
-    meter_work(self, WARM_NS);
+    meter_kernel_op(self, WARM_NS);
     meter_sync(self);
     return true;
 }
@@ -139,7 +139,7 @@ void meter_sync(struct meter *self)
     self->busy_until_ns = meter_now(self);
 }
 
-void meter_work(struct meter *self, uint64_t ns)
+void meter_kernel_op(struct meter *self, uint64_t ns)
 {
     self->device->ops->kernel(self->device, METER_BUSY_STREAM, ns);
     uint64_t from_ns =
@@ -159,7 +159,7 @@ static void prepare(struct meter *self, bool waits)
     /* Launches that wait for room in a full queue get the card no further ahead. */
     for (uint64_t left = 2 * ahead_ns / KERNEL_NS;
          left && self->busy && self->busy_until_ns < meter_now(self) + ahead_ns; left--)
-        meter_work(self, KERNEL_NS);
+        meter_kernel_op(self, KERNEL_NS);
     self->ns = self->waited_ns = self->rest_ns = self->rested_ns = 0;
     self->begun_ns = meter_now(self);
     self->begun_bytes = self->device->counters.physical_bytes;

@@ -91,7 +91,7 @@ void meter_rest(struct meter *self, uint64_t bytes);
 /* Waits for all work. */
 void meter_sync(struct meter *self);
 /* Work for so long on the busy stream, from now on. */
-void meter_work(struct meter *self, uint64_t ns);
+void meter_kernel_op(struct meter *self, uint64_t ns);
 
 /* The calls. Each puts its time into `into`, where that is not NULL, and says whether it worked. */
 bool meter_alloc(struct meter *self, uint64_t bytes, uint64_t *address, struct meter_samples *into);

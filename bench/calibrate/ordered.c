@@ -37,7 +37,7 @@ void parts_events(struct meter *meter, struct sim_profile *out, uint64_t bytes)
     struct backing_ticket ticket;
     meter_point(meter);
     while (meter_goes_on(meter, &polled)) {
-        meter_work(meter, meter->busy ? PENDING_NS : LAUNCH_NS);
+        meter_kernel_op(meter, meter->busy ? PENDING_NS : LAUNCH_NS);
         if (!meter->busy)
             meter_pause(meter, 10 * LAUNCH_NS);
         if (!meter_fence(meter, METER_BUSY_STREAM, SIM_COST_event, &ticket, &recorded))
@@ -63,10 +63,10 @@ void parts_launches(struct meter *meter, struct sim_profile *out, uint64_t bytes
     while (meter_goes_on(meter, &launched)) {
         meter_sync(meter);
         if (meter->busy)
-            meter_work(meter, LAUNCHES_MOST * 2 * LAUNCH_NS);
+            meter_kernel_op(meter, LAUNCHES_MOST * 2 * LAUNCH_NS);
         for (uint32_t i = 0; i < (meter->busy ? LAUNCHES_MOST : 1); i++) {
             uint64_t before_ns = now(meter), read_ns = now(meter);
-            meter_work(meter, LAUNCH_NS);
+            meter_kernel_op(meter, LAUNCH_NS);
             uint64_t after_ns = now(meter);
             meter_samples_add(&clock, read_ns - before_ns);
             meter_samples_add(&launched, after_ns - read_ns);
@@ -269,7 +269,7 @@ void parts_pool_pending(struct meter *meter, struct sim_profile *out, uint64_t b
         meter_sync(meter);
         if (!meter_pool_alloc(meter, bytes, METER_BUSY_STREAM, &pending, NULL))
             return;
-        meter_work(meter, PENDING_NS);
+        meter_kernel_op(meter, PENDING_NS);
         if (!meter_pool_free(meter, pending, METER_BUSY_STREAM, NULL) ||
             !meter_pool_alloc(meter, bytes, METER_STREAM, &address, &made) ||
             !meter_pool_free(meter, address, METER_STREAM, NULL))

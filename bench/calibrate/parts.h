@@ -51,6 +51,6 @@ void parts_program(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 void parts_products(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 
 /* works.c: how long works on memory take. Last of all, behind the products. */
-void parts_works(struct meter *meter, struct sim_profile *out, uint64_t bytes);
+void parts_kernel_ops(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 
 #endif

@@ -22,14 +22,14 @@ static const uint64_t orders[ORDERS][LENGTHS] = {
 };
 
 /* On a device without memory the host's part is all there is. */
-static bool product(struct meter *meter, const struct device_work *work, uint64_t *took_ns)
+static bool product(struct meter *meter, const struct kernel_op *op, uint64_t *took_ns)
 {
     const struct device_ops *ops = meter->device->ops;
     uint64_t begun_ns = meter_now(meter);
-    if (ops->work && ops->work(meter->device, work) != STATUS_OK)
+    if (ops->kernel_op && ops->kernel_op(meter->device, op) != STATUS_OK)
         return false;
-    if (!ops->work)
-        ops->prepare(meter->device, work);
+    if (!ops->kernel_op)
+        ops->prepare(meter->device, op);
     *took_ns = meter_now(meter) - begun_ns;
     meter_sync(meter);
     return true;
@@ -40,8 +40,8 @@ static void measure(struct meter *meter, struct sim_profile *out, const uint64_t
     uint64_t first_ns = 0, others_ns = 0, count = 0;
     for (size_t i = 0; i < TYPES * ORDERS; i++) {
         const uint64_t *lengths = orders[i % ORDERS];
-        struct device_work work = {
-            .kind = DEVICE_WORK_matmul,
+        struct kernel_op op = {
+            .kind = KERNEL_OP_matmul,
             .type = types[i / ORDERS],
             .stream = METER_STREAM,
             .input_count = 2,
@@ -52,7 +52,7 @@ static void measure(struct meter *meter, struct sim_profile *out, const uint64_t
             .in = {{blocks[1], BLOCK_BYTES}, {blocks[2], BLOCK_BYTES}},
         };
         uint64_t new_ns, again_ns;
-        if (!product(meter, &work, &new_ns) || !product(meter, &work, &again_ns))
+        if (!product(meter, &op, &new_ns) || !product(meter, &op, &again_ns))
             return;
         uint64_t prepared_ns = new_ns > again_ns ? new_ns - again_ns : 0;
         if (i == 0)
@@ -71,7 +71,7 @@ void parts_products(struct meter *meter, struct sim_profile *out, uint64_t bytes
     uint64_t blocks[LENGTHS];
     uint32_t held = 0;
     (void)bytes;
-    if (!ops->work && !ops->prepare)
+    if (!ops->kernel_op && !ops->prepare)
         return;
     while (held < LENGTHS && meter_alloc(meter, BLOCK_BYTES, &blocks[held], NULL))
         held++;

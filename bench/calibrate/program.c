@@ -65,9 +65,10 @@ static void put(struct program *self, struct trace_event event)
 static void put_free(struct program *self, uint32_t slot)
 {
     if (self->ids[slot])
-        put(self,
-            (struct trace_event){
-                .kind = TRACE_FREE, .flags = TRACE_WHOLE, .slot = slot, .id = self->ids[slot] - 1});
+        put(self, (struct trace_event){.kind = TRACE_FREE_COMPLETED,
+                                       .flags = TRACE_WHOLE,
+                                       .slot = slot,
+                                       .id = self->ids[slot] - 1});
     self->ids[slot] = 0;
 }
 

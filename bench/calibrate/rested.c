@@ -60,7 +60,7 @@ static void rest(struct meter *meter, uint64_t ns)
 {
     uint64_t until_ns = meter_now(meter) + ns;
     while (meter_now(meter) < until_ns) {
-        meter_work(meter, KERNEL_NS);
+        meter_kernel_op(meter, KERNEL_NS);
         dirt_spread(meter->dirt);
         meter_pause(meter, PAUSE_NS);
     }
@@ -99,7 +99,7 @@ static bool call(struct meter *meter, enum sim_cost kind, struct round *round, u
     case SIM_COST_pool_free:
         return meter_pool_free(meter, round->pool[i], METER_STREAM, NULL);
     case SIM_COST_event:
-        meter_work(meter, PENDING_NS);
+        meter_kernel_op(meter, PENDING_NS);
         return meter_fence(meter, METER_BUSY_STREAM, SIM_COST_event, &ticket, NULL);
     default:
         return false;

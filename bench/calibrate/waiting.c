@@ -91,7 +91,7 @@ static void round_go(struct meter *meter, const enum tested *calls, size_t count
 {
     struct stage stage = {0};
     for (size_t i = 0; i < count; i++) {
-        meter_work(meter, WORK_NS);
+        meter_kernel_op(meter, WORK_NS);
         uint64_t before_ns = meter->device->ops->now(meter->device);
         if (!stage_go(meter, &stage, calls[i]))
             return;

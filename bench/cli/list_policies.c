@@ -14,7 +14,7 @@ static const struct {
     {POLICY_OPAQUE, "its inside cannot be seen: hole metrics are null"},
     {POLICY_OFFLINE, "sees the whole trace before the first request"},
     {POLICY_NEEDS_MAPPING, "needs virtual memory"},
-    {POLICY_WATCHES_HOLES, "reports its holes: the unusable-free index is known"},
+    {POLICY_WATCHES_FREE, "reports its holes: the unusable-free index is known"},
     {POLICY_HONOURS_ALIGNMENT, "serves any power-of-two alignment"},
     {POLICY_UNRANKED, "a harness check or a bound: shown, never ranked"},
     {POLICY_OVERLAPS, "hands out memory that it never takes back"},

@@ -95,7 +95,7 @@ static const char *hook_race_text(struct device *device)
 static bool hook_segment_of(struct device *device, uint64_t address, struct device_segment *out)
 {
     const struct cuda_device *self = cuda_of(device);
-    const struct book_segment *segment = book_segment_find(&self->book, address);
+    const struct memory_segment *segment = memory_segment_find(&self->memory, address);
     if (segment)
         *out = (struct device_segment){
             .ordinal = segment->ordinal, .address = segment->range.start, .bytes = segment->bytes};
@@ -164,13 +164,13 @@ static enum status hook_touch(struct device *device, uint64_t address, uint64_t 
     return launched(self, stream, kernels_touch(self->kernels, address, bytes, stream->handle));
 }
 
-static enum status hook_work(struct device *device, const struct device_work *work)
+static enum status hook_kernel_op(struct device *device, const struct kernel_op *op)
 {
     struct cuda_device *self = cuda_of(device);
-    struct cuda_stream *stream = cuda_stream(self, work->stream);
+    struct cuda_stream *stream = cuda_stream(self, op->stream);
     if (!stream || device->failed)
         return cuda_ready(self);
-    return launched(self, stream, kernels_work(self->kernels, work, stream->handle));
+    return launched(self, stream, kernels_op(self->kernels, op, stream->handle));
 }
 
 /* ---- order, for policies -------------------------------------------------------------------- */
@@ -267,7 +267,7 @@ const struct device_ops cuda_device_ops = {
     .verify = hook_verify,
     .wrong = hook_wrong,
     .touch = hook_touch,
-    .work = hook_work,
+    .kernel_op = hook_kernel_op,
     .problem = hook_problem,
     .mark = cuda_mark,
     .mark_ns = cuda_mark_ns,

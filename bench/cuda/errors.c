@@ -58,7 +58,7 @@ enum status cuda_ready(struct cuda_device *self)
 {
     if (self->base.failed)
         return STATUS_INVALID;
-    return self->out_of_host_memory || self->book.lost ? STATUS_HOST_MEMORY : STATUS_OK;
+    return self->out_of_host_memory || self->memory.lost ? STATUS_HOST_MEMORY : STATUS_OK;
 }
 
 void cuda_show_memory(struct cuda_device *self)

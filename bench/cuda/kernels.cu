@@ -1,5 +1,5 @@
-/* The kernels of the CUDA device. Host side: kernels.c and kernels_work.c, which say how each is
- * launched; shapes come cut to their operands (sim/work_shape.h), nothing here checks that again.
+/* The kernels of the CUDA device. Host side: kernels.c and kernels_op.c, which say how each is
+ * launched; shapes come cut to their operands (sim/kernel_shape.h), nothing here checks that again.
  *
  * Common to all: grids of any size (each thread strides over the work), 16-byte accesses between
  * an unaligned head and tail, no memory of their own but the two records below, no header but

@@ -71,7 +71,7 @@ enum status kernels_spin(struct kernels *self, double *owed_ns, uint64_t nanosec
  *  gather       names of rows are 8 bytes wide, or 4 where in[1] is too small for that; taken
  *  scatter_add  modulo the rows of the table, so that any contents will do
  *  copy, set    the constant is 1 */
-enum status kernels_work(struct kernels *self, const struct device_work *work, CUstream stream);
+enum status kernels_op(struct kernels *self, const struct kernel_op *op, CUstream stream);
 
 /* Who does the products of floats. cuBLAS is opened at the first of them, as programs do; early: now,
  * so that its memory is there before a pool takes the card's. No cuBLAS is no error: then, and if

@@ -1,4 +1,4 @@
-/* Inside of the kernels' host side: kernels.c, kernels_spin.c and kernels_work.c share it. */
+/* Inside of the kernels' host side: kernels.c, kernels_spin.c and kernels_op.c share it. */
 #ifndef BENCH_CUDA_KERNELS_STATE_H
 #define BENCH_CUDA_KERNELS_STATE_H
 

@@ -1,11 +1,11 @@
-/* Real work on blocks: launches the kernel for what sim/work_shape.h says that the work covers, or has
+/* Real work on blocks: launches the kernel for what sim/kernel_shape.h says that the work covers, or has
  * cuBLAS do it. Where that is nothing, nothing is done. */
 #include "bench/cuda/kernels_state.h"
 
 #include <limits.h>
 #include <stdio.h>
 
-#include "sim/work_shape.h"
+#include "sim/kernel_shape.h"
 
 static enum kernel_format format_of(enum device_type type)
 {
@@ -21,25 +21,24 @@ static enum kernel of_set(enum kernel first, enum kernel_format format)
     return (enum kernel)((int)first + (int)format);
 }
 
-static enum status elementwise(struct kernels *self, const struct device_work *work,
-                               CUstream stream)
+static enum status elementwise(struct kernels *self, const struct kernel_op *op, CUstream stream)
 {
-    struct work_shape_elementwise shape = work_shape_elementwise(work);
+    struct kernel_shape_elementwise shape = kernel_shape_elementwise(op);
     struct kernels_inputs in = {.count = shape.input_count};
     if (!shape.element_count)
         return STATUS_OK;
     for (uint32_t i = 0; i < shape.input_count; i++)
-        in.address[i] = work->in[shape.inputs[i]].address;
-    uint64_t out = work->out.address;
+        in.address[i] = op->in[shape.inputs[i]].address;
+    uint64_t out = op->out.address;
     void *arguments[] = {&out, &in, &shape.element_count};
-    return kernels_launch(self, of_set(KERNEL_elementwise_f32, format_of(work->type)),
+    return kernels_launch(self, of_set(KERNEL_elementwise_f32, format_of(op->type)),
                           kernels_grid(self, shape.operand_bytes / 16), stream, arguments,
                           shape.operand_bytes);
 }
 
-static enum status reduce(struct kernels *self, const struct device_work *work, CUstream stream)
+static enum status reduce(struct kernels *self, const struct kernel_op *op, CUstream stream)
 {
-    struct work_shape_reduce cut = work_shape_reduce(work);
+    struct kernel_shape_reduce cut = kernel_shape_reduce(op);
     struct kernels_matrix shape = {
         .rows = cut.row_count, .columns = cut.column_count, .pitch = cut.pitch_elements};
     if (!shape.rows)
@@ -47,41 +46,41 @@ static enum status reduce(struct kernels *self, const struct device_work *work, 
     unsigned width = 1;
     while (width < 32 && width < shape.columns)
         width *= 2;
-    uint64_t out = work->out.address, in = work->in[0].address;
+    uint64_t out = op->out.address, in = op->in[0].address;
     void *arguments[] = {&out, &in, &shape, &width};
-    return kernels_launch(self, of_set(KERNEL_reduce_f32, format_of(work->type)),
-                          kernels_grid(self, work_shape_times(shape.columns / width + 1, 256)),
+    return kernels_launch(self, of_set(KERNEL_reduce_f32, format_of(op->type)),
+                          kernels_grid(self, kernel_shape_times(shape.columns / width + 1, 256)),
                           stream, arguments,
-                          shape.rows * shape.pitch * work_shape_element_bytes(work->type));
+                          shape.rows * shape.pitch * kernel_shape_element_bytes(op->type));
 }
 
 /* For kernels that take a row with a group of 32 threads. */
 static struct kernel_grid grid_of_rows(const struct kernels *self, uint64_t rows)
 {
-    struct kernel_grid grid = kernels_grid(self, work_shape_times(rows, 32));
+    struct kernel_grid grid = kernels_grid(self, kernel_shape_times(rows, 32));
     grid.x = 32;
     grid.y = 8;
     return grid;
 }
 
-static struct kernels_rows rows_of(const struct device_work *work,
-                                   const struct work_shape_rows *shape)
+static struct kernels_rows rows_of(const struct kernel_op *op,
+                                   const struct kernel_shape_rows *shape)
 {
     return (struct kernels_rows){
         .rows = shape->row_count,
         .columns = shape->column_count,
         .table_rows = shape->table_row_count,
-        .index = work->in[1].address,
+        .index = op->in[1].address,
         .index_bytes = shape->index_bytes,
     };
 }
 
 /* In the widest words that both ends and the length of a row allow. */
-static enum status gather(struct kernels *self, const struct device_work *work, CUstream stream)
+static enum status gather(struct kernels *self, const struct kernel_op *op, CUstream stream)
 {
-    struct work_shape_rows shape = work_shape_gather(work);
-    struct kernels_rows rows = rows_of(work, &shape);
-    uint64_t out = work->out.address, table = work->in[0].address;
+    struct kernel_shape_rows shape = kernel_shape_gather(op);
+    struct kernels_rows rows = rows_of(op, &shape);
+    uint64_t out = op->out.address, table = op->in[0].address;
     if (!rows.rows)
         return STATUS_OK;
     uint64_t together = out | table | shape.row_bytes, word_bytes = 1;
@@ -99,24 +98,23 @@ static enum status gather(struct kernels *self, const struct device_work *work, 
                           rows.rows * shape.row_bytes);
 }
 
-static enum status scatter_add(struct kernels *self, const struct device_work *work,
-                               CUstream stream)
+static enum status scatter_add(struct kernels *self, const struct kernel_op *op, CUstream stream)
 {
-    struct work_shape_rows shape = work_shape_scatter_add(work);
-    struct kernels_rows rows = rows_of(work, &shape);
-    uint64_t table = work->out.address, in = work->in[0].address;
+    struct kernel_shape_rows shape = kernel_shape_scatter_add(op);
+    struct kernels_rows rows = rows_of(op, &shape);
+    uint64_t table = op->out.address, in = op->in[0].address;
     if (!rows.rows)
         return STATUS_OK;
     void *arguments[] = {&table, &in, &rows};
-    return kernels_launch(self, of_set(KERNEL_scatter_add_f32, format_of(work->type)),
+    return kernels_launch(self, of_set(KERNEL_scatter_add_f32, format_of(op->type)),
                           grid_of_rows(self, rows.rows), stream, arguments,
                           rows.rows * shape.row_bytes);
 }
 
-static enum status copy(struct kernels *self, const struct device_work *work, CUstream stream)
+static enum status copy(struct kernels *self, const struct kernel_op *op, CUstream stream)
 {
-    uint64_t bytes = work_shape_copy_bytes(work);
-    uint64_t out = work->out.address, in = work->in[0].address;
+    uint64_t bytes = kernel_shape_copy_bytes(op);
+    uint64_t out = op->out.address, in = op->in[0].address;
     void *arguments[] = {&out, &in, &bytes};
     if (!bytes)
         return STATUS_OK;
@@ -125,7 +123,7 @@ static enum status copy(struct kernels *self, const struct device_work *work, CU
 }
 
 /* The kernel repeats 8 bytes, counted from the address on. */
-static enum status set(struct kernels *self, const struct device_work *work, CUstream stream)
+static enum status set(struct kernels *self, const struct kernel_op *op, CUstream stream)
 {
     static const uint64_t ones[] = {
         [FORMAT_F32] = 0x3f8000003f800000,
@@ -134,8 +132,8 @@ static enum status set(struct kernels *self, const struct device_work *work, CUs
         [FORMAT_I8] = 0x0101010101010101,
         [FORMAT_I64] = 1,
     };
-    uint64_t bytes = work_shape_set_bytes(work);
-    uint64_t out = work->out.address, one = ones[format_of(work->type)];
+    uint64_t bytes = kernel_shape_set_bytes(op);
+    uint64_t out = op->out.address, one = ones[format_of(op->type)];
     void *arguments[] = {&out, &bytes, &one};
     if (!bytes)
         return STATUS_OK;
@@ -175,40 +173,40 @@ enum status kernels_choose_matmul(struct kernels *self, enum kernels_matmul choi
     return choice == KERNELS_CUBLAS_EARLY ? open_matmul(self) : STATUS_OK;
 }
 
-static enum status plain_matmul(struct kernels *self, const struct device_work *work,
+static enum status plain_matmul(struct kernels *self, const struct kernel_op *op,
                                 struct kernels_product *shape, CUstream stream)
 {
-    uint64_t out = work->out.address, a = work->in[0].address, b = work->in[1].address;
-    uint64_t tiles = work_shape_times((shape->m + 15) / 16, (shape->n + 15) / 16);
-    struct kernel_grid grid = kernels_grid(self, work_shape_times(tiles, 256));
+    uint64_t out = op->out.address, a = op->in[0].address, b = op->in[1].address;
+    uint64_t tiles = kernel_shape_times((shape->m + 15) / 16, (shape->n + 15) / 16);
+    struct kernel_grid grid = kernels_grid(self, kernel_shape_times(tiles, 256));
     grid.x = 16;
     grid.y = 16;
     void *arguments[] = {&out, &a, &b, shape};
-    return kernels_launch(self, of_set(KERNEL_matmul_f32, format_of(work->type)), grid, stream,
-                          arguments, work->out.bytes);
+    return kernels_launch(self, of_set(KERNEL_matmul_f32, format_of(op->type)), grid, stream,
+                          arguments, op->out.bytes);
 }
 
-static enum status matmul(struct kernels *self, const struct device_work *work, CUstream stream)
+static enum status matmul(struct kernels *self, const struct kernel_op *op, CUstream stream)
 {
-    struct work_shape_matmul cut = work_shape_matmul(work);
+    struct kernel_shape_matmul cut = kernel_shape_matmul(op);
     struct kernels_product shape = {
         .m = cut.m, .n = cut.n, .k = cut.k, .pitch_a = cut.pitch_elements};
     if (!shape.m)
         return STATUS_OK;
-    bool small = work->m <= INT_MAX && work->n <= INT_MAX && work->k <= INT_MAX;
-    bool floats = work->type != DEVICE_I8 && work->type != DEVICE_I64;
+    bool small = op->m <= INT_MAX && op->n <= INT_MAX && op->k <= INT_MAX;
+    bool floats = op->type != DEVICE_I8 && op->type != DEVICE_I64;
     if (!small || !floats)
-        return plain_matmul(self, work, &shape, stream);
+        return plain_matmul(self, op, &shape, stream);
     enum status status = open_matmul(self);
     if (status != STATUS_OK)
         return status;
     if (!self->blas)
-        return plain_matmul(self, work, &shape, stream);
+        return plain_matmul(self, op, &shape, stream);
     struct blas_product product = {
-        .type = work->type,
-        .out = work->out.address,
-        .a = work->in[0].address,
-        .b = work->in[1].address,
+        .type = op->type,
+        .out = op->out.address,
+        .a = op->in[0].address,
+        .b = op->in[1].address,
         .m = shape.m,
         .n = shape.n,
         .k = shape.k,
@@ -221,17 +219,17 @@ static enum status matmul(struct kernels *self, const struct device_work *work, 
     return status;
 }
 
-enum status kernels_work(struct kernels *self, const struct device_work *work, CUstream stream)
+enum status kernels_op(struct kernels *self, const struct kernel_op *op, CUstream stream)
 {
-    typedef enum status (*function)(struct kernels *, const struct device_work *, CUstream);
-    static const function functions[DEVICE_WORK_COUNT] = {
-        [DEVICE_WORK_matmul] = matmul,
-        [DEVICE_WORK_elementwise] = elementwise,
-        [DEVICE_WORK_reduce] = reduce,
-        [DEVICE_WORK_gather] = gather,
-        [DEVICE_WORK_scatter_add] = scatter_add,
-        [DEVICE_WORK_copy] = copy,
-        [DEVICE_WORK_set] = set,
+    typedef enum status (*function)(struct kernels *, const struct kernel_op *, CUstream);
+    static const function functions[KERNEL_OP_COUNT] = {
+        [KERNEL_OP_matmul] = matmul,
+        [KERNEL_OP_elementwise] = elementwise,
+        [KERNEL_OP_reduce] = reduce,
+        [KERNEL_OP_gather] = gather,
+        [KERNEL_OP_scatter_add] = scatter_add,
+        [KERNEL_OP_copy] = copy,
+        [KERNEL_OP_set] = set,
     };
-    return functions[work->kind](self, work, stream);
+    return functions[op->kind](self, op, stream);
 }

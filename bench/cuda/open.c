@@ -266,7 +266,7 @@ enum status cuda_device_open(const struct cuda_options *options, struct device *
     if (!self)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for a device");
     self->opened_ns = latency_clock_ns();
-    book_open(&self->book);
+    device_memory_open(&self->memory);
     enum status status = cuda_api_open(&self->api, error);
     if (status == STATUS_OK)
         status = card_find(self, options, error);
@@ -302,7 +302,7 @@ void cuda_close(struct device *device)
         cuda_streams_close(self);
     }
     cuda_segments_close(self);
-    book_close(&self->book);
+    device_memory_close(&self->memory);
     if (self->context) {
         (void)api->ctx_set_current(self->context_before);
         (void)api->device_primary_ctx_release(self->card);

@@ -57,7 +57,7 @@ static uint64_t pages_leave(struct cuda_device *self, uint64_t address, uint64_t
 /* ---- allocation ----------------------------------------------------------------------------- */
 
 /* What the driver gave goes into all books, or back. */
-static enum status take(struct cuda_device *self, struct book_segment *segment, uint64_t address,
+static enum status take(struct cuda_device *self, struct memory_segment *segment, uint64_t address,
                         uint64_t bytes, uint64_t begun_ns, uint64_t ended_ns)
 {
     uint64_t charge_bytes = sim_ledger_units(&self->ledger, bytes);
@@ -74,8 +74,8 @@ static enum status take(struct cuda_device *self, struct book_segment *segment, 
         (void)cuda_worked(self, self->api.mem_free(address), "cuMemFree");
         return host ? STATUS_HOST_MEMORY : cuda_refuse(self, DEVICE_CALL_alloc);
     }
-    book_segment_enter(&self->book, segment, self->base.counters.segments_made++, address, end,
-                       bytes, false);
+    memory_segment_enter(&self->memory, segment, self->base.counters.segments_made++, address, end,
+                         bytes, false);
     sim_ledger_charge(&self->ledger, charge_bytes);
     device_count(&self->base, DEVICE_CALL_alloc, bytes, ended_ns - begun_ns, 0, false);
     cuda_show_memory(self);
@@ -93,10 +93,10 @@ enum status cuda_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t
     if (bytes >= self->page_bytes &&
         sim_ledger_units(&self->ledger, bytes) > sim_ledger_free(&self->ledger))
         return cuda_refuse(self, DEVICE_CALL_alloc);
-    struct book_segment *segment = malloc(sizeof *segment);
+    struct memory_segment *segment = malloc(sizeof *segment);
     if (!segment)
         return STATUS_HOST_MEMORY;
-    *segment = (struct book_segment){0}; /* calloc takes longer, within what is measured */
+    *segment = (struct memory_segment){0}; /* calloc takes longer, within what is measured */
     CUdeviceptr pointer;
     uint64_t begun_ns = cuda_clock_ns(self);
     CUresult result = self->api.mem_alloc(&pointer, bytes);
@@ -119,7 +119,7 @@ enum status cuda_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t
 /* Why an address cannot be freed. */
 static enum status free_misuse(struct cuda_device *self, uint64_t address)
 {
-    const struct book_segment *segment = book_segment_find(&self->book, address);
+    const struct memory_segment *segment = memory_segment_find(&self->memory, address);
     if (!segment)
         return cuda_misuse(self,
                            "a free of %" PRIu64 ", where no segment lies: it was freed before, or "
@@ -133,7 +133,7 @@ static enum status free_misuse(struct cuda_device *self, uint64_t address)
 enum status cuda_segment_free(struct backing *backing, uint64_t address)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    struct book_segment *segment = book_segment_find(&self->book, address);
+    struct memory_segment *segment = memory_segment_find(&self->memory, address);
     if (!segment || segment->reserved || segment->range.start != address)
         return free_misuse(self, address);
     uint64_t waited_ns = cuda_stream_sync(self, CUDA_ALL_STREAMS);
@@ -147,7 +147,7 @@ enum status cuda_segment_free(struct backing *backing, uint64_t address)
         return STATUS_INVALID;
     uint64_t back_bytes = bytes < self->page_bytes ? pages_leave(self, address, bytes)
                                                    : segment->range.end - segment->range.start;
-    book_segment_remove(&self->book, segment);
+    memory_segment_remove(&self->memory, segment);
     device_count(&self->base, DEVICE_CALL_free, bytes, ended_ns - begun_ns, waited_ns, false);
     sim_ledger_give_back(&self->ledger, back_bytes, 0);
     cuda_pool_charge(self);
@@ -157,13 +157,13 @@ enum status cuda_segment_free(struct backing *backing, uint64_t address)
 
 void cuda_segments_close(struct cuda_device *self)
 {
-    while (self->book.segments.root) {
-        struct book_segment *segment = (struct book_segment *)self->book.segments.root;
+    while (self->memory.segments.root) {
+        struct memory_segment *segment = (struct memory_segment *)self->memory.segments.root;
         if (segment->reserved)
             (void)self->api.mem_address_free(segment->range.start, segment->bytes);
         else
             (void)self->api.mem_free(segment->range.start);
-        book_segment_remove(&self->book, segment);
+        memory_segment_remove(&self->memory, segment);
     }
     while (self->small_pages.root) {
         struct range *page = self->small_pages.root;

@@ -69,7 +69,7 @@ struct cuda_device {
     uint64_t card_others_bytes;  /* held by others when it was opened; see card_bytes */
     uint64_t others_at_open_bytes;
     bool shared, others_known; /* with both, looked at again whenever memory is asked about */
-    struct book book;
+    struct device_memory memory;
     struct ranges small_pages;
     struct kernels *kernels;
     struct cuda_streams streams;

@@ -20,8 +20,8 @@ void cuda_used(struct device *device, uint64_t address, uint64_t bytes, uint32_t
          streams->streams[ordinal].sequence <= streams->streams[ordinal].known))
         return;
     uint64_t sequence = cuda_stream_fence(self, ordinal);
-    book_use(&self->book, address, bytes,
-             (struct sim_use){.sequence = sequence, .event = event, .stream = ordinal});
+    memory_use(&self->memory, address, bytes,
+               (struct sim_use){.sequence = sequence, .event = event, .stream = ordinal});
 }
 
 struct hand_out {
@@ -45,12 +45,12 @@ uint64_t cuda_handed_out(struct device *device, uint64_t address, uint64_t bytes
     (void)event;
     if (!order)
         self->trusts_policy = true;
-    if (self->trusts_policy || !self->book.hazards.ranges.root)
+    if (self->trusts_policy || !self->memory.hazards.ranges.root)
         return 0;
     struct hand_out hand_out = {.self = self, .stream = stream};
     while (bytes) {
-        struct book_piece piece = book_piece_at(&self->book, address, bytes);
-        book_pass_on(&self->book, &piece, hand_out_visit, &hand_out);
+        struct memory_piece piece = memory_piece_at(&self->memory, address, bytes);
+        memory_pass_on(&self->memory, &piece, hand_out_visit, &hand_out);
         address += piece.length;
         bytes -= piece.length;
     }

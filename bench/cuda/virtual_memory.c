@@ -33,7 +33,7 @@ enum status cuda_reserve(struct backing *backing, uint64_t bytes, uint64_t *addr
     enum status status = check_bytes(self, "a reservation", bytes);
     if (status != STATUS_OK)
         return status;
-    struct book_segment *segment = calloc(1, sizeof *segment);
+    struct memory_segment *segment = calloc(1, sizeof *segment);
     if (!segment)
         return STATUS_HOST_MEMORY;
     CUdeviceptr pointer;
@@ -46,8 +46,8 @@ enum status cuda_reserve(struct backing *backing, uint64_t bytes, uint64_t *addr
         free(segment);
         return status;
     }
-    book_segment_enter(&self->book, segment, self->base.counters.segments_made++, pointer,
-                       pointer + bytes, bytes, true);
+    memory_segment_enter(&self->memory, segment, self->base.counters.segments_made++, pointer,
+                         pointer + bytes, bytes, true);
     *address = pointer;
     return cuda_record_row(self, &self->record_ranges, bytes, pointer);
 }
@@ -55,7 +55,7 @@ enum status cuda_reserve(struct backing *backing, uint64_t bytes, uint64_t *addr
 enum status cuda_release(struct backing *backing, uint64_t address)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    struct book_segment *range = book_segment_find(&self->book, address);
+    struct memory_segment *range = memory_segment_find(&self->memory, address);
     if (!range || !range->reserved || range->range.start != address)
         return cuda_misuse(self, "a release of %" PRIu64 ", where no reserved range starts",
                            address);
@@ -71,7 +71,7 @@ enum status cuda_release(struct backing *backing, uint64_t address)
     if (!cuda_worked(self, self->api.mem_address_free(address, range->bytes), "cuMemAddressFree"))
         return STATUS_INVALID;
     cuda_count(self, DEVICE_CALL_release, range->bytes, begun_ns, 0, false);
-    book_segment_remove(&self->book, range);
+    memory_segment_remove(&self->memory, range);
     return STATUS_OK;
 }
 
@@ -83,7 +83,7 @@ enum status cuda_create(struct backing *backing, uint64_t bytes, backing_handle 
         return status;
     if (bytes > sim_ledger_free(&self->ledger))
         return cuda_refuse(self, DEVICE_CALL_create);
-    struct book_physical *physical = calloc(1, sizeof *physical);
+    struct memory_physical *physical = calloc(1, sizeof *physical);
     if (!physical)
         return STATUS_HOST_MEMORY;
     const CUmemAllocationProp kind = cuda_memory_kind(self);
@@ -98,7 +98,7 @@ enum status cuda_create(struct backing *backing, uint64_t bytes, backing_handle 
         return status;
     }
     physical->driver_handle = driver_handle;
-    book_physical_enter(&self->book, physical, bytes);
+    memory_physical_enter(&self->memory, physical, bytes);
     sim_ledger_charge(&self->ledger, bytes);
     cuda_show_memory(self);
     *handle = physical->handle.start;
@@ -106,10 +106,10 @@ enum status cuda_create(struct backing *backing, uint64_t bytes, backing_handle 
 }
 
 /* Memory that is given up and mapped nowhere is the card's again. */
-static void physical_settle(struct cuda_device *self, struct book_physical *physical)
+static void physical_settle(struct cuda_device *self, struct memory_physical *physical)
 {
     uint64_t bytes = physical->bytes;
-    if (!book_physical_settle(&self->book, physical))
+    if (!memory_physical_settle(&self->memory, physical))
         return;
     sim_ledger_give_back(&self->ledger, bytes, 0);
     cuda_show_memory(self);
@@ -118,7 +118,7 @@ static void physical_settle(struct cuda_device *self, struct book_physical *phys
 enum status cuda_destroy(struct backing *backing, backing_handle handle)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    struct book_physical *physical = book_physical_find(&self->book, handle);
+    struct memory_physical *physical = memory_physical_find(&self->memory, handle);
     if (!physical)
         return cuda_misuse(self,
                            "physical memory %" PRIu64 " is given up, but it was given up before, "
@@ -138,13 +138,14 @@ enum status cuda_destroy(struct backing *backing, backing_handle handle)
 
 /* What speaks against mapping the piece there; OK: nothing. */
 static enum status check_map(struct cuda_device *self, uint64_t address,
-                             const struct book_physical *physical, const struct book_segment *range)
+                             const struct memory_physical *physical,
+                             const struct memory_segment *range)
 {
     if (!range || !range->reserved || physical->bytes > range->range.end - address)
         return cuda_misuse(
             self, "a map of %" PRIu64 " bytes at %" PRIu64 ", which do not lie in a reserved range",
             physical->bytes, address);
-    if (ranges_overlap(&self->book.mappings, address, address + physical->bytes))
+    if (ranges_overlap(&self->memory.mappings, address, address + physical->bytes))
         return cuda_misuse(self,
                            "a map of %" PRIu64 " bytes at %" PRIu64 ", where something is mapped",
                            physical->bytes, address);
@@ -154,16 +155,16 @@ static enum status check_map(struct cuda_device *self, uint64_t address,
 enum status cuda_map(struct backing *backing, uint64_t address, backing_handle handle)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    struct book_physical *physical = book_physical_find(&self->book, handle);
+    struct memory_physical *physical = memory_physical_find(&self->memory, handle);
     if (!physical)
         return cuda_misuse(
             self, "a map of physical memory %" PRIu64 ", which was given up before, or never made",
             handle);
-    struct book_segment *range = book_segment_find(&self->book, address);
+    struct memory_segment *range = memory_segment_find(&self->memory, address);
     enum status status = check_map(self, address, physical, range);
     if (status != STATUS_OK)
         return status;
-    struct book_mapping *mapping = calloc(1, sizeof *mapping);
+    struct memory_mapping *mapping = calloc(1, sizeof *mapping);
     if (!mapping)
         return STATUS_HOST_MEMORY;
     uint64_t bytes = physical->bytes, begun_ns = cuda_clock_ns(self);
@@ -176,7 +177,7 @@ enum status cuda_map(struct backing *backing, uint64_t address, backing_handle h
         return status;
     }
     mapping->usable = true; /* whether access was given the driver knows */
-    book_mapping_enter(&self->book, mapping, physical, range, address);
+    memory_mapping_enter(&self->memory, mapping, physical, range, address);
     return STATUS_OK;
 }
 
@@ -188,7 +189,7 @@ static enum status check_run(struct cuda_device *self, const char *what, uint64_
     if (status != STATUS_OK)
         return status;
     for (uint64_t at = address; at < address + bytes;) {
-        const struct range *mapping = ranges_find(&self->book.mappings, at);
+        const struct range *mapping = ranges_find(&self->memory.mappings, at);
         if (!mapping || mapping->start < at || mapping->end > address + bytes)
             return cuda_misuse(self,
                                "%s from %" PRIu64 " to %" PRIu64
@@ -228,26 +229,26 @@ enum status cuda_unmap(struct backing *backing, uint64_t address, uint64_t bytes
         return STATUS_INVALID;
     cuda_count(self, DEVICE_CALL_unmap, bytes, begun_ns, 0, false);
     for (uint64_t at = address; at < address + bytes;) {
-        struct book_mapping *mapping = book_mapping_find(&self->book, at);
+        struct memory_mapping *mapping = memory_mapping_find(&self->memory, at);
         at = mapping->range.end;
-        physical_settle(self, book_mapping_remove(&self->book, mapping));
+        physical_settle(self, memory_mapping_remove(&self->memory, mapping));
     }
     return STATUS_OK;
 }
 
 void cuda_virtual_memory_close(struct cuda_device *self)
 {
-    while (self->book.mappings.root) {
-        struct range *mapping = self->book.mappings.root;
+    while (self->memory.mappings.root) {
+        struct range *mapping = self->memory.mappings.root;
         (void)self->api.mem_unmap(mapping->start, mapping->end - mapping->start);
-        ranges_remove(&self->book.mappings, mapping);
+        ranges_remove(&self->memory.mappings, mapping);
         free(mapping);
     }
-    while (self->book.physicals.root) {
-        struct book_physical *physical = (struct book_physical *)self->book.physicals.root;
+    while (self->memory.physicals.root) {
+        struct memory_physical *physical = (struct memory_physical *)self->memory.physicals.root;
         if (!physical->destroyed)
             (void)self->api.mem_release(physical->driver_handle);
-        ranges_remove(&self->book.physicals, &physical->handle);
+        ranges_remove(&self->memory.physicals, &physical->handle);
         free(physical);
     }
 }

@@ -77,18 +77,18 @@ const struct policy_block *address_map_find(const struct address_map *map, uint6
 }
 
 /* Rule 3. An entry may move back to `hole` unless its home lies after the hole. */
-static void close_hole(struct address_map *map, size_t hole)
+static void close_free_block(struct address_map *map, size_t free_block)
 {
-    for (size_t i = next(map, hole); map->entries[i].address != ADDRESS_MAP_NONE;
+    for (size_t i = next(map, free_block); map->entries[i].address != ADDRESS_MAP_NONE;
          i = next(map, i)) {
         size_t from_home = (i - home(map, map->entries[i].address)) & (map->room - 1);
-        size_t from_hole = (i - hole) & (map->room - 1);
-        if (from_home < from_hole)
+        size_t from_free_block = (i - free_block) & (map->room - 1);
+        if (from_home < from_free_block)
             continue;
-        map->entries[hole] = map->entries[i];
-        hole = i;
+        map->entries[free_block] = map->entries[i];
+        free_block = i;
     }
-    map->entries[hole].address = ADDRESS_MAP_NONE;
+    map->entries[free_block].address = ADDRESS_MAP_NONE;
 }
 
 bool address_map_remove(struct address_map *map, uint64_t address, struct policy_block *out)
@@ -99,7 +99,7 @@ bool address_map_remove(struct address_map *map, uint64_t address, struct policy
     if (map->entries[place].address != address)
         return false;
     *out = map->entries[place];
-    close_hole(map, place);
+    close_free_block(map, place);
     map->count--;
     return true;
 }

@@ -164,7 +164,7 @@ static enum status conclude(const struct bout *bout, struct harness_result *resu
     harness_interval(values, count, &result->least, &result->most, &result->confidence);
     free(values);
     result->steps = bout->last.steps;
-    result->works = bout->launches.work_count;
+    result->kernel_ops = bout->launches.kernel_op_count;
     result->kernels = bout->launches.kernels;
     result->fixed_bytes = bout->launches.fixed_bytes;
     return STATUS_OK;

@@ -35,7 +35,7 @@ struct harness_result {
     double added;              /* median over the blocks */
     double least, most;        /* of its interval */
     double confidence;         /* of the interval: 0.95 or more, less with fewer than six blocks */
-    uint64_t steps, works, kernels; /* of a run */
+    uint64_t steps, kernel_ops, kernels; /* of a run */
     uint64_t fixed_bytes;
 };
 

@@ -64,21 +64,21 @@ static uint64_t record_mark(struct device *device)
 }
 
 /* Work that the device refused is no part of the program. */
-static enum status record_work(struct device *device, const struct device_work *work)
+static enum status record_kernel_op(struct device *device, const struct kernel_op *op)
 {
     struct launch_recorder *recorder = recorder_of(device);
     struct launches *self = recorder->launches;
-    enum status status = recorder->device_ops->work(device, work);
+    enum status status = recorder->device_ops->kernel_op(device, op);
     if (status != STATUS_OK)
         return status;
-    struct device_work *works =
-        array_grow(self->works, self->work_count, &self->work_room, sizeof *works);
-    self->lost |= !works;
-    if (!works)
+    struct kernel_op *kernel_ops =
+        array_grow(self->kernel_ops, self->kernel_op_count, &self->work_room, sizeof *kernel_ops);
+    self->lost |= !kernel_ops;
+    if (!kernel_ops)
         return status;
-    self->works = works;
-    self->works[self->work_count] = *work;
-    add(self, LAUNCH_WORK, work->stream, self->work_count++);
+    self->kernel_ops = kernel_ops;
+    self->kernel_ops[self->kernel_op_count] = *op;
+    add(self, LAUNCH_WORK, op->stream, self->kernel_op_count++);
     return status;
 }
 
@@ -92,8 +92,8 @@ void launches_record(struct launch_recorder *recorder, struct launches *launches
     recorder->ops.stream_wait = record_wait;
     recorder->ops.sync = record_sync;
     recorder->ops.mark = record_mark;
-    if (device->ops->work)
-        recorder->ops.work = record_work;
+    if (device->ops->kernel_op)
+        recorder->ops.kernel_op = record_kernel_op;
     device->ops = &recorder->ops;
 }
 
@@ -111,13 +111,13 @@ enum status launches_end(struct launch_recorder *recorder, struct device *device
 static void visit_operands(struct launches *self,
                            void (*visit)(struct launches *, struct device_operand *))
 {
-    for (size_t i = 0; i < self->work_count; i++) {
-        struct device_work *work = &self->works[i];
-        if (work->out.bytes)
-            visit(self, &work->out);
-        for (uint32_t k = 0; k < work->input_count; k++)
-            if (work->in[k].bytes)
-                visit(self, &work->in[k]);
+    for (size_t i = 0; i < self->kernel_op_count; i++) {
+        struct kernel_op *op = &self->kernel_ops[i];
+        if (op->out.bytes)
+            visit(self, &op->out);
+        for (uint32_t k = 0; k < op->input_count; k++)
+            if (op->in[k].bytes)
+                visit(self, &op->in[k]);
     }
 }
 
@@ -165,7 +165,7 @@ static void move_operand(struct launches *self, struct device_operand *operand)
 
 enum status launches_fix(struct launches *launches, struct device *device, struct error *error)
 {
-    size_t most = launches->work_count * (1 + DEVICE_WORK_INPUTS);
+    size_t most = launches->kernel_op_count * (1 + KERNEL_OP_INPUTS);
     launches->extents = calloc(most ? most : 1, sizeof *launches->extents);
     if (!launches->extents)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu operands", most);
@@ -200,7 +200,7 @@ static enum status launch_all(const struct launches *launches, struct device *de
         const struct launch *launch = &launches->items[i];
         switch (launch->kind) {
         case LAUNCH_WORK:
-            status = ops->work(device, &launches->works[launch->value]);
+            status = ops->kernel_op(device, &launches->kernel_ops[launch->value]);
             break;
         case LAUNCH_KERNEL:
             ops->kernel(device, launch->stream, launch->value);
@@ -243,7 +243,7 @@ void launches_close(struct launches *launches, struct device *device)
         if (launches->extents[i].held)
             (void)backing_segment_free(device->backing, launches->extents[i].segment);
     free(launches->items);
-    free(launches->works);
+    free(launches->kernel_ops);
     free(launches->extents);
     *launches = (struct launches){0};
 }

@@ -40,8 +40,8 @@ struct launch_extent {
 struct launches {
     struct launch *items;
     size_t count, room;
-    struct device_work *works;
-    size_t work_count, work_room;
+    struct kernel_op *kernel_ops;
+    size_t kernel_op_count, work_room;
     size_t marks, kernels;
     struct launch_extent *extents;
     size_t extent_count;

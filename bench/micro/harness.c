@@ -121,7 +121,7 @@ static void print_result(const char *policy, const struct harness_result *result
     printf("%-14s %14.1f %14.1f %+8.2f %% %22s  %" PRIu64 " works and %" PRIu64
            " timed kernels in %" PRIu64 " steps, %s fixed; under %.1f %% at %.1f %%: %s\n",
            policy, result->engine_ns / 1e3, result->loop_ns / 1e3, 100 * result->added, interval,
-           result->works, result->kernels, result->steps,
+           result->kernel_ops, result->kernels, result->steps,
            size_print(result->fixed_bytes, held, sizeof held), 100 * limit,
            100 * result->confidence, verdict(result, limit));
     fflush(stdout);

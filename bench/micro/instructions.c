@@ -40,14 +40,14 @@ static enum status copy_event(struct preparing *job, struct trace_event event)
     const char *text = NULL;
     if (event.kind == TRACE_ALLOC || event.kind == TRACE_PROBE) {
         job->live[event.slot] = event.id + 1;
-    } else if (event.kind == TRACE_LET_GO || event.kind == TRACE_FREE) {
+    } else if (event.kind == TRACE_FREE_REQUESTED || event.kind == TRACE_FREE_COMPLETED) {
         bool first = job->live[event.slot] == event.id + 1;
         if (first)
             job->live[event.slot] = 0;
         if (!job->all) {
             if (!first) /* the completion of what was let go before */
                 return STATUS_OK;
-            event.kind = TRACE_FREE;
+            event.kind = TRACE_FREE_COMPLETED;
             event.flags = TRACE_WHOLE;
         }
     } else if (!job->all) {
@@ -67,8 +67,10 @@ static enum status free_the_rest(struct preparing *job)
     for (uint32_t slot = 0; status == STATUS_OK && slot < job->source->info.slots; slot++) {
         if (!job->live[slot])
             continue;
-        struct trace_event event = {
-            .kind = TRACE_FREE, .flags = TRACE_WHOLE, .slot = slot, .id = job->live[slot] - 1};
+        struct trace_event event = {.kind = TRACE_FREE_COMPLETED,
+                                    .flags = TRACE_WHOLE,
+                                    .slot = slot,
+                                    .id = job->live[slot] - 1};
         status = trace_memory_append(job->memory, &event, NULL, NULL, job->error);
     }
     return status;
@@ -181,35 +183,36 @@ __attribute__((noinline)) static enum status measured_pairs(struct policy *polic
 }
 
 /* 2 * holes blocks of 256 B to 4 KiB side by side, then every second one freed. */
-static enum status make_holes(struct policy *policy, struct policy_block *blocks, uint64_t holes)
+static enum status make_free_blocks(struct policy *policy, struct policy_block *blocks,
+                                    uint64_t free_blocks)
 {
     struct rng rng;
     enum status status = STATUS_OK;
     rng_seed(&rng, 1);
-    for (uint64_t i = 0; status == STATUS_OK && i < 2 * holes; i++) {
+    for (uint64_t i = 0; status == STATUS_OK && i < 2 * free_blocks; i++) {
         struct policy_request request = {.bytes = 256 * rng_between(&rng, 1, 16)};
         status = policy_alloc(policy, &request, &blocks[i]);
     }
-    for (uint64_t i = 0; status == STATUS_OK && i < 2 * holes; i += 2)
+    for (uint64_t i = 0; status == STATUS_OK && i < 2 * free_blocks; i += 2)
         status = policy_free(policy, &blocks[i], 0);
     return status;
 }
 
-static enum status pairs(const char *spec, uint64_t holes, struct error *error)
+static enum status pairs(const char *spec, uint64_t free_blocks, struct error *error)
 {
     struct rig rig;
     enum status status = rig_open(&rig, spec, error);
     if (status != STATUS_OK)
         return status;
-    struct policy_block *blocks = calloc(2 * holes, sizeof *blocks);
-    status = blocks ? make_holes(rig.policy, blocks, holes) : STATUS_HOST_MEMORY;
+    struct policy_block *blocks = calloc(2 * free_blocks, sizeof *blocks);
+    status = blocks ? make_free_blocks(rig.policy, blocks, free_blocks) : STATUS_HOST_MEMORY;
     if (status == STATUS_OK)
         status = measured_pairs(rig.policy);
     if (status != STATUS_OK)
-        error_set(error, status, "%s with %llu holes: %s", spec, (unsigned long long)holes,
+        error_set(error, status, "%s with %llu holes: %s", spec, (unsigned long long)free_blocks,
                   status_meaning(status));
     printf("operations %d\n", 2 * PAIRS);
-    printf("metadata %.1f\n", (double)rig.host.peak_bytes / (double)(2 * holes));
+    printf("metadata %.1f\n", (double)rig.host.peak_bytes / (double)(2 * free_blocks));
     free(blocks);
     rig_close(&rig);
     return status;

@@ -38,8 +38,8 @@ static enum status read_event(struct reading *reading, const struct trace_event 
         op.bytes = event->value;
         reading->live[event->slot] = true;
         return append(reading, op);
-    case TRACE_LET_GO:
-    case TRACE_FREE:
+    case TRACE_FREE_REQUESTED:
+    case TRACE_FREE_COMPLETED:
         /* A completion after a let-go finds the slot free already. */
         if (!reading->live[event->slot])
             return STATUS_OK;

@@ -233,7 +233,7 @@ enum status card_free(struct card *card, uint64_t address, CUstream stream, stru
         struct card_block *block = block_of(&entry);
         card->figures.frees++;
         if (recording_wanted(card->recording))
-            recording_let_go(card->recording, block->id, block->stream, ordinal);
+            recording_free_requested(card->recording, block->id, block->stream, ordinal);
         if (!card_pool_hold(card, block)) {
             status = card_give_back(card, block, ordinal);
             if (status != STATUS_OK)

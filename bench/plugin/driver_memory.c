@@ -243,7 +243,7 @@ void driver_memory_reset_peak(struct driver_memory *self)
 
 bool driver_memory_has_uses(const struct driver_memory *self)
 {
-    return cuda_of(self->device)->book.hazards.ranges.root != NULL;
+    return cuda_of(self->device)->memory.hazards.ranges.root != NULL;
 }
 
 bool driver_memory_is_captured(struct driver_memory *self, CUstream stream)

@@ -40,7 +40,7 @@ static void say_once(const struct error *error)
         fprintf(stderr, "%s\n", error->text);
 }
 
-static void let_go(void *address, int device, void *stream)
+static void free_requested(void *address, int device, void *stream)
 {
     struct error error;
     if (!address || !process_is_up())
@@ -64,7 +64,7 @@ void *allocrig_malloc(ssize_t size, int device, void *stream)
 void allocrig_free(void *address, ssize_t size, int device, void *stream)
 {
     (void)size;
-    let_go(address, device, stream);
+    free_requested(address, device, stream);
 }
 
 /* The card is not said: it is the one that has the block. */
@@ -160,7 +160,7 @@ void *allocrig_cupy_malloc(void *stream, size_t size, int device)
 
 void allocrig_cupy_free(void *stream, void *address, int device)
 {
-    let_go(address, device, stream);
+    free_requested(address, device, stream);
 }
 
 /* ---- anybody -------------------------------------------------------------------------------- */

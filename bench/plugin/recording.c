@@ -139,7 +139,7 @@ void recording_failed(struct recording *self, const struct recording_request *re
     pthread_mutex_unlock(&self->lock);
 }
 
-void recording_let_go(struct recording *self, uint64_t id, uint32_t own, uint32_t stream)
+void recording_free_requested(struct recording *self, uint64_t id, uint32_t own, uint32_t stream)
 {
     char on[16] = "";
     if (stream != own)

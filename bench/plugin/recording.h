@@ -53,7 +53,7 @@ uint64_t recording_served(struct recording *self, const struct recording_request
 void recording_failed(struct recording *self, const struct recording_request *request,
                       uint64_t free_bytes);
 /* A block of stream `own` is let go on `stream`. */
-void recording_let_go(struct recording *self, uint64_t id, uint32_t own, uint32_t stream);
+void recording_free_requested(struct recording *self, uint64_t id, uint32_t own, uint32_t stream);
 void recording_use(struct recording *self, uint64_t id, uint32_t stream);
 /* Cached memory is to be released; with a pool: that one is given up. */
 void recording_trim(struct recording *self, uint32_t pool);

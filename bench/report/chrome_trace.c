@@ -36,7 +36,7 @@ static enum status no_memory(struct error *error)
     return error_set(error, STATUS_HOST_MEMORY, "no host memory for a timeline");
 }
 
-static enum status add_point(struct chrome_trace *self, const struct witness_event *event,
+static enum status add_point(struct chrome_trace *self, const struct observer_event *event,
                              struct error *error)
 {
     const struct chrome_point point = {
@@ -61,7 +61,7 @@ static enum status add_point(struct chrome_trace *self, const struct witness_eve
     return STATUS_OK;
 }
 
-static enum status add_slice(struct chrome_trace *self, const struct witness_event *event,
+static enum status add_slice(struct chrome_trace *self, const struct observer_event *event,
                              struct error *error)
 {
     const struct chrome_slice slice = {
@@ -81,17 +81,17 @@ static enum status add_slice(struct chrome_trace *self, const struct witness_eve
     return STATUS_OK;
 }
 
-static enum status add_instant(struct chrome_trace *self, const struct witness_event *event,
+static enum status add_instant(struct chrome_trace *self, const struct observer_event *event,
                                struct error *error)
 {
-    const char *name = event->kind == WITNESS_MARK ? event->tag : "request failed";
+    const char *name = event->kind == OBSERVER_MARK ? event->tag : "request failed";
     char step[40];
-    if (event->kind == WITNESS_MARK && strcmp(name, "step") == 0) {
+    if (event->kind == OBSERVER_MARK && strcmp(name, "step") == 0) {
         (void)snprintf(step, sizeof step, "step %" PRIu64, ++self->steps);
         name = step;
     }
     struct chrome_instant instant = {.at_ns = self->at_ns,
-                                     .bytes = event->kind == WITNESS_MARK ? 0 : event->bytes};
+                                     .bytes = event->kind == OBSERVER_MARK ? 0 : event->bytes};
     enum status status = texts_intern(&self->labels, name, strlen(name), &instant.label, error);
     if (status)
         return status;
@@ -104,19 +104,19 @@ static enum status add_instant(struct chrome_trace *self, const struct witness_e
     return STATUS_OK;
 }
 
-enum status chrome_trace_hear(void *argument, const struct witness_event *event,
+enum status chrome_trace_hear(void *argument, const struct observer_event *event,
                               struct error *error)
 {
     struct chrome_trace *self = argument;
-    uint64_t seen_ns = event->kind == WITNESS_CALL ? event->begun_ns : event->now_ns;
+    uint64_t seen_ns = event->kind == OBSERVER_CALL ? event->begun_ns : event->now_ns;
     self->at_ns += event->event != self->event;
     self->event = event->event;
     if (self->at_ns < seen_ns)
         self->at_ns = seen_ns;
     enum status status = STATUS_OK;
-    if (event->kind == WITNESS_CALL)
+    if (event->kind == OBSERVER_CALL)
         status = add_slice(self, event, error);
-    else if (event->kind == WITNESS_MARK || event->kind == WITNESS_FAILED)
+    else if (event->kind == OBSERVER_MARK || event->kind == OBSERVER_FAILED)
         status = add_instant(self, event, error);
     return status ? status : add_point(self, event, error);
 }

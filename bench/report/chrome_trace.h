@@ -42,8 +42,8 @@ struct chrome_trace {
 void chrome_trace_open(struct chrome_trace *self, const char *name, uint64_t most);
 void chrome_trace_close(struct chrome_trace *self);
 
-/* A witness_hear; its argument is the trace. */
-enum status chrome_trace_hear(void *self, const struct witness_event *event, struct error *error);
+/* A observer_hear; its argument is the trace. */
+enum status chrome_trace_hear(void *self, const struct observer_event *event, struct error *error);
 
 /* All of them, each as a process of its own. Errors of the stream show in the stream. HOST_MEMORY. */
 enum status chrome_trace_write(const struct chrome_trace *traces, size_t count, FILE *stream,

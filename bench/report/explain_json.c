@@ -21,7 +21,7 @@ static void put_request(struct json_writer *json, const struct explain_result *r
 
 static void put_state(struct json_writer *json, const struct explain_result *result)
 {
-    static const char *const prices[] = {"no_call_bytes", "map_bytes", "wait_bytes", "trim_bytes"};
+    static const char *const efforts[] = {"no_call_bytes", "map_bytes", "wait_bytes", "trim_bytes"};
     const struct policy_totals *totals = &result->totals;
     json_begin_object(json, "state");
     json_put_bounded(json, "capacity_bytes", result->capacity_bytes);
@@ -40,8 +40,8 @@ static void put_state(struct json_writer *json, const struct explain_result *res
         return;
     }
     json_begin_object(json, "servable");
-    for (int price = 0; price < POLICY_PRICE_COUNT; price++)
-        json_put_bounded(json, prices[price], result->servable_bytes[price]);
+    for (int effort = 0; effort < POLICY_EFFORT_COUNT; effort++)
+        json_put_bounded(json, efforts[effort], result->servable_bytes[effort]);
     json_end_object(json);
 }
 
@@ -64,9 +64,9 @@ static void put_pins(struct json_writer *json, const struct explain_result *resu
         return;
     }
     json_begin_object(json, "holes");
-    json_put_integer(json, "count", result->holes);
-    json_put_integer(json, "bytes", result->hole_bytes);
-    json_put_integer(json, "largest_bytes", result->largest_hole_bytes);
+    json_put_integer(json, "count", result->free_blocks);
+    json_put_integer(json, "bytes", result->free_block_bytes);
+    json_put_integer(json, "largest_bytes", result->largest_free_block_bytes);
     json_put_real(json, "external_fragmentation", result->indices.external);
     json_put_real(json, "unusable_free_index", result->indices.unusable);
     if (result->indices.fragmentation < 0) /* one is large enough */

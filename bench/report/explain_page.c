@@ -65,9 +65,9 @@ static void print_request(FILE *stream, const struct explain_page *page)
 static void print_state(FILE *stream, const struct explain_result *result)
 {
     const struct policy_totals *totals = &result->totals;
-    static const char *const prices[] = {"without a driver call", "with mapping only",
-                                         "after waiting for pending work",
-                                         "after giving back all cached memory"};
+    static const char *const efforts[] = {"without a driver call", "with mapping only",
+                                          "after waiting for pending work",
+                                          "after giving back all cached memory"};
     fputs("\nAt that moment:\n", stream);
     print_bytes(stream, "capacity", result->capacity_bytes, "");
     if (result->limit_bytes)
@@ -88,8 +88,8 @@ static void print_state(FILE *stream, const struct explain_result *result)
         return;
     }
     fputs("\nThe largest request that could have been served from what the policy held:\n", stream);
-    for (int price = 0; price < POLICY_PRICE_COUNT; price++)
-        print_bytes(stream, prices[price], result->servable_bytes[price], "");
+    for (int effort = 0; effort < POLICY_EFFORT_COUNT; effort++)
+        print_bytes(stream, efforts[effort], result->servable_bytes[effort], "");
 }
 
 static void print_ladder(FILE *stream, const struct explain_result *result)
@@ -116,15 +116,15 @@ static void print_ladder(FILE *stream, const struct explain_result *result)
         fputs("  never enough\n", stream);
 }
 
-static void print_holes(FILE *stream, const struct explain_result *result)
+static void print_free_blocks(FILE *stream, const struct explain_result *result)
 {
     const struct explain_indices *indices = &result->indices;
     char line[256], a[32], b[32];
     snprintf(line, sizeof line,
              "%" PRIu64 " free range%s, %s in all, the largest %s, between live blocks.",
-             result->holes, result->holes == 1 ? "" : "s",
-             size_print(result->hole_bytes, a, sizeof a),
-             size_print(result->largest_hole_bytes, b, sizeof b));
+             result->free_blocks, result->free_blocks == 1 ? "" : "s",
+             size_print(result->free_block_bytes, a, sizeof a),
+             size_print(result->largest_free_block_bytes, b, sizeof b));
     fputc('\n', stream);
     sentence_print(stream, line);
     snprintf(line, sizeof line,
@@ -181,7 +181,7 @@ static enum status print_pins(FILE *stream, const struct explain_result *result,
     char a[32];
     if (result->opaque || !result->pin_count)
         return STATUS_OK;
-    print_holes(stream, result);
+    print_free_blocks(stream, result);
     print_stretch(stream, result);
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
     if (!table)

@@ -15,7 +15,7 @@ static void write_contract(struct json_writer *json, const struct policy *policy
     json_put_integer(json, "releasable_bytes", stats.totals.releasable_bytes);
     json_put_integer(json, "overhead_bytes", stats.totals.overhead_bytes);
     json_put_integer(json, "free_bytes", policy_free_bytes(&stats.totals));
-    json_put_integer(json, "largest_hole_bytes", stats.largest_hole_bytes);
+    json_put_integer(json, "largest_hole_bytes", stats.largest_free_block_bytes);
 #define X(name, help) json_put_integer(json, #name, stats.count.name);
     POLICY_COUNTERS(X)
 #undef X

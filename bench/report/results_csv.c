@@ -160,14 +160,20 @@ void series_csv_header(FILE *stream)
 
 void series_csv_row(FILE *stream, const struct replay_sample *sample)
 {
-    const uint64_t values[] = {
-        sample->event,          sample->time_ns,           sample->weight,
-        sample->live_bytes,     sample->granted_bytes,     sample->reserved_bytes,
-        sample->physical_bytes, sample->free_bytes,        sample->pending_bytes,
-        sample->stranded_bytes, sample->largest_hole_bytes};
+    const uint64_t values[] = {sample->event,
+                               sample->time_ns,
+                               sample->weight,
+                               sample->live_bytes,
+                               sample->granted_bytes,
+                               sample->reserved_bytes,
+                               sample->physical_bytes,
+                               sample->free_bytes,
+                               sample->pending_bytes,
+                               sample->stranded_bytes,
+                               sample->largest_free_block_bytes};
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
         fprintf(stream, "%" PRIu64 ",", values[i]);
-    for (int i = 0; i < POLICY_PRICE_COUNT; i++)
+    for (int i = 0; i < POLICY_EFFORT_COUNT; i++)
         fprintf(stream, "%" PRIu64 ",", sample->servable_bytes[i]);
     fprintf(stream, "%" PRIu64 ",%" PRIu64 "\n", sample->usable_bytes,
             sample->stranded_by_stream_bytes);

@@ -18,7 +18,7 @@ void run_snapshot_close(struct run_snapshot *self)
 {
     snapshot_image_close(&self->image);
     id_map_close(&self->live);
-    free(self->let_go);
+    free(self->free_requested);
     *self = (struct run_snapshot){0};
 }
 
@@ -27,31 +27,31 @@ static enum status no_memory(struct error *error)
     return error_set(error, STATUS_HOST_MEMORY, "no host memory for a snapshot");
 }
 
-static bool action_of(enum witness_kind kind, enum snapshot_action *action)
+static bool action_of(enum observer_kind kind, enum snapshot_action *action)
 {
     switch (kind) {
-    case WITNESS_ALLOC:
+    case OBSERVER_ALLOC:
         *action = SNAPSHOT_ALLOC;
         return true;
-    case WITNESS_FAILED:
+    case OBSERVER_FAILED:
         *action = SNAPSHOT_OOM;
         return true;
-    case WITNESS_FREE_REQUESTED:
+    case OBSERVER_FREE_REQUESTED:
         *action = SNAPSHOT_FREE_REQUESTED;
         return true;
-    case WITNESS_FREE_COMPLETED:
+    case OBSERVER_FREE_COMPLETED:
         *action = SNAPSHOT_FREE_COMPLETED;
         return true;
-    case WITNESS_SEGMENT_ALLOC:
+    case OBSERVER_SEGMENT_ALLOC:
         *action = SNAPSHOT_SEGMENT_ALLOC;
         return true;
-    case WITNESS_SEGMENT_FREE:
+    case OBSERVER_SEGMENT_FREE:
         *action = SNAPSHOT_SEGMENT_FREE;
         return true;
-    case WITNESS_SEGMENT_MAP:
+    case OBSERVER_SEGMENT_MAP:
         *action = SNAPSHOT_SEGMENT_MAP;
         return true;
-    case WITNESS_SEGMENT_UNMAP:
+    case OBSERVER_SEGMENT_UNMAP:
         *action = SNAPSHOT_SEGMENT_UNMAP;
         return true;
     default:
@@ -64,30 +64,30 @@ static enum status follow(struct run_snapshot *self, enum snapshot_action action
                           struct error *error)
 {
     uint64_t entry = self->image.entry_count, request;
-    if (entry >= self->let_go_room) {
-        size_t room = self->let_go_room ? 2 * self->let_go_room : 1024;
-        bool *let_go = realloc(self->let_go, room * sizeof *let_go);
-        if (!let_go)
+    if (entry >= self->free_requested_room) {
+        size_t room = self->free_requested_room ? 2 * self->free_requested_room : 1024;
+        bool *free_requested = realloc(self->free_requested, room * sizeof *free_requested);
+        if (!free_requested)
             return no_memory(error);
-        self->let_go = let_go;
-        self->let_go_room = room;
+        self->free_requested = free_requested;
+        self->free_requested_room = room;
     }
-    self->let_go[entry] = false;
+    self->free_requested[entry] = false;
     if (action == SNAPSHOT_ALLOC)
         return id_map_put(&self->live, address, entry) ? no_memory(error) : STATUS_OK;
     if (action == SNAPSHOT_FREE_REQUESTED && id_map_get(&self->live, address, &request))
-        self->let_go[request] = true;
+        self->free_requested[request] = true;
     if (action == SNAPSHOT_FREE_COMPLETED)
         id_map_remove(&self->live, address);
     return STATUS_OK;
 }
 
-enum status run_snapshot_hear(void *argument, const struct witness_event *event,
+enum status run_snapshot_hear(void *argument, const struct observer_event *event,
                               struct error *error)
 {
     struct run_snapshot *self = argument;
     enum snapshot_action action;
-    if (event->kind == WITNESS_MARK)
+    if (event->kind == OBSERVER_MARK)
         return snapshot_add_mark(&self->image, event->tag, event->keys, 0, event->now_ns / 1000,
                                  error);
     if (!action_of(event->kind, &action))
@@ -132,7 +132,7 @@ static bool add_block(void *argument, const struct policy_range *range)
         const struct snapshot_entry *entry = &self->image.entries[request];
         block.requested_bytes = entry->bytes;
         block.tag = entry->tag;
-        if (self->let_go[request])
+        if (self->free_requested[request])
             block.state = SNAPSHOT_PENDING;
     }
     walk->status = snapshot_add_block(&self->image, &block, walk->error);
@@ -179,7 +179,7 @@ static enum status house_everything(struct run_snapshot *self, struct error *err
             .bytes = entry->bytes,
             .requested_bytes = entry->bytes,
             .tag = entry->tag,
-            .state = self->let_go[i] ? SNAPSHOT_PENDING : SNAPSHOT_ACTIVE,
+            .state = self->free_requested[i] ? SNAPSHOT_PENDING : SNAPSHOT_ACTIVE,
         };
         status = snapshot_add_block(&self->image, &block, error);
     }

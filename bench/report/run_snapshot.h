@@ -11,17 +11,17 @@
 
 struct run_snapshot {
     struct snapshot_image image;
-    struct id_map live; /* from the address of a block to the entry of its request */
-    bool *let_go;       /* by entry: asked to be freed, and not complete */
-    size_t let_go_room;
+    struct id_map live;   /* from the address of a block to the entry of its request */
+    bool *free_requested; /* by entry: asked to be freed, and not complete */
+    size_t free_requested_room;
 };
 
 /* `name`: of the workload. */
 void run_snapshot_open(struct run_snapshot *self, const char *name);
 void run_snapshot_close(struct run_snapshot *self);
 
-/* A witness_hear; its argument is the snapshot. */
-enum status run_snapshot_hear(void *self, const struct witness_event *event, struct error *error);
+/* A observer_hear; its argument is the snapshot. */
+enum status run_snapshot_hear(void *self, const struct observer_event *event, struct error *error);
 
 /* Writes it, with the blocks of `policy` as they are. Errors of the stream show in the stream. */
 enum status run_snapshot_write(struct run_snapshot *self, const struct policy *policy, FILE *stream,

@@ -39,13 +39,20 @@ static void print_origin(FILE *stream, const struct trace_info *info)
 static void print_kinds(FILE *stream, const struct trace_info *info, const struct inspect *inspect)
 {
     static const char *const names[TRACE_KIND_LAST + 1] = {
-        [TRACE_ALLOC] = "a alloc",     [TRACE_PROBE] = "p probe",
-        [TRACE_LET_GO] = "r let go",   [TRACE_FREE] = "f complete",
-        [TRACE_USE] = "u use",         [TRACE_KERNEL] = "k kernel",
-        [TRACE_RECORD] = "e record",   [TRACE_WAIT] = "w wait",
-        [TRACE_SYNC] = "s sync",       [TRACE_TRIM] = "c release cache",
-        [TRACE_OUTSIDE] = "o outside", [TRACE_MARK] = "m mark",
-        [TRACE_TIME] = "t time",       [TRACE_NOTE] = "! recorded note",
+        [TRACE_ALLOC] = "a alloc",
+        [TRACE_PROBE] = "p probe",
+        [TRACE_FREE_REQUESTED] = "r let go",
+        [TRACE_FREE_COMPLETED] = "f complete",
+        [TRACE_USE] = "u use",
+        [TRACE_KERNEL] = "k kernel",
+        [TRACE_RECORD] = "e record",
+        [TRACE_WAIT] = "w wait",
+        [TRACE_SYNC] = "s sync",
+        [TRACE_TRIM] = "c release cache",
+        [TRACE_OUTSIDE] = "o outside",
+        [TRACE_MARK] = "m mark",
+        [TRACE_TIME] = "t time",
+        [TRACE_NOTE] = "! recorded note",
     };
     fprintf(stream, "\nevents       %" PRIu64 ", of these\n", info->events);
     for (int kind = 1; kind <= TRACE_KIND_LAST; kind++)
@@ -166,7 +173,7 @@ void trace_page_print(FILE *stream, const struct trace_info *info, const struct 
     print_memory(stream, info, inspect);
     fprintf(stream, "\n%12s %12s %12s\n", "size from", "blocks", "bytes");
     print_bins(stream, inspect->sizes, size_from);
-    if (inspect->let_go_blocks) {
+    if (inspect->free_requested_blocks) {
         fprintf(stream, "\n%12s %12s %12s\n", "requests", "blocks", "bytes");
         fprintf(stream, "%12s\n", "until freed");
         print_bins(stream, inspect->lifetimes, count_from);

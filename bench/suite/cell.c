@@ -74,7 +74,7 @@ static struct experiment experiment_of(const struct cell_worker *worker, const s
         .finished_argument = cell->finished_argument,
         .listener = cell->listener,
         .event_now = cell->event_now,
-        .witness = cell->witness,
+        .observer = cell->observer,
         .latencies = cell->latencies,
         .latencies_argument = cell->latencies_argument,
     };

@@ -44,7 +44,7 @@ struct plan_cell {
     /* What hears its driver calls, and where it looks up the event they belong to; may be NULL. */
     struct device_listener listener;
     uint64_t *event_now;
-    struct witness *witness; /* who stands by; may be NULL */
+    struct observer *observer; /* who stands by; may be NULL */
     /* What wants the histograms of the pass that reads the clock; NULL: nobody. */
     enum status (*latencies)(void *argument, const struct latency *latency, struct error *error);
     void *latencies_argument;

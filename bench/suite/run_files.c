@@ -120,11 +120,11 @@ static enum status open_cell(struct run_files *self, const struct suite_files *f
                              const struct plan *plan, size_t index, struct error *error)
 {
     const struct plan_cell *cell = &plan->cells[index];
-    struct witness *witness = self->witnesses[index] = witness_create();
-    if (!witness)
+    struct observer *observer = self->observers[index] = observer_create();
+    if (!observer)
         return no_memory(error);
     if (files->path[SUITE_FILE_snapshot])
-        witness_listen(witness, run_snapshot_hear, &self->snapshot);
+        observer_listen(observer, run_snapshot_hear, &self->snapshot);
     if (!self->chromes)
         return STATUS_OK;
     char name[sizeof self->chromes->name], which[48] = "";
@@ -139,7 +139,7 @@ static enum status open_cell(struct run_files *self, const struct suite_files *f
                    which);
     chrome_trace_open(&self->chromes[index], name,
                       files->chrome_most ? *files->chrome_most : SUITE_CHROME_MOST);
-    witness_listen(witness, chrome_trace_hear, &self->chromes[index]);
+    observer_listen(observer, chrome_trace_hear, &self->chromes[index]);
     return STATUS_OK;
 }
 
@@ -161,10 +161,10 @@ enum status run_files_open(struct run_files *self, FILE *const *streams,
     self->alone = plan->cells[0].alone;
     if (files->path[SUITE_FILE_snapshot])
         run_snapshot_open(&self->snapshot, plan->workloads[0].info.name);
-    self->witnesses = calloc(self->count, sizeof(struct witness *));
+    self->observers = calloc(self->count, sizeof(struct observer *));
     if (files->path[SUITE_FILE_chrome])
         self->chromes = calloc(self->count, sizeof *self->chromes);
-    if (!self->witnesses || (files->path[SUITE_FILE_chrome] && !self->chromes))
+    if (!self->observers || (files->path[SUITE_FILE_chrome] && !self->chromes))
         return no_memory(error);
     for (size_t i = 0; i < self->count && !status; i++)
         status = open_cell(self, files, plan, i, error);
@@ -181,12 +181,12 @@ enum status run_files_finish(const struct run_files *self, struct error *error)
 void run_files_close(struct run_files *self)
 {
     for (size_t i = 0; i < self->count; i++) {
-        if (self->witnesses)
-            witness_destroy(self->witnesses[i]);
+        if (self->observers)
+            observer_destroy(self->observers[i]);
         if (self->chromes)
             chrome_trace_close(&self->chromes[i]);
     }
-    free(self->witnesses);
+    free(self->observers);
     free(self->chromes);
     run_snapshot_close(&self->snapshot);
     call_list_close(&self->calls);
@@ -203,12 +203,12 @@ void run_files_attach(struct run_files *self, struct plan_cell *cell, size_t ind
         cell->sample = write_sample;
         cell->argument = self;
     }
-    if (self->streams[SUITE_FILE_stats] || self->streams[SUITE_FILE_calls] || self->witnesses) {
+    if (self->streams[SUITE_FILE_stats] || self->streams[SUITE_FILE_calls] || self->observers) {
         cell->finished = write_end;
         cell->finished_argument = self;
     }
-    if (self->witnesses)
-        cell->witness = self->witnesses[index];
+    if (self->observers)
+        cell->observer = self->observers[index];
     if (self->streams[SUITE_FILE_calls]) {
         cell->begins = make_room;
         cell->listener = (struct device_listener){keep_call, self};

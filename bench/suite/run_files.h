@@ -19,7 +19,7 @@ struct run_files {
     struct run_snapshot snapshot;
     size_t count;                 /* cells of the plan */
     struct chrome_trace *chromes; /* of each; NULL: not wanted */
-    struct witness **witnesses;   /* of each; NULL: nobody needs one */
+    struct observer **observers;  /* of each; NULL: nobody needs one */
     bool alone;                   /* the run has a process of its own */
 };
 

@@ -174,7 +174,7 @@ static enum status time_cells(struct suite_work *self, struct error *error)
         cells[count].sample = NULL;
         cells[count].finished = NULL;
         cells[count].begins = NULL;
-        cells[count].witness = NULL;
+        cells[count].observer = NULL;
         cells[count].listener = (struct device_listener){0};
         cells[count++].event_now = NULL;
     }

@@ -318,7 +318,7 @@ struct party {
     struct tenant_result *results;
 };
 
-static void let_go(struct party *self, size_t i)
+static void free_requested(struct party *self, size_t i)
 {
     struct tenant *tenant = &self->items[i];
     if (tenant->process) {
@@ -346,7 +346,7 @@ static void lost(struct party *self, size_t i, const char *how)
     snprintf(self->results[i].why, sizeof self->results[i].why, "%s", how);
     if (self->items[i].process)
         kill(self->items[i].process, SIGKILL);
-    let_go(self, i);
+    free_requested(self, i);
 }
 
 /* Beside the pool of it that failed, on its card: others', or its own. */
@@ -393,7 +393,7 @@ static enum status hear(struct party *self, size_t i, struct error *error)
     if (self->tenants->setups[i].stays && answer.result.outcome == TENANT_PASSED)
         tenant->presence = STAYING;
     else
-        let_go(self, i);
+        free_requested(self, i);
     return STATUS_OK;
 }
 
@@ -484,7 +484,7 @@ static enum status come_and_go(struct party *self, struct error *error)
         uint64_t leaves = self->tenants->setups[i].leaves;
         if (leaves && leaves <= self->round &&
             (self->items[i].presence == THERE || self->items[i].presence == STAYING))
-            let_go(self, i);
+            free_requested(self, i);
     }
     for (size_t i = 0; i < self->tenants->count && !status; i++)
         if (self->items[i].presence == TO_COME && self->tenants->setups[i].arrives <= self->round)
@@ -553,7 +553,7 @@ enum status tenants_card_run(const struct tenants *tenants, const char *device, 
             status = come_and_go(self, error);
     }
     for (size_t i = 0; i < tenants->count; i++)
-        let_go(self, i);
+        free_requested(self, i);
     signal(SIGPIPE, before);
     free(self);
     return status;

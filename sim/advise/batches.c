@@ -28,8 +28,8 @@ struct pairing {
 static bool is_of_block(const struct trace_event *event)
 {
     return event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE ||
-           event->kind == TRACE_LET_GO ||
-           (event->kind == TRACE_FREE && (event->flags & TRACE_WHOLE));
+           event->kind == TRACE_FREE_REQUESTED ||
+           (event->kind == TRACE_FREE_COMPLETED && (event->flags & TRACE_WHOLE));
 }
 
 /* The next event of a block; NULL at the end. */

@@ -51,7 +51,7 @@ static enum status take(struct pass *pass, const struct trace_event *event, stru
     if (status)
         return status;
     struct live_block *block = &pass->slots[event->slot];
-    if (event->kind == TRACE_LET_GO && block->bytes > pass->late_bytes)
+    if (event->kind == TRACE_FREE_REQUESTED && block->bytes > pass->late_bytes)
         pass->late_bytes = block->bytes;
     pass->live_bytes -= block->bytes;
     *block = (struct live_block){0};

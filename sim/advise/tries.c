@@ -61,8 +61,8 @@ static void note_size(struct finding *self, uint64_t bytes)
         self->sizes[self->size_count++] = bytes;
 }
 
-static enum status let_go(struct finding *self, const struct trace_event *event,
-                          uint64_t request_number, struct error *error)
+static enum status free_requested(struct finding *self, const struct trace_event *event,
+                                  uint64_t request_number, struct error *error)
 {
     self->live--;
     if (!self->open || event->slot != self->slot || !self->live) {
@@ -80,7 +80,7 @@ static enum status follow(struct finding *self, const struct trace_event *event,
                           uint64_t *request_number, struct error *error)
 {
     enum status status = STATUS_OK;
-    bool completes = event->kind == TRACE_FREE && !(event->flags & TRACE_WHOLE);
+    bool completes = event->kind == TRACE_FREE_COMPLETED && !(event->flags & TRACE_WHOLE);
     if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
         if (self->open)
             end_run(self);
@@ -89,8 +89,9 @@ static enum status follow(struct finding *self, const struct trace_event *event,
         self->bytes = event->value;
         self->live++;
         *request_number = self->number;
-    } else if ((event->kind == TRACE_FREE || event->kind == TRACE_LET_GO) && !completes) {
-        status = let_go(self, event, *request_number, error);
+    } else if ((event->kind == TRACE_FREE_COMPLETED || event->kind == TRACE_FREE_REQUESTED) &&
+               !completes) {
+        status = free_requested(self, event, *request_number, error);
     } else if (event->kind == TRACE_MARK && (event->flags & TRACE_STEP)) {
         end_run(self);
     }

@@ -20,7 +20,7 @@
 struct held {
     uint64_t cookie; /* the policy's */
     uint32_t stream; /* that asked for it */
-    bool let_go;
+    bool free_requested;
     uint32_t pending; /* which, plus 1, since then; 0: it completed at once */
     uint32_t spare;   /* the next number that is not in use, plus 1 */
 };
@@ -188,7 +188,7 @@ static void waiting_retire(struct policy *base, const struct policy_block *block
     struct waiting *self = of(base);
     struct policy_block known = inside(self, block);
     struct held *held = &self->held[block->cookie];
-    held->let_go = true;
+    held->free_requested = true;
     held->pending = self->defers ? take_pending(self) : 0;
     if (held->pending)
         (void)forward_use(base, &known, self->first_stream + held->pending - 1);
@@ -209,7 +209,7 @@ static enum status waiting_free(struct policy *base, const struct policy_block *
         pending->used = !pending->seen;
         (void)policy_would_release(forward_enter(base), &any);
         forward_settle(base);
-    } else if (!held.let_go) {
+    } else if (!held.free_requested) {
         struct policy_block known = inside(self, block);
         status = forward_free(base, &known, stream);
     }

@@ -141,7 +141,7 @@ static enum status take(struct reading *r, const struct trace_event *event, uint
     if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE)
         return add(r, event, number, error);
     uint64_t block = r->by_slot[event->slot];
-    if (block != NOBODY && (event->kind == TRACE_FREE || !r->to_completion)) {
+    if (block != NOBODY && (event->kind == TRACE_FREE_COMPLETED || !r->to_completion)) {
         r->out->blocks[block].dies = number;
         r->live_bytes -= r->out->requests[block].bytes;
         r->ended = true;

@@ -4,18 +4,19 @@
 
 #define FIRST_PHYSICAL_ADDRESS (UINT64_C(1) << 61)
 
-void book_open(struct book *self)
+void device_memory_open(struct device_memory *self)
 {
-    *self = (struct book){.next_physical_address = FIRST_PHYSICAL_ADDRESS};
+    *self = (struct device_memory){.next_physical_address = FIRST_PHYSICAL_ADDRESS};
 }
 
-void book_close(struct book *self)
+void device_memory_close(struct device_memory *self)
 {
     sim_hazards_close(&self->hazards);
 }
 
-void book_segment_enter(struct book *self, struct book_segment *segment, uint64_t ordinal,
-                        uint64_t address, uint64_t end, uint64_t bytes, bool reserved)
+void memory_segment_enter(struct device_memory *self, struct memory_segment *segment,
+                          uint64_t ordinal, uint64_t address, uint64_t end, uint64_t bytes,
+                          bool reserved)
 {
     segment->range.start = address;
     segment->range.end = end;
@@ -25,12 +26,12 @@ void book_segment_enter(struct book *self, struct book_segment *segment, uint64_
     ranges_insert(&self->segments, &segment->range);
 }
 
-struct book_segment *book_segment_find(const struct book *self, uint64_t address)
+struct memory_segment *memory_segment_find(const struct device_memory *self, uint64_t address)
 {
-    return (struct book_segment *)ranges_find(&self->segments, address);
+    return (struct memory_segment *)ranges_find(&self->segments, address);
 }
 
-void book_segment_remove(struct book *self, struct book_segment *segment)
+void memory_segment_remove(struct device_memory *self, struct memory_segment *segment)
 {
     if (!segment->reserved &&
         !sim_hazards_forget(&self->hazards, segment->range.start, segment->range.end))
@@ -39,7 +40,8 @@ void book_segment_remove(struct book *self, struct book_segment *segment)
     free(segment);
 }
 
-void book_physical_enter(struct book *self, struct book_physical *physical, uint64_t bytes)
+void memory_physical_enter(struct device_memory *self, struct memory_physical *physical,
+                           uint64_t bytes)
 {
     physical->handle.start = ++self->next_handle;
     physical->handle.end = physical->handle.start + 1;
@@ -49,13 +51,15 @@ void book_physical_enter(struct book *self, struct book_physical *physical, uint
     ranges_insert(&self->physicals, &physical->handle);
 }
 
-struct book_physical *book_physical_find(const struct book *self, backing_handle handle)
+struct memory_physical *memory_physical_find(const struct device_memory *self,
+                                             backing_handle handle)
 {
-    struct book_physical *physical = (struct book_physical *)ranges_find(&self->physicals, handle);
+    struct memory_physical *physical =
+        (struct memory_physical *)ranges_find(&self->physicals, handle);
     return physical && !physical->destroyed ? physical : NULL;
 }
 
-bool book_physical_settle(struct book *self, struct book_physical *physical)
+bool memory_physical_settle(struct device_memory *self, struct memory_physical *physical)
 {
     if (!physical->destroyed || physical->mappings)
         return false;
@@ -66,9 +70,9 @@ bool book_physical_settle(struct book *self, struct book_physical *physical)
     return true;
 }
 
-void book_mapping_enter(struct book *self, struct book_mapping *mapping,
-                        struct book_physical *physical, struct book_segment *range,
-                        uint64_t address)
+void memory_mapping_enter(struct device_memory *self, struct memory_mapping *mapping,
+                          struct memory_physical *physical, struct memory_segment *range,
+                          uint64_t address)
 {
     mapping->range.start = address;
     mapping->range.end = address + physical->bytes;
@@ -79,29 +83,31 @@ void book_mapping_enter(struct book *self, struct book_mapping *mapping,
     range->mapped_bytes += physical->bytes;
 }
 
-struct book_mapping *book_mapping_find(const struct book *self, uint64_t address)
+struct memory_mapping *memory_mapping_find(const struct device_memory *self, uint64_t address)
 {
-    return (struct book_mapping *)ranges_find(&self->mappings, address);
+    return (struct memory_mapping *)ranges_find(&self->mappings, address);
 }
 
-struct book_physical *book_mapping_remove(struct book *self, struct book_mapping *mapping)
+struct memory_physical *memory_mapping_remove(struct device_memory *self,
+                                              struct memory_mapping *mapping)
 {
-    struct book_physical *physical = mapping->physical;
-    book_segment_find(self, mapping->range.start)->mapped_bytes -= physical->bytes;
+    struct memory_physical *physical = mapping->physical;
+    memory_segment_find(self, mapping->range.start)->mapped_bytes -= physical->bytes;
     ranges_remove(&self->mappings, &mapping->range);
     free(mapping);
     physical->mappings--;
     return physical;
 }
 
-struct book_piece book_piece_at(const struct book *self, uint64_t address, uint64_t bytes)
+struct memory_piece memory_piece_at(const struct device_memory *self, uint64_t address,
+                                    uint64_t bytes)
 {
-    struct book_piece piece = {.start = address, .usable = true, .length = bytes};
-    const struct book_segment *segment = book_segment_find(self, address);
+    struct memory_piece piece = {.start = address, .usable = true, .length = bytes};
+    const struct memory_segment *segment = memory_segment_find(self, address);
     uint64_t end = segment ? segment->range.end : UINT64_MAX;
     if (segment && segment->reserved) {
-        const struct book_mapping *mapping =
-            (struct book_mapping *)ranges_from(&self->mappings, address);
+        const struct memory_mapping *mapping =
+            (struct memory_mapping *)ranges_from(&self->mappings, address);
         piece.usable = false;
         if (mapping && mapping->range.start <= address) {
             end = mapping->range.end;
@@ -118,15 +124,15 @@ struct book_piece book_piece_at(const struct book *self, uint64_t address, uint6
     return piece;
 }
 
-static bool has_memory(const struct book_piece *piece)
+static bool has_memory(const struct memory_piece *piece)
 {
     return piece->mapping || piece->usable;
 }
 
-void book_use(struct book *self, uint64_t address, uint64_t bytes, struct sim_use use)
+void memory_use(struct device_memory *self, uint64_t address, uint64_t bytes, struct sim_use use)
 {
     while (bytes) {
-        struct book_piece piece = book_piece_at(self, address, bytes);
+        struct memory_piece piece = memory_piece_at(self, address, bytes);
         use.mapping = piece.mapping;
         if (has_memory(&piece) && !sim_hazards_use(&self->hazards, piece.start, piece.end, &use))
             self->lost = true;
@@ -135,8 +141,8 @@ void book_use(struct book *self, uint64_t address, uint64_t bytes, struct sim_us
     }
 }
 
-void book_pass_on(struct book *self, const struct book_piece *piece, sim_hazard_visit *visit,
-                  void *argument)
+void memory_pass_on(struct device_memory *self, const struct memory_piece *piece,
+                    sim_hazard_visit *visit, void *argument)
 {
     if (!has_memory(piece))
         return;

@@ -17,7 +17,7 @@
 
 /* A driver allocation or a reserved range. Its addresses: to the end of the last page, of a
  * small one to its own end. */
-struct book_segment {
+struct memory_segment {
     struct range range;
     uint64_t ordinal;
     uint64_t bytes;          /* as asked for */
@@ -28,7 +28,7 @@ struct book_segment {
 };
 
 /* Physical memory made by create. */
-struct book_physical {
+struct memory_physical {
     struct range handle; /* start is the handle, which is never used again */
     uint64_t bytes;
     uint64_t address;
@@ -38,14 +38,14 @@ struct book_physical {
 };
 
 /* All of a physical piece at one place. */
-struct book_mapping {
+struct memory_mapping {
     struct range range;
     uint64_t number; /* from 1, never used again */
-    struct book_physical *physical;
+    struct memory_physical *physical;
     bool usable; /* access was given */
 };
 
-struct book {
+struct device_memory {
     struct ranges segments, physicals, mappings;
     struct sim_hazards hazards;
     uint64_t next_handle, next_mapping, next_physical_address;
@@ -53,49 +53,54 @@ struct book {
 };
 
 /* Starts an empty book. */
-void book_open(struct book *self);
+void device_memory_open(struct device_memory *self);
 /* Forgets uses; the trees are emptied by who gives their memory back. */
-void book_close(struct book *self);
+void device_memory_close(struct device_memory *self);
 
 /* Enters a segment, zeroed by the caller and from now on the book's. */
-void book_segment_enter(struct book *self, struct book_segment *segment, uint64_t ordinal,
-                        uint64_t address, uint64_t end, uint64_t bytes, bool reserved);
+void memory_segment_enter(struct device_memory *self, struct memory_segment *segment,
+                          uint64_t ordinal, uint64_t address, uint64_t end, uint64_t bytes,
+                          bool reserved);
 /* The segment that an address lies in, or NULL. */
-struct book_segment *book_segment_find(const struct book *self, uint64_t address);
+struct memory_segment *memory_segment_find(const struct device_memory *self, uint64_t address);
 /* Takes it out and frees it; the uses of a driver allocation are forgotten. */
-void book_segment_remove(struct book *self, struct book_segment *segment);
+void memory_segment_remove(struct device_memory *self, struct memory_segment *segment);
 
 /* Enters a piece, zeroed by the caller and from now on the book's, with the next handle. */
-void book_physical_enter(struct book *self, struct book_physical *physical, uint64_t bytes);
+void memory_physical_enter(struct device_memory *self, struct memory_physical *physical,
+                           uint64_t bytes);
 /* The piece that a handle names, or NULL: never made, or given up. */
-struct book_physical *book_physical_find(const struct book *self, backing_handle handle);
+struct memory_physical *memory_physical_find(const struct device_memory *self,
+                                             backing_handle handle);
 /* True where the piece is given up and mapped nowhere: it is forgotten then, with its uses, and
  * `physical` is gone. */
-bool book_physical_settle(struct book *self, struct book_physical *physical);
+bool memory_physical_settle(struct device_memory *self, struct memory_physical *physical);
 
 /* Enters a mapping, zeroed by the caller and from now on the book's, of the piece in a range. */
-void book_mapping_enter(struct book *self, struct book_mapping *mapping,
-                        struct book_physical *physical, struct book_segment *range,
-                        uint64_t address);
+void memory_mapping_enter(struct device_memory *self, struct memory_mapping *mapping,
+                          struct memory_physical *physical, struct memory_segment *range,
+                          uint64_t address);
 /* The mapping that an address lies in, or NULL. */
-struct book_mapping *book_mapping_find(const struct book *self, uint64_t address);
+struct memory_mapping *memory_mapping_find(const struct device_memory *self, uint64_t address);
 /* Takes it out of its range, frees it and returns its piece, which may be settled now. */
-struct book_physical *book_mapping_remove(struct book *self, struct book_mapping *mapping);
+struct memory_physical *memory_mapping_remove(struct device_memory *self,
+                                              struct memory_mapping *mapping);
 
 /* The physical memory behind the start of a range of addresses. */
-struct book_piece {
+struct memory_piece {
     uint64_t start, end;
     uint64_t mapping; /* 0: a driver allocation */
     bool usable;      /* mapped, with access, or a driver allocation */
     uint64_t length;  /* of the part of the range that it is behind */
 };
 
-struct book_piece book_piece_at(const struct book *self, uint64_t address, uint64_t bytes);
+struct memory_piece memory_piece_at(const struct device_memory *self, uint64_t address,
+                                    uint64_t bytes);
 
 /* Enters a use of all memory behind a range; its `mapping` is filled in. */
-void book_use(struct book *self, uint64_t address, uint64_t bytes, struct sim_use use);
+void memory_use(struct device_memory *self, uint64_t address, uint64_t bytes, struct sim_use use);
 /* Shows the uses of a piece to `visit` and forgets them: what comes is a new owner's. */
-void book_pass_on(struct book *self, const struct book_piece *piece, sim_hazard_visit *visit,
-                  void *argument);
+void memory_pass_on(struct device_memory *self, const struct memory_piece *piece,
+                    sim_hazard_visit *visit, void *argument);
 
 #endif

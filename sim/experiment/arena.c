@@ -74,7 +74,7 @@ static enum status place(struct planning *plan, const struct trace_event *event,
     return STATUS_OK;
 }
 
-static enum status let_go(struct planning *plan, const struct trace_event *event)
+static enum status free_requested(struct planning *plan, const struct trace_event *event)
 {
     struct policy_block *block = &plan->blocks[event->slot];
     if (!block->granted_bytes)
@@ -84,7 +84,7 @@ static enum status let_go(struct planning *plan, const struct trace_event *event
     return status;
 }
 
-static bool is_work(struct trace_source *source, const struct trace_event *event)
+static bool is_kernel_op(struct trace_source *source, const struct trace_event *event)
 {
     const char *rest =
         event->attributes ? trace_attributes_of(source, event->attributes)->rest : NULL;
@@ -103,10 +103,11 @@ static enum status read_all(struct planning *plan, struct error *error)
         for (size_t i = 0; i < count && status == STATUS_OK; i++) {
             if (events[i].kind == TRACE_ALLOC || events[i].kind == TRACE_PROBE)
                 status = place(plan, &events[i], error);
-            else if (events[i].kind == TRACE_LET_GO || events[i].kind == TRACE_FREE)
-                status = let_go(plan, &events[i]);
+            else if (events[i].kind == TRACE_FREE_REQUESTED ||
+                     events[i].kind == TRACE_FREE_COMPLETED)
+                status = free_requested(plan, &events[i]);
             else if (events[i].kind == TRACE_KERNEL && !plan->arena->needed)
-                plan->arena->needed = is_work(plan->source, &events[i]);
+                plan->arena->needed = is_kernel_op(plan->source, &events[i]);
         }
     }
     return status;

@@ -7,7 +7,7 @@
 
 #include "sim/experiment/arena.h"
 #include "sim/replay/steps.h"
-#include "sim/replay/works.h"
+#include "sim/replay/kernel_ops.h"
 
 struct timeline {
     struct device *device;
@@ -16,11 +16,11 @@ struct timeline {
     struct steps steps;
     struct trace_source *source;
     bool follows, lengths; /* works.h */
-    struct works works;
+    struct kernel_ops kernel_ops;
     struct device_operand *blocks; /* by slot */
     size_t block_count;
     /* On a device that has memory. */
-    bool has_works;
+    bool has_kernel_ops;
     struct arena arena;
     uint64_t arena_address;
 };
@@ -44,9 +44,9 @@ static enum status request(struct timeline *timeline, const struct trace_event *
     bool wants = arena_wants(timeline->source, event);
     timeline->blocks[event->slot] = (struct device_operand){
         .address = timeline->arena_address +
-                   (wants && timeline->has_works ? timeline->arena.offsets[event->id] : 0),
+                   (wants && timeline->has_kernel_ops ? timeline->arena.offsets[event->id] : 0),
         .bytes = wants ? event->value : 0};
-    if (works_born(&timeline->works, event->id, event->slot) != STATUS_OK)
+    if (kernel_ops_born(&timeline->kernel_ops, event->id, event->slot) != STATUS_OK)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for a baseline");
     return STATUS_OK;
 }
@@ -65,7 +65,7 @@ static enum status timed_kernel(struct timeline *timeline, const struct trace_ev
 {
     uint64_t ns = event->value;
     enum status status =
-        timeline->lengths ? works_length(&timeline->works, event, &ns, error) : STATUS_OK;
+        timeline->lengths ? kernel_ops_length(&timeline->kernel_ops, event, &ns, error) : STATUS_OK;
     if (status == STATUS_OK)
         timeline->device->ops->kernel(timeline->device, event->stream, ns);
     return at_kernel(timeline, status, error);
@@ -74,9 +74,9 @@ static enum status timed_kernel(struct timeline *timeline, const struct trace_ev
 static enum status kernel(struct timeline *timeline, const struct trace_event *event,
                           struct error *error)
 {
-    if (!timeline->has_works)
+    if (!timeline->has_kernel_ops)
         return timed_kernel(timeline, event, error);
-    enum status status = works_kernel(&timeline->works, event, error);
+    enum status status = kernel_ops_kernel(&timeline->kernel_ops, event, error);
     if (status != STATUS_OK && timeline->device->ops->problem(timeline->device)[0])
         (void)error_set(error, status, "%s", timeline->device->ops->problem(timeline->device));
     return at_kernel(timeline, status, error);
@@ -90,9 +90,9 @@ static enum status pass_blocks(struct timeline *timeline, const struct trace_eve
     case TRACE_ALLOC:
     case TRACE_PROBE:
         return request(timeline, event, error);
-    case TRACE_LET_GO:
-    case TRACE_FREE:
-        works_gone(&timeline->works, event->id);
+    case TRACE_FREE_REQUESTED:
+    case TRACE_FREE_COMPLETED:
+        kernel_ops_gone(&timeline->kernel_ops, event->id);
         return STATUS_OK;
     default:
         return STATUS_OK;
@@ -105,7 +105,7 @@ static enum status pass(struct timeline *timeline, const struct trace_event *eve
     struct device *device = timeline->device;
     if (event->kind == TRACE_KERNEL)
         return kernel(timeline, event, error);
-    if (event->kind <= TRACE_FREE)
+    if (event->kind <= TRACE_FREE_COMPLETED)
         return timeline->follows ? pass_blocks(timeline, event, error) : STATUS_OK;
     switch (event->kind) {
     case TRACE_RECORD:
@@ -155,16 +155,16 @@ static enum status pass_all(struct timeline *timeline, struct trace_source *sour
 static enum status get_arena(struct timeline *timeline, struct error *error)
 {
     struct device *device = timeline->device;
-    timeline->works = (struct works){
+    timeline->kernel_ops = (struct kernel_ops){
         .device = device, .source = timeline->source, .place = place, .argument = timeline};
-    timeline->lengths = works_lengths(device);
-    timeline->follows = device->ops->work_ns != NULL;
-    if (!works_wanted(device))
+    timeline->lengths = kernel_ops_lengths(device);
+    timeline->follows = device->ops->kernel_op_ns != NULL;
+    if (!kernel_ops_wanted(device))
         return STATUS_OK;
     enum status status = arena_plan(&timeline->arena, timeline->source, error);
     if (status != STATUS_OK || !timeline->arena.needed || !timeline->arena.bytes)
         return status;
-    timeline->has_works = timeline->follows = true;
+    timeline->has_kernel_ops = timeline->follows = true;
     status =
         backing_segment_alloc(device->backing, timeline->arena.bytes, &timeline->arena_address);
     if (status != STATUS_OK && status != STATUS_REFUSED)
@@ -205,7 +205,7 @@ enum status baseline_run(const struct spec *device, struct trace_source *source,
     if (status == STATUS_OK)
         status = time_all(&timeline, out, error);
     bool failed = timeline.device->failed;
-    works_close(&timeline.works);
+    kernel_ops_close(&timeline.kernel_ops);
     arena_close(&timeline.arena);
     free(timeline.blocks);
     if (timeline.device->failed) {

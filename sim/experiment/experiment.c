@@ -74,19 +74,19 @@ static enum status replay_once(const struct passes *passes, enum purpose purpose
                                struct replay_result *result, uint64_t *took_ns, struct error *error)
 {
     const struct experiment *experiment = passes->experiment;
-    struct witness *witness = purpose == MEASURE ? experiment->witness : NULL;
+    struct observer *observer = purpose == MEASURE ? experiment->observer : NULL;
     struct session session;
     struct replay_config config;
     enum status status =
         session_open_witnessed(&session, experiment->policy, experiment->device, experiment->seed,
-                               purpose == MEASURE ? &experiment->listener : NULL, witness, error);
+                               purpose == MEASURE ? &experiment->listener : NULL, observer, error);
     if (status != STATUS_OK)
         return status;
     if (purpose == MEASURE && passes->props)
         *passes->props = session.device->props;
     configure(passes, &session, purpose, &config);
-    if (witness)
-        config.source = witness_source(witness, passes->trace);
+    if (observer)
+        config.source = observer_source(observer, passes->trace);
     status = session_plan(&session, passes->trace, experiment->frees, error);
     if (status == STATUS_OK)
         status = trace_rewind(config.source, error);
@@ -94,8 +94,8 @@ static enum status replay_once(const struct passes *passes, enum purpose purpose
         uint64_t begun_ns = purpose == CLOCK_ALL ? latency_clock_ns() : 0;
         status = replay_run(&config, result, error);
         *took_ns = purpose == CLOCK_ALL ? latency_clock_ns() - begun_ns : 0;
-        if (status == STATUS_OK && witness)
-            status = witness_end(witness, error);
+        if (status == STATUS_OK && observer)
+            status = observer_end(observer, error);
         if (status == STATUS_OK && purpose == MEASURE && experiment->finished)
             status = experiment->finished(experiment->finished_argument, session.policy, error);
     }

@@ -46,8 +46,8 @@ enum status session_open_heard(struct session *session, const struct spec *polic
 
 enum status session_open_witnessed(struct session *session, const struct spec *policy,
                                    const struct spec *device, uint64_t seed,
-                                   const struct device_listener *listener, struct witness *witness,
-                                   struct error *error)
+                                   const struct device_listener *listener,
+                                   struct observer *observer, struct error *error)
 {
     memset(session, 0, sizeof *session);
     enum status status = device_open(device, &session->device, error);
@@ -55,13 +55,14 @@ enum status session_open_witnessed(struct session *session, const struct spec *p
         return status;
     if (listener)
         session->device->listener = *listener;
-    session->context = (struct policy_context){
-        .backing = witness ? witness_backing(witness, session->device) : session->device->backing,
-        .host = &session->host,
-        .seed = seed};
+    session->context =
+        (struct policy_context){.backing = observer ? observer_backing(observer, session->device)
+                                                    : session->device->backing,
+                                .host = &session->host,
+                                .seed = seed};
     status = registry_create(policy, &session->context, &session->policy, error);
-    if (status == STATUS_OK && witness)
-        status = witness_policy(witness, &session->policy, error);
+    if (status == STATUS_OK && observer)
+        status = observer_policy(observer, &session->policy, error);
     if (status != STATUS_OK && session->device->failed)
         status = error_set(error, STATUS_MISSING, "the device cannot be used: %s",
                            session->device->ops->problem(session->device));

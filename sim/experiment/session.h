@@ -27,8 +27,8 @@ enum status session_open_heard(struct session *session, const struct spec *polic
 /* The same; `witness` (may be NULL) stands between the device and the policy, and around it. */
 enum status session_open_witnessed(struct session *session, const struct spec *policy,
                                    const struct spec *device, uint64_t seed,
-                                   const struct device_listener *listener, struct witness *witness,
-                                   struct error *error) STATUS_CHECKED;
+                                   const struct device_listener *listener,
+                                   struct observer *observer, struct error *error) STATUS_CHECKED;
 void session_close(struct session *session);
 
 /* Destroys the policy; the device stays. CORRUPT where the policy still holds memory of it then. */

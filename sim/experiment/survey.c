@@ -204,7 +204,7 @@ static enum status live_on(struct lives *lives, const struct pull *pull,
         *open = 0;
         return is_request(pull, event) ? life_begins(lives, event, number, error) : STATUS_OK;
     }
-    if (*open && (event->kind == TRACE_FREE || !lives->at_completion)) {
+    if (*open && (event->kind == TRACE_FREE_COMPLETED || !lives->at_completion)) {
         lives->at[*open - 1].dies = number;
         *open = 0;
     }

@@ -47,8 +47,8 @@ static void note_state(const struct session *session, const struct listening *he
     out->pool = request.pool;
     out->totals = policy->totals;
     out->opaque = policy->ops->capabilities & POLICY_OPAQUE;
-    for (int price = 0; price < POLICY_PRICE_COUNT; price++)
-        out->servable_bytes[price] = policy_servable(policy, (enum policy_price)price);
+    for (int effort = 0; effort < POLICY_EFFORT_COUNT; effort++)
+        out->servable_bytes[effort] = policy_servable(policy, (enum policy_effort)effort);
     backing_memory(device->backing, &out->device_free_bytes, &total_bytes);
     out->capacity_bytes = device->props.capacity_bytes;
     out->others_bytes = device->counters.others_bytes;

@@ -53,11 +53,11 @@ struct explain_result {
     char problem[512]; /* cause DRIVER */
     struct cause_ladder ladder;
     struct policy_totals totals;
-    uint64_t servable_bytes[POLICY_PRICE_COUNT];
+    uint64_t servable_bytes[POLICY_EFFORT_COUNT];
     bool opaque; /* its inside cannot be seen */
     uint64_t device_free_bytes, capacity_bytes, others_bytes, outside_bytes, limit_bytes;
     uint64_t physical_bytes;
-    uint64_t holes, hole_bytes, largest_hole_bytes;
+    uint64_t free_blocks, free_block_bytes, largest_free_block_bytes;
     struct explain_indices indices;
     uint64_t stretch_bytes, stretch_live_bytes; /* see rule 2; 0: there is none so large */
     size_t stretch_blocks;

@@ -25,7 +25,7 @@ static bool keep(void *argument, const struct policy_range *range)
 
 static bool is_free(const struct policy_range *range)
 {
-    return range->state == POLICY_RANGE_HOLE || range->state == POLICY_RANGE_PENDING;
+    return range->state == POLICY_RANGE_FREE || range->state == POLICY_RANGE_PENDING;
 }
 
 /* Whether b follows a without a gap, inside of one segment, both with memory behind them. */
@@ -100,28 +100,28 @@ static void insert(struct explain_result *out, const struct explain_pin *pin)
     pins[at] = *pin;
 }
 
-static void note_hole(const struct policy_range *range, uint64_t *usable_bytes,
-                      struct explain_result *out)
+static void note_free_block(const struct policy_range *range, uint64_t *usable_bytes,
+                            struct explain_result *out)
 {
-    if (range->state != POLICY_RANGE_HOLE)
+    if (range->state != POLICY_RANGE_FREE)
         return;
     *usable_bytes += out->bytes ? range->bytes - range->bytes % out->bytes : 0;
-    out->holes++;
-    out->hole_bytes += range->bytes;
-    if (range->bytes > out->largest_hole_bytes)
-        out->largest_hole_bytes = range->bytes;
+    out->free_blocks++;
+    out->free_block_bytes += range->bytes;
+    if (range->bytes > out->largest_free_block_bytes)
+        out->largest_free_block_bytes = range->bytes;
 }
 
 static struct explain_indices find_indices(const struct explain_result *out, uint64_t usable_bytes)
 {
-    double free_bytes = (double)out->hole_bytes;
+    double free_bytes = (double)out->free_block_bytes;
     struct explain_indices indices = {.external = 0, .unusable = 1, .fragmentation = 0};
-    if (!out->holes || !out->bytes)
+    if (!out->free_blocks || !out->bytes)
         return indices;
-    indices.external = 1 - (double)out->largest_hole_bytes / free_bytes;
+    indices.external = 1 - (double)out->largest_free_block_bytes / free_bytes;
     indices.unusable = 1 - (double)usable_bytes / free_bytes;
-    indices.fragmentation = 1 - (1 + free_bytes / (double)out->bytes) / (double)out->holes;
-    if (out->largest_hole_bytes >= out->bytes)
+    indices.fragmentation = 1 - (1 + free_bytes / (double)out->bytes) / (double)out->free_blocks;
+    if (out->largest_free_block_bytes >= out->bytes)
         indices.fragmentation = -1;
     else if (indices.fragmentation < 0)
         indices.fragmentation = 0;
@@ -144,7 +144,7 @@ enum status pins_find(const struct policy *policy, const struct births *births,
     for (size_t i = 0; i < ranges.count; i++) {
         const struct policy_range *range = &ranges.at[i];
         bool inside = i >= stretch.first && i < stretch.end;
-        note_hole(range, &usable_bytes, out);
+        note_free_block(range, &usable_bytes, out);
         if (range->state != POLICY_RANGE_USED)
             continue;
         out->stretch_blocks += inside;

@@ -56,7 +56,7 @@ static enum status take_block(struct recorded_final *final, const char *text, ui
         enum policy_range_state state;
     } states[] = {{"used", POLICY_RANGE_USED},
                   {"pending", POLICY_RANGE_PENDING},
-                  {"free", POLICY_RANGE_HOLE}};
+                  {"free", POLICY_RANGE_FREE}};
     struct recorded_end_block block = {.event = event};
     const char *at = text + strcspn(text, ",");
     if (!recording_number(&at, &block.address) || !recording_number(&at, &block.bytes) ||
@@ -150,7 +150,7 @@ static const char *state_name(enum policy_range_state state)
 {
     return state == POLICY_RANGE_USED      ? "in use"
            : state == POLICY_RANGE_PENDING ? "pending"
-           : state == POLICY_RANGE_HOLE    ? "free"
+           : state == POLICY_RANGE_FREE    ? "free"
                                            : "its own";
 }
 

@@ -248,7 +248,7 @@ static enum status recorded_next(struct trace_source *base, const struct trace_e
         }
         if (self->device->step == STEP_TRIM)
             end_release(self);
-        if (event->kind == TRACE_FREE && !(event->flags & TRACE_WHOLE))
+        if (event->kind == TRACE_FREE_COMPLETED && !(event->flags & TRACE_WHOLE))
             look_ahead(self);
         self->span_at++;
         bool left_out = is_left_out(self, event);

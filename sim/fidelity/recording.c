@@ -250,7 +250,7 @@ static enum status on_request(struct reading *reading, const struct trace_event 
  * happened before. */
 static bool tells_of_start(const struct reading *reading, const struct trace_event *event)
 {
-    return event->kind == TRACE_NOTE || event->kind == TRACE_LET_GO ||
+    return event->kind == TRACE_NOTE || event->kind == TRACE_FREE_REQUESTED ||
            (event->kind == TRACE_ALLOC && is_initial(reading, event));
 }
 
@@ -276,13 +276,13 @@ static enum status on_event(struct reading *reading, const struct trace_event *e
     case TRACE_ALLOC:
     case TRACE_PROBE:
         return on_request(reading, event, error);
-    case TRACE_FREE:
+    case TRACE_FREE_COMPLETED:
         if (event->flags & TRACE_WHOLE) {
             settle(reading, RECORDED_NONE);
             return STATUS_OK;
         }
         return on_completion(reading, error);
-    case TRACE_LET_GO:
+    case TRACE_FREE_REQUESTED:
     case TRACE_USE:
         settle(reading, RECORDED_NONE);
         return STATUS_OK;

@@ -174,16 +174,16 @@ static enum status fill(struct making *making, const struct recorded_area *area,
                              "the block at %" PRIu64 " before the first event lies in no segment, "
                              "or in another block",
                              block->address);
-        add(making, making->end, block->address - making->end, POLICY_RANGE_HOLE);
+        add(making, making->end, block->address - making->end, POLICY_RANGE_FREE);
         if (block->request == RECORDED_NONE)
-            add(making, block->address, block->bytes, POLICY_RANGE_HOLE);
+            add(making, block->address, block->bytes, POLICY_RANGE_FREE);
         else {
             enum status status = add_used(making, block, error);
             if (status)
                 return status;
         }
     }
-    add(making, making->end, end - making->end, POLICY_RANGE_HOLE);
+    add(making, making->end, end - making->end, POLICY_RANGE_FREE);
     return STATUS_OK;
 }
 

@@ -12,62 +12,62 @@
 
 #include "allocators/base/array.h"
 
-static struct witness *of_backing(struct backing *backing)
+static struct observer *of_backing(struct backing *backing)
 {
-    return (struct witness *)((char *)backing - offsetof(struct witness, backing));
+    return (struct observer *)((char *)backing - offsetof(struct observer, backing));
 }
 
-static uint64_t now(const struct witness *self)
+static uint64_t now(const struct observer *self)
 {
     return self->device->ops->now(self->device);
 }
 
-static enum status told(struct witness *self, const char *call, uint64_t address, uint64_t bytes,
+static enum status told(struct observer *self, const char *call, uint64_t address, uint64_t bytes,
                         uint64_t begun_ns, enum status status)
 {
     if (!self->over)
-        witness_tell(self, (struct witness_event){.kind = WITNESS_CALL,
-                                                  .call = call,
-                                                  .address = address,
-                                                  .bytes = bytes,
-                                                  .begun_ns = begun_ns,
-                                                  .now_ns = now(self),
-                                                  .refused = status != STATUS_OK});
+        observer_tell(self, (struct observer_event){.kind = OBSERVER_CALL,
+                                                    .call = call,
+                                                    .address = address,
+                                                    .bytes = bytes,
+                                                    .begun_ns = begun_ns,
+                                                    .now_ns = now(self),
+                                                    .refused = status != STATUS_OK});
     return status;
 }
 
-static void act(struct witness *self, enum witness_kind kind, uint64_t address, uint64_t bytes)
+static void act(struct observer *self, enum observer_kind kind, uint64_t address, uint64_t bytes)
 {
     void *acts = self->acts;
     if (self->over ||
-        !witness_grow(self, &acts, self->act_count, &self->act_room, sizeof *self->acts))
+        !observer_grow(self, &acts, self->act_count, &self->act_room, sizeof *self->acts))
         return;
     self->acts = acts;
-    self->acts[self->act_count++] =
-        (struct witness_act){.kind = kind, .address = address, .bytes = bytes, .now_ns = now(self)};
+    self->acts[self->act_count++] = (struct observer_act){
+        .kind = kind, .address = address, .bytes = bytes, .now_ns = now(self)};
 }
 
 /* The place of the first range above an address. */
-static size_t range_above(const struct witness *self, uint64_t address)
+static size_t range_above(const struct observer *self, uint64_t address)
 {
     return array_above(self->ranges, self->range_count, sizeof *self->ranges,
-                       offsetof(struct witness_area, address), address);
+                       offsetof(struct observer_area, address), address);
 }
 
-static void add_range(struct witness *self, uint64_t address, uint64_t bytes)
+static void add_range(struct observer *self, uint64_t address, uint64_t bytes)
 {
     void *ranges = self->ranges;
-    if (!witness_grow(self, &ranges, self->range_count, &self->range_room, sizeof *self->ranges))
+    if (!observer_grow(self, &ranges, self->range_count, &self->range_room, sizeof *self->ranges))
         return;
     self->ranges = ranges;
     size_t at = range_above(self, address);
     memmove(self->ranges + at + 1, self->ranges + at,
             (self->range_count - at) * sizeof *self->ranges);
-    self->ranges[at] = (struct witness_area){.address = address, .bytes = bytes};
+    self->ranges[at] = (struct observer_area){.address = address, .bytes = bytes};
     self->range_count++;
 }
 
-static void drop_range(struct witness *self, uint64_t address)
+static void drop_range(struct observer *self, uint64_t address)
 {
     size_t at = range_above(self, address);
     if (!at || self->ranges[at - 1].address != address)
@@ -77,24 +77,24 @@ static void drop_range(struct witness *self, uint64_t address)
             (self->range_count - (at - 1)) * sizeof *self->ranges);
 }
 
-static void add_segment(struct witness *self, const struct witness_area *area)
+static void add_segment(struct observer *self, const struct observer_area *area)
 {
     void *segments = self->segments;
-    if (!witness_grow(self, &segments, self->segment_count, &self->segment_room, sizeof *area))
+    if (!observer_grow(self, &segments, self->segment_count, &self->segment_room, sizeof *area))
         return;
     self->segments = segments;
     self->segments[self->segment_count] = *area;
     if (id_map_put(&self->segment_at, area->address, self->segment_count))
-        witness_no_memory(self);
+        observer_no_memory(self);
     else
         self->segment_count++;
 }
 
 /* Takes out the segment at an address and answers with it. */
-static struct witness_area take_segment(struct witness *self, uint64_t address)
+static struct observer_area take_segment(struct observer *self, uint64_t address)
 {
     uint64_t place;
-    struct witness_area area = {.address = address};
+    struct observer_area area = {.address = address};
     if (!id_map_get(&self->segment_at, address, &place))
         return area;
     area = self->segments[place];
@@ -102,19 +102,19 @@ static struct witness_area take_segment(struct witness *self, uint64_t address)
     if (place != --self->segment_count) {
         self->segments[place] = self->segments[self->segment_count];
         if (id_map_put(&self->segment_at, self->segments[place].address, place))
-            witness_no_memory(self);
+            observer_no_memory(self);
     }
     return area;
 }
 
 /* The stream and pool of an act on pages: those of the range, or of the request. */
-static void fill_range(struct witness *self, struct witness_event *event,
+static void fill_range(struct observer *self, struct observer_event *event,
                        const struct policy_request *request)
 {
     size_t at = range_above(self, event->address);
     if (!at)
         return;
-    struct witness_area *range = &self->ranges[at - 1];
+    struct observer_area *range = &self->ranges[at - 1];
     if (!range->known && request) {
         range->stream = request->stream;
         range->pool = request->pool;
@@ -124,21 +124,21 @@ static void fill_range(struct witness *self, struct witness_event *event,
     event->pool = range->pool;
 }
 
-void witness_tell_acts(struct witness *self, const struct policy_request *request)
+void observer_tell_acts(struct observer *self, const struct policy_request *request)
 {
     for (size_t i = 0; i < self->act_count && !self->status; i++) {
-        const struct witness_act *done = &self->acts[i];
-        struct witness_event event = {.kind = done->kind,
-                                      .address = done->address,
-                                      .bytes = done->bytes,
-                                      .now_ns = done->now_ns,
-                                      .stream = request ? request->stream : 0,
-                                      .pool = request ? request->pool : 0};
-        if (done->kind == WITNESS_SEGMENT_ALLOC) {
-            add_segment(self, &(struct witness_area){done->address, done->bytes, event.stream,
-                                                     event.pool, true});
-        } else if (done->kind == WITNESS_SEGMENT_FREE) {
-            struct witness_area area = take_segment(self, done->address);
+        const struct observer_act *done = &self->acts[i];
+        struct observer_event event = {.kind = done->kind,
+                                       .address = done->address,
+                                       .bytes = done->bytes,
+                                       .now_ns = done->now_ns,
+                                       .stream = request ? request->stream : 0,
+                                       .pool = request ? request->pool : 0};
+        if (done->kind == OBSERVER_SEGMENT_ALLOC) {
+            add_segment(self, &(struct observer_area){done->address, done->bytes, event.stream,
+                                                      event.pool, true});
+        } else if (done->kind == OBSERVER_SEGMENT_FREE) {
+            struct observer_area area = take_segment(self, done->address);
             event.bytes = area.bytes;
             event.stream = area.stream;
             event.pool = area.pool;
@@ -148,34 +148,34 @@ void witness_tell_acts(struct witness *self, const struct policy_request *reques
         } else {
             fill_range(self, &event, request);
         }
-        witness_tell(self, event);
+        observer_tell(self, event);
     }
     self->act_count = 0;
 }
 
 static enum status segment_alloc(struct backing *base, uint64_t bytes, uint64_t *address)
 {
-    struct witness *self = of_backing(base);
+    struct observer *self = of_backing(base);
     uint64_t begun_ns = now(self);
     enum status status = backing_segment_alloc(self->below, bytes, address);
     if (!status)
-        act(self, WITNESS_SEGMENT_ALLOC, *address, bytes);
+        act(self, OBSERVER_SEGMENT_ALLOC, *address, bytes);
     return told(self, "alloc", status ? 0 : *address, bytes, begun_ns, status);
 }
 
 static enum status segment_free(struct backing *base, uint64_t address)
 {
-    struct witness *self = of_backing(base);
+    struct observer *self = of_backing(base);
     uint64_t begun_ns = now(self);
     enum status status = backing_segment_free(self->below, address);
     if (!status)
-        act(self, WITNESS_SEGMENT_FREE, address, 0);
+        act(self, OBSERVER_SEGMENT_FREE, address, 0);
     return told(self, "free", address, 0, begun_ns, status);
 }
 
 static enum status reserve(struct backing *base, uint64_t bytes, uint64_t *address)
 {
-    struct witness *self = of_backing(base);
+    struct observer *self = of_backing(base);
     uint64_t begun_ns = now(self);
     enum status status = backing_reserve(self->below, bytes, address);
     if (!status)
@@ -184,15 +184,15 @@ static enum status reserve(struct backing *base, uint64_t bytes, uint64_t *addre
 }
 
 /* A range goes before what was done in it is told: that learns now whose it was. */
-static void place_acts(struct witness *self, uint64_t address)
+static void place_acts(struct observer *self, uint64_t address)
 {
     size_t at = range_above(self, address);
     if (!at || self->ranges[at - 1].address != address)
         return;
-    const struct witness_area *range = &self->ranges[at - 1];
+    const struct observer_area *range = &self->ranges[at - 1];
     for (size_t i = 0; i < self->act_count; i++) {
-        struct witness_act *act = &self->acts[i];
-        bool pages = act->kind == WITNESS_SEGMENT_MAP || act->kind == WITNESS_SEGMENT_UNMAP;
+        struct observer_act *act = &self->acts[i];
+        bool pages = act->kind == OBSERVER_SEGMENT_MAP || act->kind == OBSERVER_SEGMENT_UNMAP;
         if (!pages || act->placed || act->address - address >= range->bytes)
             continue;
         act->placed = true;
@@ -203,7 +203,7 @@ static void place_acts(struct witness *self, uint64_t address)
 
 static enum status release(struct backing *base, uint64_t address)
 {
-    struct witness *self = of_backing(base);
+    struct observer *self = of_backing(base);
     uint64_t begun_ns = now(self);
     enum status status = backing_release(self->below, address);
     if (!status && !self->over) {
@@ -215,7 +215,7 @@ static enum status release(struct backing *base, uint64_t address)
 
 static enum status create(struct backing *base, uint64_t bytes, backing_handle *handle)
 {
-    struct witness *self = of_backing(base);
+    struct observer *self = of_backing(base);
     uint64_t begun_ns = now(self);
     enum status status = backing_create(self->below, bytes, handle);
     return told(self, "create", 0, bytes, begun_ns, status);
@@ -223,7 +223,7 @@ static enum status create(struct backing *base, uint64_t bytes, backing_handle *
 
 static enum status destroy(struct backing *base, backing_handle handle)
 {
-    struct witness *self = of_backing(base);
+    struct observer *self = of_backing(base);
     uint64_t begun_ns = now(self);
     enum status status = backing_destroy(self->below, handle);
     return told(self, "destroy", 0, 0, begun_ns, status);
@@ -231,7 +231,7 @@ static enum status destroy(struct backing *base, backing_handle handle)
 
 static enum status map(struct backing *base, uint64_t address, backing_handle handle)
 {
-    struct witness *self = of_backing(base);
+    struct observer *self = of_backing(base);
     uint64_t begun_ns = now(self);
     enum status status = backing_map(self->below, address, handle);
     return told(self, "map", address, 0, begun_ns, status);
@@ -239,30 +239,30 @@ static enum status map(struct backing *base, uint64_t address, backing_handle ha
 
 static enum status access_run(struct backing *base, uint64_t address, uint64_t bytes)
 {
-    struct witness *self = of_backing(base);
+    struct observer *self = of_backing(base);
     uint64_t begun_ns = now(self);
     enum status status = backing_access(self->below, address, bytes);
     if (!status)
-        act(self, WITNESS_SEGMENT_MAP, address, bytes);
+        act(self, OBSERVER_SEGMENT_MAP, address, bytes);
     return told(self, "access", address, bytes, begun_ns, status);
 }
 
 /* The driver takes pages one by one; PyTorch's snapshots tell a run of them as one. */
-static void act_unmap(struct witness *self, uint64_t address, uint64_t bytes)
+static void act_unmap(struct observer *self, uint64_t address, uint64_t bytes)
 {
-    struct witness_act *last = self->act_count ? &self->acts[self->act_count - 1] : NULL;
-    if (last && last->kind == WITNESS_SEGMENT_UNMAP && last->address + last->bytes == address &&
+    struct observer_act *last = self->act_count ? &self->acts[self->act_count - 1] : NULL;
+    if (last && last->kind == OBSERVER_SEGMENT_UNMAP && last->address + last->bytes == address &&
         range_above(self, last->address) == range_above(self, address)) {
         last->bytes += bytes;
         last->now_ns = now(self);
     } else {
-        act(self, WITNESS_SEGMENT_UNMAP, address, bytes);
+        act(self, OBSERVER_SEGMENT_UNMAP, address, bytes);
     }
 }
 
 static enum status unmap(struct backing *base, uint64_t address, uint64_t bytes)
 {
-    struct witness *self = of_backing(base);
+    struct observer *self = of_backing(base);
     uint64_t begun_ns = now(self);
     enum status status = backing_unmap(self->below, address, bytes);
     if (!status)
@@ -282,7 +282,7 @@ static bool done(struct backing *base, struct backing_ticket ticket)
 
 static void wait_for(struct backing *base, struct backing_ticket ticket)
 {
-    struct witness *self = of_backing(base);
+    struct observer *self = of_backing(base);
     uint64_t begun_ns = now(self);
     backing_wait(self->below, ticket);
     (void)told(self, "wait", 0, 0, begun_ns, STATUS_OK);
@@ -300,34 +300,34 @@ static void memory(struct backing *base, uint64_t *free_bytes, uint64_t *total_b
 
 static enum status pool_open(struct backing *base, const struct backing_pool *settings)
 {
-    struct witness *self = of_backing(base);
+    struct observer *self = of_backing(base);
     return self->below->ops->pool_open(self->below, settings);
 }
 
 static enum status pool_alloc(struct backing *base, uint64_t bytes, uint32_t stream,
                               uint64_t *address)
 {
-    struct witness *self = of_backing(base);
+    struct observer *self = of_backing(base);
     uint64_t begun_ns = now(self);
     enum status status = self->below->ops->pool_alloc(self->below, bytes, stream, address);
     if (!status)
-        act(self, WITNESS_SEGMENT_ALLOC, *address, bytes);
+        act(self, OBSERVER_SEGMENT_ALLOC, *address, bytes);
     return told(self, "pool_alloc", status ? 0 : *address, bytes, begun_ns, status);
 }
 
 static enum status pool_free(struct backing *base, uint64_t address, uint32_t stream)
 {
-    struct witness *self = of_backing(base);
+    struct observer *self = of_backing(base);
     uint64_t begun_ns = now(self);
     enum status status = self->below->ops->pool_free(self->below, address, stream);
     if (!status)
-        act(self, WITNESS_SEGMENT_FREE, address, 0);
+        act(self, OBSERVER_SEGMENT_FREE, address, 0);
     return told(self, "pool_free", address, 0, begun_ns, status);
 }
 
 static enum status pool_trim(struct backing *base, uint64_t keep_bytes)
 {
-    struct witness *self = of_backing(base);
+    struct observer *self = of_backing(base);
     uint64_t begun_ns = now(self);
     enum status status = self->below->ops->pool_trim(self->below, keep_bytes);
     return told(self, "pool_trim", 0, keep_bytes, begun_ns, status);
@@ -335,7 +335,7 @@ static enum status pool_trim(struct backing *base, uint64_t keep_bytes)
 
 static void pool_memory(struct backing *base, uint64_t *used_bytes, uint64_t *reserved_bytes)
 {
-    struct witness *self = of_backing(base);
+    struct observer *self = of_backing(base);
     self->below->ops->pool_memory(self->below, used_bytes, reserved_bytes);
 }
 
@@ -344,7 +344,7 @@ static const char *problem(struct backing *base)
     return backing_problem(of_backing(base)->below);
 }
 
-struct backing *witness_backing(struct witness *self, struct device *device)
+struct backing *observer_backing(struct observer *self, struct device *device)
 {
     self->device = device;
     self->below = device->backing;

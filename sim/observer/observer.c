@@ -7,12 +7,12 @@
 
 #include "allocators/base/array.h"
 
-struct witness *witness_create(void)
+struct observer *observer_create(void)
 {
-    return calloc(1, sizeof(struct witness));
+    return calloc(1, sizeof(struct observer));
 }
 
-void witness_destroy(struct witness *self)
+void observer_destroy(struct observer *self)
 {
     if (!self)
         return;
@@ -26,33 +26,33 @@ void witness_destroy(struct witness *self)
     free(self);
 }
 
-void witness_listen(struct witness *self, witness_hear *hear, void *argument)
+void observer_listen(struct observer *self, observer_hear *hear, void *argument)
 {
-    if (self->listener_count == WITNESS_LISTENERS)
+    if (self->listener_count == OBSERVER_LISTENERS)
         return;
     self->listeners[self->listener_count].hear = hear;
     self->listeners[self->listener_count++].argument = argument;
 }
 
-void witness_no_memory(struct witness *self)
+void observer_no_memory(struct observer *self)
 {
     if (!self->status)
         self->status =
             error_set(&self->error, STATUS_HOST_MEMORY, "no host memory to follow a run");
 }
 
-bool witness_grow(struct witness *self, void **items, size_t count, size_t *room, size_t bytes)
+bool observer_grow(struct observer *self, void **items, size_t count, size_t *room, size_t bytes)
 {
     void *grown = array_grow(*items, count, room, bytes);
     if (!grown) {
-        witness_no_memory(self);
+        observer_no_memory(self);
         return false;
     }
     *items = grown;
     return true;
 }
 
-void witness_tell(struct witness *self, struct witness_event event)
+void observer_tell(struct observer *self, struct observer_event event)
 {
     static const struct policy_totals none;
     event.totals = self->policy ? &self->policy->totals : &none;
@@ -62,36 +62,36 @@ void witness_tell(struct witness *self, struct witness_event event)
         self->status = self->listeners[i].hear(self->listeners[i].argument, &event, &self->error);
 }
 
-enum status witness_end(struct witness *self, struct error *error)
+enum status observer_end(struct observer *self, struct error *error)
 {
     if (self->policy && !self->status) {
-        witness_tell_complete(self);
-        witness_tell_acts(self, NULL);
+        observer_tell_complete(self);
+        observer_tell_acts(self, NULL);
     }
     self->over = true;
     return self->status ? error_set(error, self->status, "%s", self->error.text) : STATUS_OK;
 }
 
-static struct witness *of_source(struct trace_source *source)
+static struct observer *of_source(struct trace_source *source)
 {
-    return (struct witness *)((char *)source - offsetof(struct witness, source));
+    return (struct observer *)((char *)source - offsetof(struct observer, source));
 }
 
-static void tell_mark(struct witness *self)
+static void tell_mark(struct observer *self)
 {
     const struct trace_event *event = self->current;
     const struct trace_attributes *keys =
         event->attributes ? trace_attributes_of(self->trace, event->attributes) : NULL;
-    witness_tell(self, (struct witness_event){.kind = WITNESS_MARK,
-                                              .tag = trace_text_of(self->trace, event->value),
-                                              .keys = keys ? keys->rest : NULL,
-                                              .now_ns = self->device->ops->now(self->device)});
+    observer_tell(self, (struct observer_event){.kind = OBSERVER_MARK,
+                                                .tag = trace_text_of(self->trace, event->value),
+                                                .keys = keys ? keys->rest : NULL,
+                                                .now_ns = self->device->ops->now(self->device)});
 }
 
 static enum status source_next(struct trace_source *source, const struct trace_event **events,
                                size_t *count, struct error *error)
 {
-    struct witness *self = of_source(source);
+    struct observer *self = of_source(source);
     if (!self->span_left) {
         enum status status = trace_next(self->trace, &self->span, &self->span_left, error);
         if (status || !self->span_left) {
@@ -111,7 +111,7 @@ static enum status source_next(struct trace_source *source, const struct trace_e
 
 static enum status source_rewind(struct trace_source *source, struct error *error)
 {
-    struct witness *self = of_source(source);
+    struct observer *self = of_source(source);
     self->span_left = 0;
     self->current = NULL;
     self->event = 0;
@@ -133,7 +133,7 @@ static uint64_t source_line(struct trace_source *source, uint64_t event)
     return trace_line_of(of_source(source)->trace, event);
 }
 
-struct trace_source *witness_source(struct witness *self, struct trace_source *inner)
+struct trace_source *observer_source(struct observer *self, struct trace_source *inner)
 {
     static const struct trace_source_ops ops = {
         .next = source_next,

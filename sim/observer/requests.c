@@ -10,12 +10,12 @@
 
 #include <stdlib.h>
 
-static uint64_t now(const struct witness *self)
+static uint64_t now(const struct observer *self)
 {
     return self->device->ops->now(self->device);
 }
 
-static const char *tag_of(struct witness *self)
+static const char *tag_of(struct observer *self)
 {
     const struct trace_event *event = self->current;
     if (!event || !event->attributes)
@@ -23,42 +23,42 @@ static const char *tag_of(struct witness *self)
     return trace_attributes_of(self->trace, event->attributes)->tag;
 }
 
-static void add_block(struct witness *self, const struct witness_block *block)
+static void add_block(struct observer *self, const struct observer_block *block)
 {
     void *blocks = self->blocks;
-    if (!witness_grow(self, &blocks, self->block_count, &self->block_room, sizeof *block))
+    if (!observer_grow(self, &blocks, self->block_count, &self->block_room, sizeof *block))
         return;
     self->blocks = blocks;
     self->blocks[self->block_count] = *block;
     if (id_map_put(&self->block_at, block->address, self->block_count))
-        witness_no_memory(self);
+        observer_no_memory(self);
     else
         self->block_count++;
 }
 
-static struct witness_block *find_block(const struct witness *self, uint64_t address)
+static struct observer_block *find_block(const struct observer *self, uint64_t address)
 {
     uint64_t place;
     return id_map_get(&self->block_at, address, &place) ? &self->blocks[place] : NULL;
 }
 
-static void complete(struct witness *self, uint64_t address)
+static void complete(struct observer *self, uint64_t address)
 {
-    const struct witness_block *block = find_block(self, address);
+    const struct observer_block *block = find_block(self, address);
     if (!block)
         return;
-    witness_tell(self, (struct witness_event){.kind = WITNESS_FREE_COMPLETED,
-                                              .address = address,
-                                              .bytes = block->bytes,
-                                              .stream = block->stream,
-                                              .pool = block->pool,
-                                              .now_ns = now(self)});
+    observer_tell(self, (struct observer_event){.kind = OBSERVER_FREE_COMPLETED,
+                                                .address = address,
+                                                .bytes = block->bytes,
+                                                .stream = block->stream,
+                                                .pool = block->pool,
+                                                .now_ns = now(self)});
     uint64_t place = (uint64_t)(block - self->blocks);
     id_map_remove(&self->block_at, address);
     if (place != --self->block_count) {
         self->blocks[place] = self->blocks[self->block_count];
         if (id_map_put(&self->block_at, self->blocks[place].address, place))
-            witness_no_memory(self);
+            observer_no_memory(self);
     }
 }
 
@@ -101,13 +101,13 @@ static bool is_still_pending(const struct still *still, uint64_t address)
 }
 
 /* Rule 2, with the walk. */
-static void settle_by_walk(struct witness *self)
+static void settle_by_walk(struct observer *self)
 {
     size_t count = self->pending_count, kept = 0;
     uint64_t *sorted = malloc(count * sizeof *sorted);
     bool *flags = calloc(count, sizeof *flags);
     if (!sorted || !flags) {
-        witness_no_memory(self);
+        observer_no_memory(self);
     } else {
         for (size_t i = 0; i < count; i++)
             sorted[i] = self->pending[i];
@@ -128,7 +128,7 @@ static void settle_by_walk(struct witness *self)
 }
 
 /* `freed`: the last block in the list was let go in this very call. */
-static void settle_pending(struct witness *self, bool freed)
+static void settle_pending(struct observer *self, bool freed)
 {
     uint64_t pending_bytes = self->policy->totals.pending_bytes;
     bool changed = freed || pending_bytes != self->pending_bytes;
@@ -144,67 +144,67 @@ static void settle_pending(struct witness *self, bool freed)
     self->pending_count = 0;
 }
 
-void witness_tell_complete(struct witness *self)
+void observer_tell_complete(struct observer *self)
 {
     settle_pending(self, true);
 }
 
-static void let_go(struct witness *self, uint64_t address)
+static void free_requested(struct observer *self, uint64_t address)
 {
-    struct witness_block *block = find_block(self, address);
-    if (!block || block->let_go)
+    struct observer_block *block = find_block(self, address);
+    if (!block || block->free_requested)
         return;
-    block->let_go = true;
-    witness_tell(self, (struct witness_event){.kind = WITNESS_FREE_REQUESTED,
-                                              .address = address,
-                                              .bytes = block->bytes,
-                                              .stream = block->stream,
-                                              .pool = block->pool,
-                                              .now_ns = now(self)});
+    block->free_requested = true;
+    observer_tell(self, (struct observer_event){.kind = OBSERVER_FREE_REQUESTED,
+                                                .address = address,
+                                                .bytes = block->bytes,
+                                                .stream = block->stream,
+                                                .pool = block->pool,
+                                                .now_ns = now(self)});
 }
 
-static void on_free(struct witness *self, const struct observe_event *event)
+static void on_free(struct observer *self, const struct observe_event *event)
 {
     if (event->status)
         return;
-    let_go(self, event->block->address);
+    free_requested(self, event->block->address);
     void *pending = self->pending;
-    if (!witness_grow(self, &pending, self->pending_count, &self->pending_room,
-                      sizeof *self->pending))
+    if (!observer_grow(self, &pending, self->pending_count, &self->pending_room,
+                       sizeof *self->pending))
         return;
     self->pending = pending;
     self->pending[self->pending_count++] = event->block->address;
     settle_pending(self, true);
-    witness_tell_acts(self, NULL);
+    observer_tell_acts(self, NULL);
 }
 
-static void on_alloc(struct witness *self, const struct observe_event *event)
+static void on_alloc(struct observer *self, const struct observe_event *event)
 {
     const struct policy_request *request = event->request;
     settle_pending(self, false);
-    witness_tell_acts(self, request);
-    struct witness_event told = {.kind = event->block ? WITNESS_ALLOC : WITNESS_FAILED,
-                                 .bytes = request->bytes,
-                                 .stream = request->stream,
-                                 .pool = request->pool,
-                                 .tag = tag_of(self),
-                                 .now_ns = now(self)};
+    observer_tell_acts(self, request);
+    struct observer_event told = {.kind = event->block ? OBSERVER_ALLOC : OBSERVER_FAILED,
+                                  .bytes = request->bytes,
+                                  .stream = request->stream,
+                                  .pool = request->pool,
+                                  .tag = tag_of(self),
+                                  .now_ns = now(self)};
     if (event->block) {
         told.address = event->block->address;
-        add_block(self, &(struct witness_block){.address = told.address,
-                                                .bytes = request->bytes,
-                                                .stream = request->stream,
-                                                .pool = request->pool});
+        add_block(self, &(struct observer_block){.address = told.address,
+                                                 .bytes = request->bytes,
+                                                 .stream = request->stream,
+                                                 .pool = request->pool});
     } else {
         uint64_t total_bytes;
         backing_memory(self->below, &told.free_bytes, &total_bytes);
     }
-    witness_tell(self, told);
+    observer_tell(self, told);
 }
 
 static void hear(void *argument, const struct observe_event *event)
 {
-    struct witness *self = argument;
+    struct observer *self = argument;
     if (self->over || self->status)
         return;
     switch (event->kind) {
@@ -215,16 +215,16 @@ static void hear(void *argument, const struct observe_event *event)
         on_free(self, event);
         break;
     case OBSERVE_RETIRE:
-        let_go(self, event->block->address);
+        free_requested(self, event->block->address);
         break;
     default:
         settle_pending(self, false);
-        witness_tell_acts(self, NULL);
+        observer_tell_acts(self, NULL);
         break;
     }
 }
 
-enum status witness_policy(struct witness *self, struct policy **policy, struct error *error)
+enum status observer_policy(struct observer *self, struct policy **policy, struct error *error)
 {
     struct policy *wrapped;
     enum status status = observe_wrap(&self->host, *policy, hear, self, &wrapped, error);

@@ -7,32 +7,32 @@
 #include "workloads/trace/id_map.h"
 
 /* What the policy did to its memory in the call that is running. */
-struct witness_act {
-    enum witness_kind kind;
+struct observer_act {
+    enum observer_kind kind;
     uint64_t address, bytes, now_ns;
     uint32_t stream, pool; /* of pages, where `placed`: their range is gone since */
     bool placed;
 };
 
 /* A segment, by its address, or an address range. */
-struct witness_area {
+struct observer_area {
     uint64_t address, bytes;
     uint32_t stream, pool;
     bool known; /* for which stream and pool */
 };
 
 /* A block that was given and is not complete. */
-struct witness_block {
+struct observer_block {
     uint64_t address, bytes;
     uint32_t stream, pool;
-    bool let_go;
+    bool free_requested;
 };
 
-struct witness {
+struct observer {
     struct {
-        witness_hear *hear;
+        observer_hear *hear;
         void *argument;
-    } listeners[WITNESS_LISTENERS];
+    } listeners[OBSERVER_LISTENERS];
     unsigned listener_count;
     bool over;
     enum status status;
@@ -42,17 +42,17 @@ struct witness {
     struct backing backing; /* what the policy sees */
     struct backing_ops backing_ops;
     struct backing *below;
-    struct witness_act *acts;
+    struct observer_act *acts;
     size_t act_count, act_room;
-    struct witness_area *segments; /* at any place; found through `segment_at` */
+    struct observer_area *segments; /* at any place; found through `segment_at` */
     size_t segment_count, segment_room;
     struct id_map segment_at;
-    struct witness_area *ranges; /* by address */
+    struct observer_area *ranges; /* by address */
     size_t range_count, range_room;
 
     struct host host; /* its own, so that the policy's metadata are counted without it */
     struct policy *policy;
-    struct witness_block *blocks; /* at any place; found through `block_at` */
+    struct observer_block *blocks; /* at any place; found through `block_at` */
     size_t block_count, block_room;
     struct id_map block_at;
     uint64_t *pending; /* addresses of blocks let go, in that order */
@@ -68,14 +68,14 @@ struct witness {
 };
 
 /* Keeps that the host had no memory. */
-void witness_no_memory(struct witness *self);
+void observer_no_memory(struct observer *self);
 /* Fills in what is the same for all and tells the listeners. */
-void witness_tell(struct witness *self, struct witness_event event);
+void observer_tell(struct observer *self, struct observer_event event);
 /* Tells what the policy did to its memory since; for that request, or for none. */
-void witness_tell_acts(struct witness *self, const struct policy_request *request);
+void observer_tell_acts(struct observer *self, const struct policy_request *request);
 /* Tells which blocks have become complete. */
-void witness_tell_complete(struct witness *self);
+void observer_tell_complete(struct observer *self);
 /* Room for one more in an array. False: no host memory, which is kept. */
-bool witness_grow(struct witness *self, void **items, size_t count, size_t *room, size_t bytes);
+bool observer_grow(struct observer *self, void **items, size_t count, size_t *room, size_t bytes);
 
 #endif

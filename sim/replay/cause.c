@@ -10,7 +10,7 @@ static bool cause_visit(void *argument, const struct policy_range *range)
     struct cause_walk *walk = argument;
     if (range->state == POLICY_RANGE_PENDING)
         walk->pending_bytes += range->bytes;
-    else if (range->state == POLICY_RANGE_HOLE) {
+    else if (range->state == POLICY_RANGE_FREE) {
         if (range->stream == walk->stream && range->pool == walk->pool)
             walk->same_bytes += range->bytes;
         else

@@ -39,7 +39,7 @@
 
 /* The first eight bytes of a plain event: kind, flags, zero, stream 0. */
 #define PLAIN_ALLOC ((uint64_t)TRACE_ALLOC)
-#define PLAIN_FREE  (TRACE_FREE | (uint64_t)TRACE_WHOLE << 8)
+#define PLAIN_FREE  (TRACE_FREE_COMPLETED | (uint64_t)TRACE_WHOLE << 8)
 /* Plain requests are not empty and at most 2^59 bytes, which one shift tells. */
 #define PLAIN_BITS 59
 _Static_assert(UINT64_C(1) << PLAIN_BITS < TRACE_BYTES_LIMIT, "plain requests are no bad input");
@@ -119,7 +119,7 @@ INLINE enum plain plain_free(struct replay *run, const struct trace_event *event
     if (UNLIKELY(slot_life(slot) != SLOT_LIVE))
         return PLAIN_OTHER;
     if (counts)
-        exact_let_go(&run->exact, &slot->block);
+        exact_free_requested(&run->exact, &slot->block);
     slot->state = SLOT_UNUSED;
     *status = run->policy_free(run->policy, &slot->block, 0);
     if (counts)
@@ -288,7 +288,7 @@ static enum status begin(struct replay *run, const struct replay_config *config,
         .steps_expected = info->counted ? info->steps : 0,
         .opened_ns = config->device->ops->now(config->device),
         .stream_ordered = config->policy->ops->capabilities & POLICY_STREAM_ORDERED,
-        .let_go_ends = info->counted && !info->has_split_frees,
+        .free_requested_ends = info->counted && !info->has_split_frees,
         .hazards = config->frees == REPLAY_ORDERED && info->streams > 1 &&
                    !info->one_block_stream &&
                    !(config->policy->ops->capabilities & POLICY_OVERLAPS), /* no real memory */

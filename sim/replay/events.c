@@ -139,7 +139,8 @@ static enum status on_request(struct replay *run, const struct trace_event *even
             return status;
     }
     struct replay_slot *slot = &run->slots[event->slot];
-    if (UNLIKELY(slot->state != SLOT_UNUSED) && (slot->state != SLOT_LET_GO || run->at_completion))
+    if (UNLIKELY(slot->state != SLOT_UNUSED) &&
+        (slot->state != SLOT_FREE_REQUESTED || run->at_completion))
         return replay_bad_input(run, event, "its slot is taken by a block that is not complete",
                                 error);
     run->allocs++;
@@ -158,7 +159,7 @@ static enum status on_request(struct replay *run, const struct trace_event *even
 static enum status give_back(struct replay *run, const struct trace_event *event,
                              struct replay_slot *slot, uint32_t stream, struct error *error)
 {
-    enum status status = replay_memory_let_go(run, event, slot, stream, error);
+    enum status status = replay_memory_free_requested(run, event, slot, stream, error);
     if (UNLIKELY(status != STATUS_OK))
         return status;
     if (run->hazards)
@@ -190,32 +191,32 @@ static void end_slot(struct replay_slot *slot)
     slot->stream = 0;
 }
 
-static enum status on_let_go(struct replay *run, const struct trace_event *event,
-                             struct error *error)
+static enum status on_free_requested(struct replay *run, const struct trace_event *event,
+                                     struct error *error)
 {
     struct replay_slot *slot = known_slot(run, event);
-    if (UNLIKELY(!slot || slot->state == SLOT_LET_GO))
+    if (UNLIKELY(!slot || slot->state == SLOT_FREE_REQUESTED))
         return replay_bad_input(run, event, "let go, but not live", error);
     enum status status = STATUS_OK;
     run->frees += slot->state != SLOT_FAILED;
-    works_gone(&run->works, event->id);
+    kernel_ops_gone(&run->kernel_ops, event->id);
     if (LIKELY(slot->state == SLOT_LIVE)) {
         if (run->counts)
-            exact_let_go(&run->exact, &slot->block);
+            exact_free_requested(&run->exact, &slot->block);
         if (run->at_completion) {
             policy_retire(run->policy, &slot->block);
         } else {
             uint32_t stream = event->stream == TRACE_NO_STREAM ? slot->stream : event->stream;
             status = give_back(run, event, slot, stream, error);
         }
-        slot->state = SLOT_LET_GO;
+        slot->state = SLOT_FREE_REQUESTED;
     }
     if (run->at_completion)
         return status; /* a block that is empty or failed stays what it is, too */
-    if (run->let_go_ends)
+    if (run->free_requested_ends)
         end_slot(slot);
     else
-        slot->state = SLOT_LET_GO;
+        slot->state = SLOT_FREE_REQUESTED;
     if (run->config->row && status == STATUS_OK)
         status = replay_row_free(run, event, slot, error);
     return status;
@@ -229,20 +230,20 @@ static enum status on_free(struct replay *run, const struct trace_event *event, 
     bool whole = event->flags & TRACE_WHOLE, row = true;
     enum status status = STATUS_OK;
     if (LIKELY(whole)) {
-        if (UNLIKELY(slot->state == SLOT_LET_GO))
+        if (UNLIKELY(slot->state == SLOT_FREE_REQUESTED))
             return replay_bad_input(run, event, "freed whole, but let go before", error);
         run->frees += slot->state != SLOT_FAILED;
-        works_gone(&run->works, event->id);
+        kernel_ops_gone(&run->kernel_ops, event->id);
         if (LIKELY(slot->state == SLOT_LIVE)) {
             if (run->counts)
-                exact_let_go(&run->exact, &slot->block);
+                exact_free_requested(&run->exact, &slot->block);
             status = give_back(run, event, slot, slot->stream, error);
         }
     } else {
         if (UNLIKELY(slot->state == SLOT_LIVE))
             return replay_bad_input(run, event, "complete, but not let go", error);
         row = run->at_completion;
-        if (row && slot->state == SLOT_LET_GO)
+        if (row && slot->state == SLOT_FREE_REQUESTED)
             status = give_back(run, event, slot, slot->stream, error);
     }
     end_slot(slot);
@@ -312,7 +313,7 @@ static enum status other(struct replay *run, const struct trace_event *event, st
     uint64_t ns = event->value;
     switch (event->kind) {
     case TRACE_KERNEL:
-        if (run->has_works)
+        if (run->has_kernel_ops)
             return replay_memory_kernel(run, event, error);
         if (UNLIKELY(run->lengths))
             status = replay_memory_length(run, event, &ns, error);
@@ -366,10 +367,10 @@ enum status replay_event(struct replay *run, const struct trace_event *event, st
     case TRACE_ALLOC:
     case TRACE_PROBE:
         return on_request(run, event, error);
-    case TRACE_FREE:
+    case TRACE_FREE_COMPLETED:
         return on_free(run, event, error);
-    case TRACE_LET_GO:
-        return on_let_go(run, event, error);
+    case TRACE_FREE_REQUESTED:
+        return on_free_requested(run, event, error);
     case TRACE_USE:
         return on_use(run, event, error);
     default:

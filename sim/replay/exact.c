@@ -7,7 +7,7 @@ struct usable_walk {
 static bool usable_visit(void *argument, const struct policy_range *range)
 {
     struct usable_walk *walk = argument;
-    if (range->state == POLICY_RANGE_HOLE)
+    if (range->state == POLICY_RANGE_FREE)
         walk->usable_bytes += range->bytes - range->bytes % walk->unit_bytes;
     return true;
 }
@@ -25,12 +25,12 @@ void exact_begin(struct exact *exact, struct policy *policy, uint64_t unit_bytes
         .policy = policy,
         .unit_bytes = unit_bytes,
         .opaque = policy->ops->capabilities & POLICY_OPAQUE,
-        .one_price = !policy->ops->servable,
+        .one_effort = !policy->ops->servable,
         .peak_reserved_bytes = policy->totals.reserved_bytes,
     };
     if (exact->opaque || !unit_bytes)
         return;
-    if (policy->ops->capabilities & POLICY_WATCHES_HOLES) {
+    if (policy->ops->capabilities & POLICY_WATCHES_FREE) {
         /* Holes made before the first request, by a policy that takes memory at birth. */
         exact->watch.unit_bytes = unit_bytes;
         exact->watch.usable_bytes = usable_by_walk(policy, unit_bytes);
@@ -48,12 +48,12 @@ void exact_end(struct exact *exact, struct policy *policy)
 
 static void read_servable(const struct policy *policy, uint64_t *servable_bytes)
 {
-    uint64_t (*ask)(const struct policy *, enum policy_price) = policy->ops->servable;
+    uint64_t (*ask)(const struct policy *, enum policy_effort) = policy->ops->servable;
     uint64_t free_bytes = policy_free_bytes(&policy->totals);
-    uint64_t at_once = ask(policy, POLICY_PRICE_NONE);
-    servable_bytes[POLICY_PRICE_NONE] = at_once < free_bytes ? at_once : free_bytes;
-    for (int price = POLICY_PRICE_MAP; price < POLICY_PRICE_COUNT; price++)
-        servable_bytes[price] = ask(policy, (enum policy_price)price);
+    uint64_t at_once = ask(policy, POLICY_EFFORT_NONE);
+    servable_bytes[POLICY_EFFORT_NONE] = at_once < free_bytes ? at_once : free_bytes;
+    for (int effort = POLICY_EFFORT_MAP; effort < POLICY_EFFORT_COUNT; effort++)
+        servable_bytes[effort] = ask(policy, (enum policy_effort)effort);
 }
 
 static uint64_t usable(const struct exact *exact)
@@ -79,13 +79,13 @@ void exact_read(const struct exact *exact, struct exact_state *state)
     state->free_bytes = policy_free_bytes(totals);
     state->stranded_bytes = state->free_bytes - totals->releasable_bytes;
     state->stranded_by_stream_bytes = stats.stranded_by_stream_bytes;
-    state->largest_hole_bytes = stats.largest_hole_bytes;
+    state->largest_free_block_bytes = stats.largest_free_block_bytes;
     state->usable_bytes = usable(exact);
-    if (!exact->one_price)
+    if (!exact->one_effort)
         read_servable(policy, state->servable_bytes);
     else
-        for (int price = 0; price < POLICY_PRICE_COUNT; price++)
-            state->servable_bytes[price] = stats.largest_hole_bytes;
+        for (int effort = 0; effort < POLICY_EFFORT_COUNT; effort++)
+            state->servable_bytes[effort] = stats.largest_free_block_bytes;
 }
 
 /* Bytes lie far below 2^63, where the conversion of a signed number is one instruction. */
@@ -121,14 +121,14 @@ void exact_tick(struct exact *exact, uint64_t weight)
     sums->stranded_by_stream += by * real(stats.stranded_by_stream_bytes);
     if (exact->unit_bytes)
         sums->unusable += by * lacking(usable(exact), free_bytes);
-    if (exact->one_price) {
-        sums->external[0] += by * lacking(stats.largest_hole_bytes, free_bytes);
+    if (exact->one_effort) {
+        sums->external[0] += by * lacking(stats.largest_free_block_bytes, free_bytes);
         return;
     }
-    uint64_t servable_bytes[POLICY_PRICE_COUNT];
+    uint64_t servable_bytes[POLICY_EFFORT_COUNT];
     read_servable(policy, servable_bytes);
-    for (int price = 0; price < POLICY_PRICE_COUNT; price++)
-        sums->external[price] += by * lacking(servable_bytes[price], free_bytes);
+    for (int effort = 0; effort < POLICY_EFFORT_COUNT; effort++)
+        sums->external[effort] += by * lacking(servable_bytes[effort], free_bytes);
 }
 
 void exact_peak(struct exact *exact)
@@ -144,15 +144,15 @@ static void report_lacking(struct metric_values *metrics, enum metric metric, ui
         metric_set_real(metrics, metric, lacking(part, whole));
 }
 
-static void report_holes(const struct exact *exact, struct metric_values *metrics)
+static void report_free_blocks(const struct exact *exact, struct metric_values *metrics)
 {
-    static const enum metric at_peak[POLICY_PRICE_COUNT] = {
+    static const enum metric at_peak[POLICY_EFFORT_COUNT] = {
         METRIC_external_fragmentation_at_peak,
         METRIC_external_fragmentation_map_at_peak,
         METRIC_external_fragmentation_wait_at_peak,
         METRIC_external_fragmentation_trim_at_peak,
     };
-    static const enum metric mean[POLICY_PRICE_COUNT] = {
+    static const enum metric mean[POLICY_EFFORT_COUNT] = {
         METRIC_external_fragmentation_mean,
         METRIC_external_fragmentation_map_mean,
         METRIC_external_fragmentation_wait_mean,
@@ -161,9 +161,9 @@ static void report_holes(const struct exact *exact, struct metric_values *metric
     const struct exact_state *peak = &exact->at_peak;
     const struct exact_sums *sums = &exact->sums;
     double free_weight = (double)sums->free_weight, weight = (double)sums->weight;
-    for (int price = 0; price < POLICY_PRICE_COUNT; price++) {
-        report_lacking(metrics, at_peak[price], peak->servable_bytes[price], peak->free_bytes);
-        metric_set_ratio(metrics, mean[price], sums->external[exact->one_price ? 0 : price],
+    for (int effort = 0; effort < POLICY_EFFORT_COUNT; effort++) {
+        report_lacking(metrics, at_peak[effort], peak->servable_bytes[effort], peak->free_bytes);
+        metric_set_ratio(metrics, mean[effort], sums->external[exact->one_effort ? 0 : effort],
                          free_weight);
     }
     if (exact->unit_bytes) {
@@ -196,5 +196,5 @@ void exact_report(const struct exact *exact, struct metric_values *metrics)
     if (exact->unit_bytes)
         metric_set(metrics, METRIC_median_request_bytes, exact->unit_bytes);
     if (!exact->opaque)
-        report_holes(exact, metrics);
+        report_free_blocks(exact, metrics);
 }

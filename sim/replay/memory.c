@@ -27,10 +27,10 @@ enum status replay_memory_open(struct replay *run, struct error *error)
     const struct replay_config *config = run->config;
     const struct trace_info *info = &config->source->info;
     const struct device_ops *ops = run->device->ops;
-    run->works = (struct works){
+    run->kernel_ops = (struct kernel_ops){
         .device = run->device, .source = config->source, .place = place, .argument = run};
-    run->lengths = works_lengths(run->device);
-    run->follows = ops->work_ns && !(info->counted && !info->kernels);
+    run->lengths = kernel_ops_lengths(run->device);
+    run->follows = ops->kernel_op_ns && !(info->counted && !info->kernels);
     bool overlaps = run->policy->ops->capabilities & POLICY_OVERLAPS; /* no memory */
     if (overlaps && config->verify)
         return error_set(error, STATUS_UNSUPPORTED,
@@ -40,8 +40,8 @@ enum status replay_memory_open(struct replay *run, struct error *error)
         return STATUS_OK;
     if (config->verify)
         return verify_open(&run->verify, info->streams > 1 && !info->one_block_stream, error);
-    run->has_works = works_wanted(run->device);
-    run->follows = run->follows || run->has_works;
+    run->has_kernel_ops = kernel_ops_wanted(run->device);
+    run->follows = run->follows || run->has_kernel_ops;
     run->touches = ops->touch && info->counted && !info->kernels;
     return STATUS_OK;
 }
@@ -49,7 +49,7 @@ enum status replay_memory_open(struct replay *run, struct error *error)
 void replay_memory_close(struct replay *run)
 {
     verify_close(run->verify);
-    works_close(&run->works);
+    kernel_ops_close(&run->kernel_ops);
 }
 
 static enum status done(const struct replay *run, const struct trace_event *event,
@@ -75,19 +75,19 @@ enum status replay_memory_given(struct replay *run, const struct trace_event *ev
     return done(run, event, status, error);
 }
 
-enum status replay_memory_let_go(struct replay *run, const struct trace_event *event,
-                                 const struct replay_slot *slot, uint32_t stream,
-                                 struct error *error)
+enum status replay_memory_free_requested(struct replay *run, const struct trace_event *event,
+                                         const struct replay_slot *slot, uint32_t stream,
+                                         struct error *error)
 {
     if (!run->verify)
         return STATUS_OK;
-    return done(run, event, verify_let_go(run, slot, event->id, stream), error);
+    return done(run, event, verify_free_requested(run, slot, event->id, stream), error);
 }
 
 enum status replay_memory_request(struct replay *run, const struct trace_event *event,
                                   struct error *error)
 {
-    if (run->follows && works_born(&run->works, event->id, event->slot) != STATUS_OK)
+    if (run->follows && kernel_ops_born(&run->kernel_ops, event->id, event->slot) != STATUS_OK)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for the blocks of a trace");
     return STATUS_OK;
 }
@@ -102,7 +102,7 @@ static enum status at_event(const struct replay *run, const struct trace_event *
 enum status replay_memory_kernel(struct replay *run, const struct trace_event *event,
                                  struct error *error)
 {
-    enum status status = works_kernel(&run->works, event, error);
+    enum status status = kernel_ops_kernel(&run->kernel_ops, event, error);
     if (status == STATUS_OK)
         return STATUS_OK;
     if (status == STATUS_REFUSED) {
@@ -118,6 +118,6 @@ enum status replay_memory_kernel(struct replay *run, const struct trace_event *e
 enum status replay_memory_length(struct replay *run, const struct trace_event *event, uint64_t *ns,
                                  struct error *error)
 {
-    enum status status = works_length(&run->works, event, ns, error);
+    enum status status = kernel_ops_length(&run->kernel_ops, event, ns, error);
     return status == STATUS_OK ? status : at_event(run, event, status, error);
 }

@@ -58,12 +58,12 @@ enum status replay_sample_take(struct replay *run, const struct trace_event *eve
         .free_bytes = state.free_bytes,
         .pending_bytes = state.pending_bytes,
         .stranded_bytes = state.stranded_bytes,
-        .largest_hole_bytes = state.largest_hole_bytes,
+        .largest_free_block_bytes = state.largest_free_block_bytes,
         .usable_bytes = state.usable_bytes,
         .stranded_by_stream_bytes = state.stranded_by_stream_bytes,
     };
-    for (int price = 0; price < POLICY_PRICE_COUNT; price++)
-        sample.servable_bytes[price] = state.servable_bytes[price];
+    for (int effort = 0; effort < POLICY_EFFORT_COUNT; effort++)
+        sample.servable_bytes[effort] = state.servable_bytes[effort];
     return run->config->sample(run->config->argument, &sample, error);
 }
 

@@ -35,7 +35,7 @@ enum status replay_check_end(const struct replay *run, struct error *error)
     uint64_t blocks, bytes, more_blocks = 0, more_bytes = 0;
     count_blocks(run, SLOT_LIVE, &blocks, &bytes);
     if (run->at_completion)
-        count_blocks(run, SLOT_LET_GO, &more_blocks, &more_bytes);
+        count_blocks(run, SLOT_FREE_REQUESTED, &more_blocks, &more_bytes);
     if (totals->live_blocks < blocks || totals->live_blocks > blocks + more_blocks ||
         totals->live_bytes < bytes || totals->live_bytes > bytes + more_bytes)
         return error_set(error, STATUS_CORRUPT,

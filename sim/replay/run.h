@@ -6,16 +6,16 @@
 #include "sim/replay/card.h"
 #include "sim/replay/exact.h"
 #include "sim/replay/pauses.h"
-#include "sim/replay/works.h"
+#include "sim/replay/kernel_ops.h"
 
 struct latency;
 struct steps;
 struct verify;
 
-/* What the engine knows of a block, by its slot. UNUSED: no block. LET_GO: the program has let
+/* What the engine knows of a block, by its slot. UNUSED: no block. FREE_REQUESTED: the program has let
  * go; a completion may still come, and in mode `recorded` it frees the block. EMPTY: served without a block of the
  * policy (zero bytes, pinned memory). FAILED: not served; what follows is ignored. */
-enum replay_slot_state { SLOT_UNUSED, SLOT_LIVE, SLOT_LET_GO, SLOT_EMPTY, SLOT_FAILED };
+enum replay_slot_state { SLOT_UNUSED, SLOT_LIVE, SLOT_FREE_REQUESTED, SLOT_EMPTY, SLOT_FAILED };
 
 struct replay_slot {
     struct policy_block block;
@@ -52,8 +52,8 @@ struct replay {
     bool by_time;  /* the clock of the means is the recorded time */
     bool hazards;  /* several streams in mode ordered: tell the device who uses what */
     bool stream_ordered;
-    bool let_go_ends;   /* no completions in this trace: a slot is free at the let-go */
-    bool at_completion; /* blocks are freed at the completion that the trace tells of */
+    bool free_requested_ends; /* no completions in this trace: a slot is free at the let-go */
+    bool at_completion;       /* blocks are freed at the completion that the trace tells of */
 
     const struct replay_config *config;
     struct device *device;
@@ -77,11 +77,11 @@ struct replay {
     struct pauses pauses;
     struct card card;
     struct verify *verify; /* NULL: blocks are not verified */
-    struct works works;
-    bool has_works; /* kernels do what their keys say */
-    bool lengths;   /* the device only tells what the host does for that, or how long it takes */
-    bool follows;   /* blocks are known by their ids, for either */
-    bool touches;   /* each block is touched when it is given */
+    struct kernel_ops kernel_ops;
+    bool has_kernel_ops; /* kernels do what their keys say */
+    bool lengths; /* the device only tells what the host does for that, or how long it takes */
+    bool follows; /* blocks are known by their ids, for either */
+    bool touches; /* each block is touched when it is given */
     uint64_t opened_ns; /* device time when the replay began: times of the trace count from it */
 };
 
@@ -152,9 +152,9 @@ enum status replay_memory_open(struct replay *run, struct error *error);
 void replay_memory_close(struct replay *run);
 enum status replay_memory_given(struct replay *run, const struct trace_event *event,
                                 const struct replay_slot *slot, struct error *error);
-enum status replay_memory_let_go(struct replay *run, const struct trace_event *event,
-                                 const struct replay_slot *slot, uint32_t stream,
-                                 struct error *error);
+enum status replay_memory_free_requested(struct replay *run, const struct trace_event *event,
+                                         const struct replay_slot *slot, uint32_t stream,
+                                         struct error *error);
 /* Also of requests without a block, and failed ones: kernels name them too. */
 enum status replay_memory_request(struct replay *run, const struct trace_event *event,
                                   struct error *error);

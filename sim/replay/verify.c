@@ -82,8 +82,8 @@ static enum status read_everywhere(struct replay *run, const struct replay_slot 
     return status == STATUS_OK ? read_on(run, slot, id, slot->stream) : status;
 }
 
-enum status verify_let_go(struct replay *run, const struct replay_slot *slot, uint64_t id,
-                          uint32_t stream)
+enum status verify_free_requested(struct replay *run, const struct replay_slot *slot, uint64_t id,
+                                  uint32_t stream)
 {
     enum status status = read_everywhere(run, slot, id, stream);
     if (status == STATUS_OK && run->verify->several && run->config->frees != REPLAY_ORDERED)
@@ -135,7 +135,7 @@ static enum status read_left(struct replay *run, struct error *error)
     }
     for (uint64_t i = 0; i < run->slot_count && status == STATUS_OK; i++) {
         const struct replay_slot *slot = &run->slots[i];
-        if (slot->state != SLOT_LIVE && (slot->state != SLOT_LET_GO || !run->at_completion))
+        if (slot->state != SLOT_LIVE && (slot->state != SLOT_FREE_REQUESTED || !run->at_completion))
             continue;
         status = read_everywhere(run, slot, ids[i], slot->stream);
         if (status != STATUS_OK)

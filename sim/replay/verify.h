@@ -35,8 +35,8 @@ void verify_close(struct verify *verify);
 
 enum status verify_given(struct replay *run, const struct trace_event *event,
                          const struct replay_slot *slot) STATUS_CHECKED;
-enum status verify_let_go(struct replay *run, const struct replay_slot *slot, uint64_t id,
-                          uint32_t stream) STATUS_CHECKED;
+enum status verify_free_requested(struct replay *run, const struct replay_slot *slot, uint64_t id,
+                                  uint32_t stream) STATUS_CHECKED;
 /* CORRUPT with a sentence where a byte is wrong. */
 enum status verify_end(struct replay *run, struct error *error) STATUS_CHECKED;
 

@@ -70,7 +70,7 @@ static bool is_request(const struct item *item)
 
 static bool follows_block(const struct item *item)
 {
-    return item->event.kind >= TRACE_LET_GO && item->event.kind <= TRACE_USE;
+    return item->event.kind >= TRACE_FREE_REQUESTED && item->event.kind <= TRACE_USE;
 }
 
 /* ---- candidates -------------------------------------------------------------------------- */

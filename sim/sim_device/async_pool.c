@@ -102,11 +102,11 @@ static enum status row_open(struct sim_pool *self)
     uint64_t bytes = capacity < ROW_MOST / 4 ? 4 * capacity : ROW_MOST;
     self->row_bytes = size_round_up(bytes > ROW_LEAST ? bytes : ROW_LEAST, POOL_PAGE_BYTES);
     enum status status =
-        sim_addresses_new(&device->addresses, self->row_bytes, &device->book.segments,
+        sim_addresses_new(&device->addresses, self->row_bytes, &device->memory.segments,
                           &device->small.pages, &self->row_address);
     if (status != STATUS_OK)
         return status;
-    struct book_segment *segment = sim_segment_add(
+    struct memory_segment *segment = sim_segment_add(
         device, self->row_address, self->row_address + self->row_bytes, self->row_bytes, false);
     if (!segment)
         return STATUS_HOST_MEMORY;

@@ -96,15 +96,15 @@ uint64_t sim_profile_cost(struct sim_profile *self, enum sim_cost cost, uint64_t
     return ns + (percent - 100) * (base_ns < ns ? base_ns : ns) / 100;
 }
 
-uint64_t sim_profile_work(struct sim_profile *self, enum sim_work work, uint64_t size)
+uint64_t sim_profile_kernel_op(struct sim_profile *self, enum sim_kernel_op op, uint64_t size)
 {
-    return curve_ns(&self->works[work], size);
+    return curve_ns(&self->kernel_ops[op], size);
 }
 
-bool sim_profile_has_works(const struct sim_profile *self)
+bool sim_profile_has_kernel_ops(const struct sim_profile *self)
 {
-    for (int work = 0; work < SIM_WORK_COUNT; work++)
-        if (self->works[work].count)
+    for (int op = 0; op < SIM_KERNEL_OP_COUNT; op++)
+        if (self->kernel_ops[op].count)
             return true;
     return false;
 }

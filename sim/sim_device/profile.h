@@ -64,7 +64,7 @@ enum sim_cost {
 };
 
 /* What bounds kernels whose work is known (work_limits.h): name, the size by which it goes. */
-#define SIM_WORKS(X)                                                                               \
+#define SIM_KERNEL_OPS(X)                                                                          \
     X(matmul_f32, "operations of a product, 2 m n k")                                              \
     X(matmul_tf32, "operations")                                                                   \
     X(matmul_f16, "operations")                                                                    \
@@ -86,11 +86,11 @@ enum sim_cost {
     X(scatter_add_bf16, "bytes of rows that are added")                                            \
     X(scatter_rows, "rows")
 
-enum sim_work {
-#define X(name, size) SIM_WORK_##name,
-    SIM_WORKS(X)
+enum sim_kernel_op {
+#define X(name, size) SIM_KERNEL_OP_##name,
+    SIM_KERNEL_OPS(X)
 #undef X
-        SIM_WORK_COUNT
+        SIM_KERNEL_OP_COUNT
 };
 
 #define SIM_COST_POINTS 32
@@ -132,7 +132,7 @@ struct sim_profile {
     struct sim_curve busy_costs[SIM_COST_COUNT]; /* on a busy card; in place of the percentage */
     struct sim_curve rest_costs[SIM_COST_COUNT]; /* added after a rest; `bytes` is the rest in ns */
     struct sim_curve
-        works[SIM_WORK_COUNT]; /* on the card; `bytes` is the size, whatever it counts */
+        kernel_ops[SIM_KERNEL_OP_COUNT]; /* on the card; `bytes` is the size, whatever it counts */
 };
 
 #define SIM_PROFILE_ROOM(field) sizeof(((struct sim_profile *)0)->field)
@@ -169,8 +169,8 @@ const char *sim_curve_add(struct sim_curve *self, uint64_t bytes, uint64_t ns);
  * time per call, not per byte. */
 uint64_t sim_profile_cost(struct sim_profile *self, enum sim_cost cost, uint64_t bytes, bool busy);
 /* Nanoseconds on the card of a work of that size, as far as this bounds it. 0: no points. */
-uint64_t sim_profile_work(struct sim_profile *self, enum sim_work work, uint64_t size);
-bool sim_profile_has_works(const struct sim_profile *self);
+uint64_t sim_profile_kernel_op(struct sim_profile *self, enum sim_kernel_op op, uint64_t size);
+bool sim_profile_has_kernel_ops(const struct sim_profile *self);
 /* The kind whose calls keep this one's part of the driver in the host's caches, and which rests are
  * kept by: alloc for alloc_held, access for access_more. Small allocations and frees stand apart. */
 enum sim_cost sim_cost_rested(enum sim_cost cost);

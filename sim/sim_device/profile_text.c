@@ -19,9 +19,9 @@ static const char *const cost_names[] = {
 #undef X
 };
 
-static const char *const work_names[] = {
+static const char *const kernel_op_names[] = {
 #define X(name, size) #name,
-    SIM_WORKS(X)
+    SIM_KERNEL_OPS(X)
 #undef X
 };
 
@@ -146,12 +146,12 @@ static const char *read_work(struct sim_profile *out, char *rest)
 {
     uint64_t size, ns;
     const char *name = strsep(&rest, " ");
-    int kind = name_index(work_names, SIM_WORK_COUNT, name);
+    int kind = name_index(kernel_op_names, SIM_KERNEL_OP_COUNT, name);
     if (kind < 0)
         return "the kind of work is unknown";
     if (!read_number(&rest, &size) || !read_number(&rest, &ns) || rest || !ns)
         return "a work is KIND SIZE NANOSECONDS, which are at least 1";
-    return sim_curve_add(&out->works[kind], size, ns);
+    return sim_curve_add(&out->kernel_ops[kind], size, ns);
 }
 
 /* One `key: value` line. Returns what is wrong, or NULL. */
@@ -351,6 +351,6 @@ void sim_profile_write(const struct sim_profile *self, FILE *file)
         write_curve("busy_cost", cost_names[kind], &self->busy_costs[kind], file);
         write_curve("rest_cost", cost_names[kind], &self->rest_costs[kind], file);
     }
-    for (int kind = 0; kind < SIM_WORK_COUNT; kind++)
-        write_curve("work", work_names[kind], &self->works[kind], file);
+    for (int kind = 0; kind < SIM_KERNEL_OP_COUNT; kind++)
+        write_curve("work", kernel_op_names[kind], &self->kernel_ops[kind], file);
 }

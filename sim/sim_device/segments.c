@@ -14,14 +14,14 @@
 
 #include "sim/sim_device/state.h"
 
-struct book_segment *sim_segment_add(struct sim_device *self, uint64_t address, uint64_t end,
-                                     uint64_t bytes, bool reserved)
+struct memory_segment *sim_segment_add(struct sim_device *self, uint64_t address, uint64_t end,
+                                       uint64_t bytes, bool reserved)
 {
-    struct book_segment *segment = calloc(1, sizeof *segment);
+    struct memory_segment *segment = calloc(1, sizeof *segment);
     if (!segment)
         return NULL;
-    book_segment_enter(&self->book, segment, self->base.counters.segments_made++, address, end,
-                       bytes, reserved);
+    memory_segment_enter(&self->memory, segment, self->base.counters.segments_made++, address, end,
+                         bytes, reserved);
     return segment;
 }
 
@@ -35,7 +35,7 @@ struct place {
 
 static bool place_is_taken(const struct sim_device *self, const struct place *place)
 {
-    if (ranges_overlap(&self->book.segments, place->address, place->end))
+    if (ranges_overlap(&self->memory.segments, place->address, place->end))
         return true;
     return !place->small && ranges_overlap(&self->small.pages, place->address, place->end);
 }
@@ -52,7 +52,7 @@ static bool place_has_no_row(const struct sim_device *self, uint64_t bytes,
         return true;
     const struct sim_address_row *row = &list->rows[list->row_next];
     return row->bytes != bytes || !ranges_find(&self->small.pages, row->address) ||
-           ranges_overlap(&self->book.segments, row->address, row->address + bytes);
+           ranges_overlap(&self->memory.segments, row->address, row->address + bytes);
 }
 
 /* A recorded address, if there are any. OK with `found` false: there are none. */
@@ -92,7 +92,7 @@ static enum status place_new(struct sim_device *self, uint64_t bytes, struct pla
     if (place->page)
         return STATUS_OK;
     enum status status =
-        sim_addresses_new(&self->addresses, place->charge_bytes, &self->book.segments,
+        sim_addresses_new(&self->addresses, place->charge_bytes, &self->memory.segments,
                           &self->small.pages, &place->address);
     place->end = place->address + (place->small ? bytes : place->charge_bytes);
     return status;
@@ -108,7 +108,8 @@ static enum status place_take(struct sim_device *self, uint64_t bytes, const str
         if (!page)
             return STATUS_HOST_MEMORY;
     }
-    struct book_segment *segment = sim_segment_add(self, place->address, place->end, bytes, false);
+    struct memory_segment *segment =
+        sim_segment_add(self, place->address, place->end, bytes, false);
     if (!segment) {
         if (page && !place->page)
             small_pages_remove(&self->small, page);
@@ -170,7 +171,7 @@ enum status sim_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t 
 /* Why an address cannot be freed. */
 static enum status free_misuse(struct sim_device *self, uint64_t address)
 {
-    const struct book_segment *segment = book_segment_find(&self->book, address);
+    const struct memory_segment *segment = memory_segment_find(&self->memory, address);
     if (!segment)
         return sim_misuse(self,
                           "a free of %" PRIu64 ", where no segment lies: it was freed before, or "
@@ -195,7 +196,7 @@ static enum status free_misuse(struct sim_device *self, uint64_t address)
 enum status sim_segment_free(struct backing *backing, uint64_t address)
 {
     struct sim_device *self = sim_of_backing(backing);
-    struct book_segment *segment = book_segment_find(&self->book, address);
+    struct memory_segment *segment = memory_segment_find(&self->memory, address);
     if (!segment || segment->reserved || segment->pool || segment->range.start != address)
         return free_misuse(self, address);
     uint64_t bytes = segment->bytes;
@@ -212,7 +213,7 @@ enum status sim_segment_free(struct backing *backing, uint64_t address)
                                                                    : SIM_COST_free_held;
     if (self->last_made == segment->ordinal + 1)
         self->last_made = 0;
-    book_segment_remove(&self->book, segment);
+    memory_segment_remove(&self->memory, segment);
     sim_charge(self, DEVICE_CALL_free, SIM_COST_free, kind, bytes, cost_bytes);
     if (back_bytes) {
         self->cached_bytes = back_bytes;

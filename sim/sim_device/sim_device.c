@@ -10,7 +10,7 @@
 
 #include "allocators/base/size.h"
 #include "sim/sim_device/state.h"
-#include "sim/sim_device/work_limits.h"
+#include "sim/sim_device/kernel_limits.h"
 
 struct sim_options {
     const char *profile;
@@ -60,7 +60,7 @@ enum status sim_check_books(struct sim_device *self)
                           "a stream beyond %u was named, or the host has no memory for another; "
                           "streams are numbered from 0 without gaps",
                           SIM_STREAMS_MOST - 1);
-    return self->book.lost ? STATUS_HOST_MEMORY : STATUS_OK;
+    return self->memory.lost ? STATUS_HOST_MEMORY : STATUS_OK;
 }
 
 uint64_t sim_cost_now(struct sim_device *self, enum sim_cost cost, uint64_t bytes)
@@ -138,11 +138,11 @@ static void sim_close(struct device *device)
 {
     struct sim_device *self = sim_of(device);
     sim_pool_close(self->pool);
-    free_all(&self->book.mappings);
-    free_all(&self->book.physicals);
-    free_all(&self->book.segments);
+    free_all(&self->memory.mappings);
+    free_all(&self->memory.physicals);
+    free_all(&self->memory.segments);
     free_all(&self->small.pages);
-    book_close(&self->book);
+    device_memory_close(&self->memory);
     sim_addresses_close(&self->addresses);
     sim_addresses_close(&self->ranges);
     sim_clock_close(&self->clock);
@@ -224,13 +224,13 @@ static void sim_kernel(struct device *device, uint32_t stream, uint64_t nanoseco
 
 /* A library of matrix products loads itself with the first one of all, and its kernels with the
  * first of each type and order of lengths, by which it chooses among them. */
-static void sim_prepare(struct device *device, const struct device_work *work)
+static void sim_prepare(struct device *device, const struct kernel_op *op)
 {
     struct sim_device *self = sim_of(device);
-    unsigned order = (unsigned)(work->m >= work->n) + 2 * (unsigned)(work->n >= work->k) +
-                     4 * (unsigned)(work->m >= work->k);
-    uint64_t bit = UINT64_C(1) << (8 * (unsigned)work->type + order);
-    if (work->kind != DEVICE_WORK_matmul || self->products_seen & bit)
+    unsigned order = (unsigned)(op->m >= op->n) + 2 * (unsigned)(op->n >= op->k) +
+                     4 * (unsigned)(op->m >= op->k);
+    uint64_t bit = UINT64_C(1) << (8 * (unsigned)op->type + order);
+    if (op->kind != KERNEL_OP_matmul || self->products_seen & bit)
         return;
     enum sim_cost cost = self->products_seen ? SIM_COST_product_new : SIM_COST_product_first;
     uint64_t ns = sim_cost_now(self, cost, 1);
@@ -244,9 +244,9 @@ static void sim_requested(struct device *device)
     program_takes(self, self->request_ns);
 }
 
-static uint64_t sim_device_work_ns(struct device *device, const struct device_work *work)
+static uint64_t sim_device_kernel_op_ns(struct device *device, const struct kernel_op *op)
 {
-    return sim_work_ns(&sim_of(device)->profile, work);
+    return sim_kernel_op_ns(&sim_of(device)->profile, op);
 }
 
 static void sim_event_record(struct device *device, uint64_t event, uint32_t stream)
@@ -277,7 +277,7 @@ static const char *sim_race_text(struct device *device)
 
 static bool sim_segment_of(struct device *device, uint64_t address, struct device_segment *out)
 {
-    const struct book_segment *segment = book_segment_find(&sim_of(device)->book, address);
+    const struct memory_segment *segment = memory_segment_find(&sim_of(device)->memory, address);
     if (!segment)
         return false;
     *out = (struct device_segment){
@@ -365,7 +365,7 @@ static const struct device_ops sim_ops = {
     .mark_ns = sim_mark_ns,
     .prepare = sim_prepare,
     .requested = sim_requested,
-    .work_ns = sim_device_work_ns,
+    .kernel_op_ns = sim_device_kernel_op_ns,
 };
 
 #define SIM_BACKING_COMMON                                                                         \
@@ -499,8 +499,8 @@ static void sim_describe(struct sim_device *self)
         self->ops.prepare = NULL;
     if (!profile->costs[SIM_COST_request].count)
         self->ops.requested = NULL;
-    if (!sim_profile_has_works(profile))
-        self->ops.work_ns = NULL;
+    if (!sim_profile_has_kernel_ops(profile))
+        self->ops.kernel_op_ns = NULL;
     self->base.ops = &self->ops;
     self->base.backing = &self->backing;
     self->backing = (struct backing){
@@ -557,7 +557,7 @@ static enum status sim_open(const struct spec_link *link, struct device **out, s
     struct sim_device *self = calloc(1, sizeof *self);
     if (!self)
         return error_set(error, STATUS_HOST_MEMORY, "no memory for a simulated device");
-    book_open(&self->book);
+    device_memory_open(&self->memory);
     sim_clock_open(&self->clock, (uint32_t)options.launch_queue);
     status = profile_open(options.profile, &self->profile, error);
     if (status == STATUS_OK)

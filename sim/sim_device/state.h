@@ -24,7 +24,7 @@ struct sim_device {
     struct sim_addresses addresses;
     struct sim_addresses ranges; /* of reserved ranges, where a list of them was given */
     struct small_pages small;
-    struct book book;
+    struct device_memory memory;
     struct sim_pool *pool; /* NULL: never opened */
     uint64_t cached_bytes; /* freed last and not taken since: what the driver caches; 0: none */
     uint64_t last_made;    /* ordinal of the segment made last + 1; 0: it is gone */
@@ -76,8 +76,8 @@ void sim_await_cleaning(struct sim_device *self, uint64_t unit_bytes, enum sim_c
 void sim_show_memory(struct sim_device *self);
 
 /* A new segment in the tree, with the next ordinal; NULL: no memory. */
-struct book_segment *sim_segment_add(struct sim_device *self, uint64_t address, uint64_t end,
-                                     uint64_t bytes, bool reserved);
+struct memory_segment *sim_segment_add(struct sim_device *self, uint64_t address, uint64_t end,
+                                       uint64_t bytes, bool reserved);
 
 /* Hooks of the backing. segments.c, virtual_memory.c */
 enum status sim_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t *address);

@@ -21,8 +21,8 @@ void sim_used(struct device *device, uint64_t address, uint64_t bytes, uint32_t 
     struct sim_moment here = sim_clock_here(&self->clock, stream);
     if (here.sequence == 0)
         here.sequence = sim_clock_touch(&self->clock, stream);
-    book_use(
-        &self->book, address, bytes,
+    memory_use(
+        &self->memory, address, bytes,
         (struct sim_use){
             .sequence = here.sequence, .time_ns = here.time_ns, .event = event, .stream = stream});
 }
@@ -82,10 +82,10 @@ uint64_t sim_handed_out(struct device *device, uint64_t address, uint64_t bytes,
     struct hand_out hand_out = {
         .self = self, .address = address, .event = event, .stream = stream, .order = order};
     while (bytes) {
-        struct book_piece piece = book_piece_at(&self->book, address, bytes);
+        struct memory_piece piece = memory_piece_at(&self->memory, address, bytes);
         if (!piece.usable)
             report_unusable(&hand_out, address, piece.mapping != 0);
-        book_pass_on(&self->book, &piece, hand_out_visit, &hand_out);
+        memory_pass_on(&self->memory, &piece, hand_out_visit, &hand_out);
         address += piece.length;
         bytes -= piece.length;
     }

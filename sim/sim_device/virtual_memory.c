@@ -30,11 +30,11 @@ static enum status reserve_place(struct sim_device *self, uint64_t bytes, uint64
 {
     struct sim_addresses *list = &self->ranges;
     if (list->form != SIM_ADDRESSES_LIST)
-        return sim_addresses_new(&self->addresses, bytes, &self->book.segments, &self->small.pages,
-                                 start);
+        return sim_addresses_new(&self->addresses, bytes, &self->memory.segments,
+                                 &self->small.pages, start);
     enum status status =
         sim_addresses_recorded(list, bytes, start, self->problem, sizeof self->problem);
-    if (status == STATUS_OK && (ranges_overlap(&self->book.segments, *start, *start + bytes) ||
+    if (status == STATUS_OK && (ranges_overlap(&self->memory.segments, *start, *start + bytes) ||
                                 ranges_overlap(&self->small.pages, *start, *start + bytes)))
         status = sim_misuse(self,
                             "range %zu of %s lies at %" PRIu64 ", where a segment still is; give "
@@ -67,7 +67,7 @@ enum status sim_reserve(struct backing *backing, uint64_t bytes, uint64_t *addre
 enum status sim_release(struct backing *backing, uint64_t address)
 {
     struct sim_device *self = sim_of_backing(backing);
-    struct book_segment *range = book_segment_find(&self->book, address);
+    struct memory_segment *range = memory_segment_find(&self->memory, address);
     if (!range || !range->reserved || range->range.start != address)
         return sim_misuse(self,
                           "a release of %" PRIu64 ", where no reserved range starts: it was "
@@ -79,7 +79,7 @@ enum status sim_release(struct backing *backing, uint64_t address)
                           " bytes of it are mapped; unmap them first",
                           address, range->mapped_bytes);
     uint64_t bytes = range->bytes;
-    book_segment_remove(&self->book, range);
+    memory_segment_remove(&self->memory, range);
     sim_charge(self, DEVICE_CALL_release, SIM_COST_release, SIM_COST_release, bytes, bytes);
     return STATUS_OK;
 }
@@ -94,11 +94,11 @@ enum status sim_create(struct backing *backing, uint64_t bytes, backing_handle *
         return status;
     if (bytes > sim_ledger_free(&self->ledger))
         return sim_refuse(self, DEVICE_CALL_create, SIM_COST_create);
-    struct book_physical *physical = calloc(1, sizeof *physical);
+    struct memory_physical *physical = calloc(1, sizeof *physical);
     if (!physical)
         return STATUS_HOST_MEMORY;
     sim_await_cleaning(self, bytes, SIM_COST_create);
-    book_physical_enter(&self->book, physical, bytes);
+    memory_physical_enter(&self->memory, physical, bytes);
     sim_ledger_charge(&self->ledger, bytes);
     sim_charge(self, DEVICE_CALL_create, SIM_COST_create, SIM_COST_create, bytes, bytes);
     sim_show_memory(self);
@@ -107,10 +107,10 @@ enum status sim_create(struct backing *backing, uint64_t bytes, backing_handle *
 }
 
 /* Gives memory back that is given up and mapped nowhere. */
-static void physical_settle(struct sim_device *self, struct book_physical *physical)
+static void physical_settle(struct sim_device *self, struct memory_physical *physical)
 {
     uint64_t bytes = physical->bytes;
-    if (!book_physical_settle(&self->book, physical))
+    if (!memory_physical_settle(&self->memory, physical))
         return;
     sim_ledger_give_back(&self->ledger, bytes, self->clock.now_ns);
     sim_show_memory(self);
@@ -119,7 +119,7 @@ static void physical_settle(struct sim_device *self, struct book_physical *physi
 enum status sim_destroy(struct backing *backing, backing_handle handle)
 {
     struct sim_device *self = sim_of_backing(backing);
-    struct book_physical *physical = book_physical_find(&self->book, handle);
+    struct memory_physical *physical = memory_physical_find(&self->memory, handle);
     if (!physical)
         return sim_misuse(self,
                           "physical memory %" PRIu64 " is given up, but it was given up before, "
@@ -134,7 +134,8 @@ enum status sim_destroy(struct backing *backing, backing_handle handle)
 
 /* What speaks against mapping the piece there; OK: nothing. */
 static enum status check_map(struct sim_device *self, uint64_t address,
-                             const struct book_physical *physical, const struct book_segment *range)
+                             const struct memory_physical *physical,
+                             const struct memory_segment *range)
 {
     if (address % self->profile.page_bytes)
         return sim_misuse(self, "a map at %" PRIu64 ", which is not the start of a page", address);
@@ -145,7 +146,7 @@ static enum status check_map(struct sim_device *self, uint64_t address,
                           "a map of %" PRIu64 " bytes at %" PRIu64
                           " reaches beyond the end of its reserved range, %" PRIu64,
                           physical->bytes, address, range->range.end);
-    const struct range *there = ranges_from(&self->book.mappings, address);
+    const struct range *there = ranges_from(&self->memory.mappings, address);
     if (there && there->start < address + physical->bytes)
         return sim_misuse(
             self, "a map of %" PRIu64 " bytes at %" PRIu64 " overlaps what is mapped at %" PRIu64,
@@ -156,20 +157,20 @@ static enum status check_map(struct sim_device *self, uint64_t address,
 enum status sim_map(struct backing *backing, uint64_t address, backing_handle handle)
 {
     struct sim_device *self = sim_of_backing(backing);
-    struct book_physical *physical = book_physical_find(&self->book, handle);
+    struct memory_physical *physical = memory_physical_find(&self->memory, handle);
     if (!physical)
         return sim_misuse(
             self, "a map of physical memory %" PRIu64 ", which was given up before, or never made",
             handle);
-    struct book_segment *range = book_segment_find(&self->book, address);
+    struct memory_segment *range = memory_segment_find(&self->memory, address);
     enum status status = check_map(self, address, physical, range);
     if (status != STATUS_OK)
         return status;
-    struct book_mapping *mapping = calloc(1, sizeof *mapping);
+    struct memory_mapping *mapping = calloc(1, sizeof *mapping);
     if (!mapping)
         return STATUS_HOST_MEMORY;
     enum sim_cost kind = physical->mappings ? SIM_COST_map_again : SIM_COST_map;
-    book_mapping_enter(&self->book, mapping, physical, range, address);
+    memory_mapping_enter(&self->memory, mapping, physical, range, address);
     sim_charge(self, DEVICE_CALL_map, SIM_COST_map, kind, physical->bytes, physical->bytes);
     return STATUS_OK;
 }
@@ -187,7 +188,7 @@ static enum status check_run(struct sim_device *self, const char *what, uint64_t
         return sim_misuse(self, "%s at %" PRIu64 " reaches beyond all addresses", what, address);
     *cost_ns = 0;
     for (uint64_t at = address; at < address + bytes;) {
-        const struct range *mapping = ranges_from(&self->book.mappings, at);
+        const struct range *mapping = ranges_from(&self->memory.mappings, at);
         if (!mapping || mapping->start > at)
             return sim_misuse(self, "%s at %" PRIu64 ": nothing is mapped at %" PRIu64, what,
                               address, at);
@@ -211,7 +212,7 @@ enum status sim_access(struct backing *backing, uint64_t address, uint64_t bytes
     if (status != STATUS_OK)
         return status;
     for (uint64_t at = address; at < address + bytes;) {
-        struct book_mapping *mapping = book_mapping_find(&self->book, at);
+        struct memory_mapping *mapping = memory_mapping_find(&self->memory, at);
         mapping->usable = true;
         at = mapping->range.end;
     }
@@ -239,11 +240,11 @@ static bool use_is_past(void *argument, const struct sim_use *use, uint64_t star
     return false;
 }
 
-static enum status check_unused(struct sim_device *self, const struct book_mapping *mapping)
+static enum status check_unused(struct sim_device *self, const struct memory_mapping *mapping)
 {
-    const struct book_physical *physical = mapping->physical;
+    const struct memory_physical *physical = mapping->physical;
     struct pending_use pending = {.self = self, .mapping = mapping->number};
-    if (sim_hazards_visit(&self->book.hazards, physical->address,
+    if (sim_hazards_visit(&self->memory.hazards, physical->address,
                           physical->address + physical->bytes, use_is_past, &pending))
         return STATUS_OK;
     return sim_misuse(self,
@@ -260,7 +261,7 @@ enum status sim_unmap(struct backing *backing, uint64_t address, uint64_t bytes)
     enum status status =
         check_run(self, "an unmap", address, bytes, SIM_COST_unmap, SIM_COST_unmap_more, &cost_ns);
     for (uint64_t at = address; status == STATUS_OK && at < address + bytes;) {
-        const struct book_mapping *mapping = book_mapping_find(&self->book, at);
+        const struct memory_mapping *mapping = memory_mapping_find(&self->memory, at);
         status = check_unused(self, mapping);
         at = mapping->range.end;
     }
@@ -269,9 +270,9 @@ enum status sim_unmap(struct backing *backing, uint64_t address, uint64_t bytes)
     sim_await_work(self, SIM_COST_unmap);
     sim_call(self, DEVICE_CALL_unmap, SIM_COST_unmap, bytes, cost_ns);
     for (uint64_t at = address; at < address + bytes;) {
-        struct book_mapping *mapping = book_mapping_find(&self->book, at);
+        struct memory_mapping *mapping = memory_mapping_find(&self->memory, at);
         at = mapping->range.end;
-        physical_settle(self, book_mapping_remove(&self->book, mapping));
+        physical_settle(self, memory_mapping_remove(&self->memory, mapping));
     }
     return STATUS_OK;
 }

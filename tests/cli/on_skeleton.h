@@ -13,7 +13,7 @@ const struct policy_ops *allocrig_policy(void);
 
 #define ON_SKELETON                                                                                \
     .abi = POLICY_ABI, .ops_bytes = sizeof(struct policy_ops), .reference = "none",                \
-    .capabilities = POLICY_WATCHES_HOLES, .destroy = skeleton_destroy, .free = skeleton_free,      \
+    .capabilities = POLICY_WATCHES_FREE, .destroy = skeleton_destroy, .free = skeleton_free,       \
     .stats = skeleton_stats, .walk = skeleton_walk, .validate = skeleton_validate,                 \
     .trim = skeleton_trim, .problem = skeleton_problem
 

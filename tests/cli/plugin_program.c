@@ -38,7 +38,7 @@ int main(int count, char **arguments)
     static struct block held[HELD];
     static struct stand_in_stream side[2];
     __typeof__(allocrig_malloc) *get;
-    __typeof__(allocrig_free) *let_go;
+    __typeof__(allocrig_free) *free_requested;
     __typeof__(allocrig_record_stream) *use;
     __typeof__(allocrig_mark) *mark;
     void *library = count > 1 ? dlopen(arguments[1], RTLD_NOW) : NULL;
@@ -47,7 +47,7 @@ int main(int count, char **arguments)
         return 1;
     }
     find(library, "allocrig_malloc", &get);
-    find(library, "allocrig_free", &let_go);
+    find(library, "allocrig_free", &free_requested);
     find(library, "allocrig_record_stream", &use);
     find(library, "allocrig_mark", &mark);
     for (int turn = 0; turn < TURNS; turn++) {
@@ -56,7 +56,7 @@ int main(int count, char **arguments)
         if (place->address) {
             if (draw(8) == 0)
                 use(place->address, &side[draw(2)]);
-            let_go(place->address, 0, 0, place->stream);
+            free_requested(place->address, 0, 0, place->stream);
         }
         place->stream = kind == 3 ? &side[draw(2)] : NULL;
         size_t bytes = 1 + (kind == 0 ? draw(900) : kind == 1 ? draw(40 << 20) : draw(700000));

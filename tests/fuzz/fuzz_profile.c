@@ -29,9 +29,9 @@ static void ask(struct sim_profile *profile)
         for (uint64_t bytes = 1; bytes < UINT64_C(1) << 60; bytes *= 3)
             for (int busy = 0; busy < 2; busy++)
                 (void)sim_profile_cost(profile, (enum sim_cost)kind, bytes, busy);
-    for (int work = 0; work < SIM_WORK_COUNT; work++)
+    for (int op = 0; op < SIM_KERNEL_OP_COUNT; op++)
         for (uint64_t size = 1; size < UINT64_C(1) << 60; size *= 3)
-            (void)sim_profile_work(profile, (enum sim_work)work, size);
+            (void)sim_profile_kernel_op(profile, (enum sim_kernel_op)op, size);
 }
 
 static void write_and_read(const struct sim_profile *profile)

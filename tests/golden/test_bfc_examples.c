@@ -21,8 +21,8 @@ static void check_totals(const struct bfc_rig *rig, uint64_t granted, uint64_t r
 
 static void check_largest(const struct bfc_rig *rig, uint64_t largest)
 {
-    assert_int_equal(bfc_rig_stats(rig).largest_hole_bytes, largest);
-    assert_int_equal(policy_servable(rig->policy, POLICY_PRICE_NONE), largest);
+    assert_int_equal(bfc_rig_stats(rig).largest_free_block_bytes, largest);
+    assert_int_equal(policy_servable(rig->policy, POLICY_EFFORT_NONE), largest);
 }
 
 static void check_attempts(const struct bfc_rig *rig, const uint64_t *bytes, uint64_t count)
@@ -226,13 +226,13 @@ static void test_11_collection_of_regions(void **state)
 {
     (void)state;
     struct bfc_rig *rig = three_free_regions("growth:limit=16MiB,framework=jax");
-    assert_int_equal(policy_servable(rig->policy, POLICY_PRICE_TRIM), 8 * MIB);
+    assert_int_equal(policy_servable(rig->policy, POLICY_EFFORT_TRIM), 8 * MIB);
     assert_float_equal(bfc_rig_fragmentation(rig), 3.0 / 7, 1e-12);
     assert_int_equal(bfc_rig_alloc(rig, 3, 14 * MIB), BFC_RIG_FAILED);
     bfc_rig_close(rig);
 
     rig = three_free_regions("growth:limit=16MiB");
-    assert_int_equal(policy_servable(rig->policy, POLICY_PRICE_TRIM), 14 * MIB);
+    assert_int_equal(policy_servable(rig->policy, POLICY_EFFORT_TRIM), 14 * MIB);
     assert_int_equal(bfc_rig_alloc(rig, 3, 14 * MIB), 14 * MIB);
     check_totals(rig, 16777216, 16777216);
     assert_int_equal(bfc_next_region_bytes(rig->policy), 32 * MIB);
@@ -244,7 +244,7 @@ static void test_11_collection_of_regions(void **state)
     bfc_rig_close(rig);
 }
 
-static void test_12_order_among_holes(void **state)
+static void test_12_order_among_free_blocks(void **state)
 {
     (void)state;
     static const uint64_t bytes[] = {768, 256, 1024, 256, 512, 256, 768, 256};
@@ -338,7 +338,7 @@ int main(void)
         cmocka_unit_test(test_09_backing_off),
         cmocka_unit_test(test_10_every_other_block),
         cmocka_unit_test(test_11_collection_of_regions),
-        cmocka_unit_test(test_12_order_among_holes),
+        cmocka_unit_test(test_12_order_among_free_blocks),
         cmocka_unit_test(test_13_coalescing_supply),
         cmocka_unit_test(test_14_fragmentation_fraction),
         cmocka_unit_test(test_15_best_fit_is_the_tail),

@@ -115,7 +115,7 @@ static void check_stream(const struct expected *want)
     if (want->peak)
         assert_int_equal(s.peak_granted_bytes, want->peak);
     if (want->largest)
-        assert_int_equal(stats.largest_hole_bytes, want->largest);
+        assert_int_equal(stats.largest_free_block_bytes, want->largest);
     assert_float_equal(bfc_rig_fragmentation(rig), want->fragmentation, 1e-6);
     assert_int_equal(bfc_region_count(rig->policy), want->regions);
     if (want->next_region)

@@ -66,12 +66,13 @@ static void check_row(const struct replay *r, uint64_t in_use, uint64_t largest)
     struct policy_stats stats;
     struct error error = {{0}};
     policy_stats(r->policy, &stats);
-    if (stats.totals.granted_bytes != in_use || stats.largest_hole_bytes != largest ||
+    if (stats.totals.granted_bytes != in_use || stats.largest_free_block_bytes != largest ||
         stats.totals.reserved_bytes != r->pool_bytes || r->backing.bytes != 0)
         fail_msg("%s, row %" PRIu64 ": in use %" PRIu64 " for %" PRIu64 ", largest %" PRIu64
                  " for %" PRIu64 ", pool %" PRIu64 " for %" PRIu64,
-                 r->path, r->rows, stats.totals.granted_bytes, in_use, stats.largest_hole_bytes,
-                 largest, stats.totals.reserved_bytes, r->pool_bytes);
+                 r->path, r->rows, stats.totals.granted_bytes, in_use,
+                 stats.largest_free_block_bytes, largest, stats.totals.reserved_bytes,
+                 r->pool_bytes);
     if (policy_validate(r->policy, &error) != STATUS_OK)
         fail_msg("%s, row %" PRIu64 ": %s", r->path, r->rows, error.text);
 }

@@ -108,7 +108,7 @@ static void ask(struct reading *reading, const struct trace_event *event)
     note(story, pages);
 }
 
-static void let_go(struct reading *reading, uint64_t id)
+static void free_requested(struct reading *reading, uint64_t id)
 {
     uint64_t number = reading->number[id];
     if (!number || !reading->inside)
@@ -138,8 +138,8 @@ static void read_story(struct trace_source *source, uint64_t begin, struct story
                 ask(&reading, &events[i]);
             if (events[i].kind == TRACE_ALLOC && events[i].id == begin)
                 reading.inside = true;
-            if (events[i].kind == TRACE_LET_GO || events[i].flags & TRACE_WHOLE)
-                let_go(&reading, events[i].id);
+            if (events[i].kind == TRACE_FREE_REQUESTED || events[i].flags & TRACE_WHOLE)
+                free_requested(&reading, events[i].id);
             if (events[i].kind == TRACE_MARK)
                 story->last_step = story->count;
         }

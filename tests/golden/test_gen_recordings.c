@@ -107,7 +107,7 @@ static void ask(struct reading *reading, const struct trace_event *event, bool c
     note(reading->story, event->value);
 }
 
-static void let_go(struct reading *reading, const struct trace_event *event, bool counts)
+static void free_requested(struct reading *reading, const struct trace_event *event, bool counts)
 {
     reading->live_bytes -= reading->bytes[event->id];
     if (counts)
@@ -129,9 +129,9 @@ static void read_event(struct reading *reading, const struct trace_event *event)
     bool counts = reading->step >= reading->first && reading->step <= reading->last;
     if (event->kind == TRACE_ALLOC)
         ask(reading, event, counts);
-    else if (event->kind == TRACE_LET_GO ||
-             (event->kind == TRACE_FREE && (event->flags & TRACE_WHOLE)))
-        let_go(reading, event, counts);
+    else if (event->kind == TRACE_FREE_REQUESTED ||
+             (event->kind == TRACE_FREE_COMPLETED && (event->flags & TRACE_WHOLE)))
+        free_requested(reading, event, counts);
     else if (event->kind == TRACE_KERNEL)
         reading->story->kernel_ns += counts ? event->value : 0;
     else if (event->kind == TRACE_MARK)

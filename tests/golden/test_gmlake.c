@@ -70,7 +70,7 @@ static uint64_t free_bytes(const struct rig *rig)
 }
 
 /* Two free blocks of those sizes, each a segment of its own. */
-static void two_holes(struct rig *rig, uint64_t a_bytes, uint64_t b_bytes)
+static void two_free_blocks(struct rig *rig, uint64_t a_bytes, uint64_t b_bytes)
 {
     struct policy_block a = request(rig, a_bytes);
     struct policy_block b = request(rig, b_bytes);
@@ -84,7 +84,7 @@ static void stitches_from_the_limit_on(void **state)
     (void)state;
     struct rig rig;
     open_rig(&rig, "gmlake", "sim:profile=h100");
-    two_holes(&rig, 300 * MIB, 400 * MIB);
+    two_free_blocks(&rig, 300 * MIB, 400 * MIB);
     assert_int_equal(reserved(&rig), 734003200);
     struct policy_block block = request(&rig, 600 * MIB);
     assert_int_equal(block.granted_bytes, 600 * MIB);
@@ -95,7 +95,7 @@ static void stitches_from_the_limit_on(void **state)
     close_rig(&rig);
 
     open_rig(&rig, "gmlake", "sim:profile=h100");
-    two_holes(&rig, 300 * MIB, 400 * MIB);
+    two_free_blocks(&rig, 300 * MIB, 400 * MIB);
     (void)request(&rig, 500 * MIB);
     assert_int_equal(reserved(&rig), 1258291200);
     assert_int_equal(free_bytes(&rig), 734003200);
@@ -116,7 +116,7 @@ static void takes_the_largest_first(void **state)
     struct policy_stats stats;
     policy_stats(rig.policy.policy, &stats);
     assert_int_equal(stats.count.segments_made, 4);
-    assert_int_equal(stats.largest_hole_bytes, 100 * MIB);
+    assert_int_equal(stats.largest_free_block_bytes, 100 * MIB);
     /* What is left of the second block is above what was taken of it. */
     assert_int_equal(request(&rig, 100 * MIB).address, blocks[0].address);
     assert_int_equal(request(&rig, 100 * MIB).address, blocks[1].address + 200 * MIB);
@@ -131,7 +131,7 @@ static void a_view_is_used_again(void **state)
     (void)state;
     struct rig rig;
     open_rig(&rig, "gmlake", "sim:profile=h100");
-    two_holes(&rig, 300 * MIB, 300 * MIB);
+    two_free_blocks(&rig, 300 * MIB, 300 * MIB);
     struct policy_block view = request(&rig, 600 * MIB);
     release(&rig, view);
     struct policy_block again = request(&rig, 600 * MIB);
@@ -155,7 +155,7 @@ static void a_view_serves_less(void **state)
     (void)state;
     struct rig rig;
     open_rig(&rig, "gmlake:reuse_limit=2", "sim:profile=h100");
-    two_holes(&rig, 300 * MIB, 300 * MIB);
+    two_free_blocks(&rig, 300 * MIB, 300 * MIB);
     struct policy_block view = request(&rig, 600 * MIB);
     release(&rig, view);
     struct policy_block less = request(&rig, 400 * MIB);
@@ -167,7 +167,7 @@ static void a_view_serves_less(void **state)
     close_rig(&rig);
 
     open_rig(&rig, "gmlake:reuse_limit=1.2", "sim:profile=h100");
-    two_holes(&rig, 300 * MIB, 300 * MIB);
+    two_free_blocks(&rig, 300 * MIB, 300 * MIB);
     release(&rig, request(&rig, 600 * MIB));
     (void)request(&rig, 400 * MIB); /* 600 is more than 1.2 times that, and 400 below 512 */
     assert_int_equal(reserved(&rig), 1000 * MIB);
@@ -179,7 +179,7 @@ static void level_one_asks_the_device_first(void **state)
     (void)state;
     struct rig rig;
     open_rig(&rig, "gmlake:defrag_level=1", "sim:profile=h100,capacity=1300MiB");
-    two_holes(&rig, 300 * MIB, 300 * MIB);
+    two_free_blocks(&rig, 300 * MIB, 300 * MIB);
     struct policy_block block = request(&rig, 600 * MIB);
     assert_int_equal(reserved(&rig), 1200 * MIB);
     (void)request(&rig, 600 * MIB); /* the device has no more: stitched */
@@ -197,7 +197,7 @@ static void views_are_collected(void **state)
     struct rig rig;
     struct policy_stats stats;
     open_rig(&rig, "gmlake:auto_gc=1GiB", "sim:profile=h100");
-    two_holes(&rig, 300 * MIB, 300 * MIB);
+    two_free_blocks(&rig, 300 * MIB, 300 * MIB);
     struct policy_block view = request(&rig, 600 * MIB);
     release(&rig, view);
     struct policy_block a = request(&rig, 300 * MIB);
@@ -219,7 +219,7 @@ static void another_stream_delays_a_view(void **state)
     (void)state;
     struct rig rig;
     open_rig(&rig, "gmlake", "sim:profile=h100");
-    two_holes(&rig, 300 * MIB, 300 * MIB);
+    two_free_blocks(&rig, 300 * MIB, 300 * MIB);
     struct policy_block view = request(&rig, 600 * MIB);
     assert_int_equal(policy_use(rig.policy.policy, &view, 1), STATUS_OK);
     release(&rig, view);
@@ -241,7 +241,7 @@ static void trim_takes_views(void **state)
     (void)state;
     struct rig rig;
     open_rig(&rig, "gmlake", "sim:profile=h100");
-    two_holes(&rig, 300 * MIB, 300 * MIB);
+    two_free_blocks(&rig, 300 * MIB, 300 * MIB);
     release(&rig, request(&rig, 600 * MIB));
     assert_int_equal(policy_trim(rig.policy.policy, 0), STATUS_OK);
     check(&rig);

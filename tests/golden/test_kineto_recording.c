@@ -62,7 +62,7 @@ static void test_live_bytes(void **state)
             if (events[i].kind == TRACE_ALLOC) {
                 bytes_of[events[i].id] = events[i].value;
                 live += events[i].value;
-            } else if (events[i].kind == TRACE_FREE) {
+            } else if (events[i].kind == TRACE_FREE_COMPLETED) {
                 live -= bytes_of[events[i].id];
             } else if (events[i].kind == TRACE_TIME) {
                 assert_true(events[i].value >= time_ns);

@@ -165,7 +165,7 @@ static void watched(struct watch *watch, const char *policy, const char *device,
 }
 
 /* Two holes of 16 MiB beside live blocks do not serve 32; after all is freed, a range does. */
-static void live_hole(void **state)
+static void live_free_block(void **state)
 {
     (void)state;
     static const char events[] =
@@ -355,7 +355,7 @@ int main(void)
         cmocka_unit_test(sawtooth),
         cmocka_unit_test(steps_between_powers_of_two),
         cmocka_unit_test(saved_programs),
-        cmocka_unit_test(live_hole),
+        cmocka_unit_test(live_free_block),
         cmocka_unit_test(pinned_pair),
         cmocka_unit_test(stitching),
         cmocka_unit_test(buddy_on_robson),

@@ -27,7 +27,8 @@ struct series {
 
 struct walked {
     uint64_t unit_bytes, ranges;
-    uint64_t used_bytes, requested_bytes, pending_bytes, hole_bytes, largest_bytes, usable_bytes;
+    uint64_t used_bytes, requested_bytes, pending_bytes, free_block_bytes, largest_bytes,
+        usable_bytes;
 };
 
 static bool walk_range(void *argument, const struct policy_range *range)
@@ -39,8 +40,8 @@ static bool walk_range(void *argument, const struct policy_range *range)
         walked->requested_bytes += range->requested_bytes;
     } else if (range->state == POLICY_RANGE_PENDING) {
         walked->pending_bytes += range->bytes;
-    } else if (range->state == POLICY_RANGE_HOLE) {
-        walked->hole_bytes += range->bytes;
+    } else if (range->state == POLICY_RANGE_FREE) {
+        walked->free_block_bytes += range->bytes;
         if (range->bytes > walked->largest_bytes)
             walked->largest_bytes = range->bytes;
         walked->usable_bytes += range->bytes / walked->unit_bytes * walked->unit_bytes;
@@ -48,7 +49,7 @@ static bool walk_range(void *argument, const struct policy_range *range)
     return true;
 }
 
-static bool takes_any_hole(const char *policy)
+static bool takes_any_free_block(const char *policy)
 {
     static const char *const names[] = {"first-fit", "best-fit", "direct",
                                         "greedy",    "growth",   "bfc"};
@@ -66,20 +67,20 @@ static void check_by_walk(const struct series *series, const struct replay_sampl
     assert_int_equal(sample->live_bytes, walked.requested_bytes);
     assert_int_equal(sample->granted_bytes, walked.used_bytes);
     assert_int_equal(sample->pending_bytes, walked.pending_bytes);
-    assert_int_equal(sample->free_bytes, walked.hole_bytes);
+    assert_int_equal(sample->free_bytes, walked.free_block_bytes);
     /* The headers of tlsf lie between its blocks and are neither in them nor free. */
     uint64_t headers_bytes = strcmp(policy->ops->name, "tlsf") ? 0 : walked.ranges * 24 + 24;
-    uint64_t all_bytes = walked.used_bytes + walked.pending_bytes + walked.hole_bytes;
+    uint64_t all_bytes = walked.used_bytes + walked.pending_bytes + walked.free_block_bytes;
     assert_in_range(sample->reserved_bytes, all_bytes, all_bytes + headers_bytes);
     /* A policy with pools or classes may not be able to hand all of a hole out at once. */
-    assert_true(sample->largest_hole_bytes <= walked.largest_bytes);
-    if (takes_any_hole(policy->ops->name))
-        assert_int_equal(sample->largest_hole_bytes, walked.largest_bytes);
+    assert_true(sample->largest_free_block_bytes <= walked.largest_bytes);
+    if (takes_any_free_block(policy->ops->name))
+        assert_int_equal(sample->largest_free_block_bytes, walked.largest_bytes);
     assert_int_equal(sample->usable_bytes, walked.usable_bytes);
     assert_true(sample->stranded_bytes <= sample->free_bytes);
-    for (int price = 0; price < POLICY_PRICE_COUNT; price++)
-        assert_int_equal(sample->servable_bytes[price],
-                         policy_servable(policy, (enum policy_price)price));
+    for (int effort = 0; effort < POLICY_EFFORT_COUNT; effort++)
+        assert_int_equal(sample->servable_bytes[effort],
+                         policy_servable(policy, (enum policy_effort)effort));
 }
 
 static enum status keep(void *argument, const struct replay_sample *sample, struct error *error)
@@ -142,29 +143,29 @@ static long double internal(const struct replay_sample *sample)
     return sample->granted_bytes ? lacking(sample->live_bytes, sample->granted_bytes) : -1;
 }
 
-static long double external(const struct replay_sample *sample, enum policy_price price)
+static long double external(const struct replay_sample *sample, enum policy_effort effort)
 {
-    return sample->free_bytes ? lacking(sample->servable_bytes[price], sample->free_bytes) : -1;
+    return sample->free_bytes ? lacking(sample->servable_bytes[effort], sample->free_bytes) : -1;
 }
 
 static long double external_none(const struct replay_sample *sample)
 {
-    return external(sample, POLICY_PRICE_NONE);
+    return external(sample, POLICY_EFFORT_NONE);
 }
 
 static long double external_map(const struct replay_sample *sample)
 {
-    return external(sample, POLICY_PRICE_MAP);
+    return external(sample, POLICY_EFFORT_MAP);
 }
 
 static long double external_wait(const struct replay_sample *sample)
 {
-    return external(sample, POLICY_PRICE_WAIT);
+    return external(sample, POLICY_EFFORT_WAIT);
 }
 
 static long double external_trim(const struct replay_sample *sample)
 {
-    return external(sample, POLICY_PRICE_TRIM);
+    return external(sample, POLICY_EFFORT_TRIM);
 }
 
 static long double unusable(const struct replay_sample *sample)
@@ -336,7 +337,7 @@ static void requests_that_fail(void **state)
                  REPLAY_ORDERED);
 }
 
-static void holes_of_one_size(void **state)
+static void free_blocks_of_one_size(void **state)
 {
     (void)state;
     every_policy("sim:capacity=8GiB", "checkerboard", REPLAY_ORDERED);
@@ -357,8 +358,8 @@ static void recorded_streams(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_requests),   cmocka_unit_test(requests_that_fail),
-        cmocka_unit_test(holes_of_one_size), cmocka_unit_test(a_recorded_tape),
+        cmocka_unit_test(random_requests),         cmocka_unit_test(requests_that_fail),
+        cmocka_unit_test(free_blocks_of_one_size), cmocka_unit_test(a_recorded_tape),
         cmocka_unit_test(recorded_streams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

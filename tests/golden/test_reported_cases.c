@@ -79,7 +79,7 @@ static void late_frees_are_no_fragmentation(void **state)
         assert_int_equal(seen->at[3].live_bytes, 16000000000);
         if (i == 0) {
             assert_int_equal(seen->at[3].free_bytes, 2995773440);
-            assert_int_equal(seen->at[3].largest_hole_bytes, 2995773440);
+            assert_int_equal(seen->at[3].largest_free_block_bytes, 2995773440);
         }
         passes(policies[i], CARD ",capacity=24GiB",
                "a,0,4000000000 a,1,4000000000 a,2,4000000000 a,3,4000000000 f,0 a,4,4000000000");
@@ -122,7 +122,7 @@ static void an_output_stays_in_the_giant(void **state)
               REPLAY_CAUSE_FRAGMENTATION);
     assert_int_equal(seen->at[4].live_bytes, 3 * GIB);
     assert_int_equal(seen->at[4].reserved_bytes, 5 * GIB);
-    assert_int_equal(seen->at[4].largest_hole_bytes, 2 * GIB);
+    assert_int_equal(seen->at[4].largest_free_block_bytes, 2 * GIB);
 }
 
 /* 2 GiB of parameters in 400 tensors, made after a first giant of 5,520,758,552 bytes was let go: with growing
@@ -205,9 +205,9 @@ static void a_checkerboard_in_numbers(void **state)
         const struct seen *seen = fails(fits[i], CARD ",capacity=512MiB", events,
                                         TINY_CHECKERBOARD_EVENTS, REPLAY_CAUSE_FRAGMENTATION);
         assert_int_equal(seen->at[95].free_bytes, 256 * MIB);
-        assert_int_equal(seen->at[95].largest_hole_bytes, 8 * MIB);
+        assert_int_equal(seen->at[95].largest_free_block_bytes, 8 * MIB);
         double external =
-            1 - (double)seen->at[95].largest_hole_bytes / (double)seen->at[95].free_bytes;
+            1 - (double)seen->at[95].largest_free_block_bytes / (double)seen->at[95].free_bytes;
         assert_true(external == 1 - 2 * 8.0 / 512);
     }
 }

@@ -78,7 +78,7 @@ struct row {
     uint64_t hash;
     unsigned live;
     uint64_t live_bytes, fails, reserved_bytes, granted_bytes;
-    uint64_t flushes, largest_hole_bytes; /* 0: not known */
+    uint64_t flushes, largest_free_block_bytes; /* 0: not known */
 };
 
 static const struct row rows[] = {
@@ -143,8 +143,8 @@ static void check_row(void **state)
     policy_stats(s.policy, &stats);
     if (row->flushes)
         assert_int_equal(stats.count.flushes, row->flushes);
-    if (row->largest_hole_bytes)
-        assert_int_equal(stats.largest_hole_bytes, row->largest_hole_bytes);
+    if (row->largest_free_block_bytes)
+        assert_int_equal(stats.largest_free_block_bytes, row->largest_free_block_bytes);
     policy_destroy(s.policy);
     spec_close(&spec);
     assert_int_equal(host.now_bytes, 0);

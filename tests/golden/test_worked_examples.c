@@ -177,7 +177,7 @@ static void do_word(struct run *run, const char **at)
         policy_stats(run->policy, &stats);
         assert_int_equal(word == '='   ? stats.totals.reserved_bytes
                          : word == '~' ? stats.totals.granted_bytes
-                                       : stats.largest_hole_bytes,
+                                       : stats.largest_free_block_bytes,
                          want);
         assert_non_null(strchr("=~^", word));
     }

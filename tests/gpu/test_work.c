@@ -36,11 +36,11 @@ static struct device_operand random_operand(struct card *card, struct rng *rng, 
 }
 
 /* Runs the work and fetches `out` into slot 7, guards with it. */
-static const uint8_t *done(struct card *card, const struct device_work *work)
+static const uint8_t *done(struct card *card, const struct kernel_op *op)
 {
-    uint64_t all = 2 * GUARD + work->out.bytes;
+    uint64_t all = 2 * GUARD + op->out.bytes;
     uint8_t *result = card->host + (uint64_t)7 * SLOT_BYTES;
-    card_done(card, kernels_work(card->kernels, work, card->stream), "work");
+    card_done(card, kernels_op(card->kernels, op, card->stream), "work");
     card_get(card, 0, result, all);
     for (uint64_t i = 0; i < GUARD; i++)
         check_that(&card->check, result[i] == GUARD_BYTE && result[all - 1 - i] == GUARD_BYTE,
@@ -62,12 +62,11 @@ static void compare(struct card *card, const uint8_t *result, enum device_type t
 static void elementwise_in(struct card *card, struct rng *rng, enum device_type type,
                            uint32_t inputs, uint64_t count)
 {
-    struct device_work work = {
-        .kind = DEVICE_WORK_elementwise, .type = type, .input_count = inputs};
-    work.out = random_operand(card, rng, OUT, type, count);
+    struct kernel_op op = {.kind = KERNEL_OP_elementwise, .type = type, .input_count = inputs};
+    op.out = random_operand(card, rng, OUT, type, count);
     for (uint32_t j = 0; j < inputs; j++)
-        work.in[j] = random_operand(card, rng, j + 1, type, count + 3 * j);
-    const uint8_t *result = done(card, &work);
+        op.in[j] = random_operand(card, rng, j + 1, type, count + 3 * j);
+    const uint8_t *result = done(card, &op);
     for (uint64_t i = 0; i < count; i++) {
         double sum = 0, scale = 0;
         for (uint32_t j = 0; j < inputs; j++) {
@@ -85,7 +84,7 @@ static void elementwise_equals_the_host(struct card *card)
     struct rng rng;
     rng_seed(&rng, 1);
     for (int type = 0; type < NUMBER_TYPES; type++)
-        for (uint32_t inputs = 1; inputs <= DEVICE_WORK_INPUTS; inputs++)
+        for (uint32_t inputs = 1; inputs <= KERNEL_OP_INPUTS; inputs++)
             for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++)
                 elementwise_in(card, &rng, (enum device_type)type, inputs, counts[c]);
 }
@@ -93,11 +92,11 @@ static void elementwise_equals_the_host(struct card *card)
 static void reduce_in(struct card *card, struct rng *rng, enum device_type type, uint64_t m,
                       uint64_t n)
 {
-    struct device_work work = {
-        .kind = DEVICE_WORK_reduce, .type = type, .input_count = 1, .m = m, .n = n};
-    work.out = random_operand(card, rng, OUT, type, n);
-    work.in[0] = random_operand(card, rng, 1, type, m * n);
-    const uint8_t *result = done(card, &work);
+    struct kernel_op op = {
+        .kind = KERNEL_OP_reduce, .type = type, .input_count = 1, .m = m, .n = n};
+    op.out = random_operand(card, rng, OUT, type, n);
+    op.in[0] = random_operand(card, rng, 1, type, m * n);
+    const uint8_t *result = done(card, &op);
     for (uint64_t j = 0; j < n; j++) {
         double sum = 0, scale = 0;
         for (uint64_t i = 0; i < m; i++) {
@@ -144,12 +143,12 @@ static void gather_in(struct card *card, struct rng *rng, enum device_type type,
                       uint64_t width)
 {
     const uint64_t rows = 700;
-    struct device_work work = {.kind = DEVICE_WORK_gather, .type = type, .input_count = 2, .n = n};
-    work.m = name_rows(card, rng, 2, 300, width, &work.in[1]);
-    work.out = random_operand(card, rng, OUT, type, work.m * n);
-    work.in[0] = random_operand(card, rng, 1, type, rows * n);
-    const uint8_t *result = done(card, &work);
-    for (uint64_t i = 0; i < work.m * n; i++) {
+    struct kernel_op op = {.kind = KERNEL_OP_gather, .type = type, .input_count = 2, .n = n};
+    op.m = name_rows(card, rng, 2, 300, width, &op.in[1]);
+    op.out = random_operand(card, rng, OUT, type, op.m * n);
+    op.in[0] = random_operand(card, rng, 1, type, rows * n);
+    const uint8_t *result = done(card, &op);
+    for (uint64_t i = 0; i < op.m * n; i++) {
         uint64_t row = row_name(card, 2, width, i / n) % rows;
         compare(card, result, type, i, number_get(slot(card, 1), type, row * n + i % n), 0);
     }
@@ -172,22 +171,21 @@ static void scatter_add_in(struct card *card, struct rng *rng, enum device_type 
     double *sum = calloc(2 * rows * n, sizeof *sum), *scale = sum + rows * n;
     if (!check_that(&card->check, sum != NULL, "no memory on the host"))
         return;
-    struct device_work work = {
-        .kind = DEVICE_WORK_scatter_add, .type = type, .input_count = 2, .n = n};
-    work.m = name_rows(card, rng, 2, 200, 8, &work.in[1]);
-    work.out = random_operand(card, rng, OUT, type, rows * n);
-    work.in[0] = random_operand(card, rng, 1, type, work.m * n);
+    struct kernel_op op = {.kind = KERNEL_OP_scatter_add, .type = type, .input_count = 2, .n = n};
+    op.m = name_rows(card, rng, 2, 200, 8, &op.in[1]);
+    op.out = random_operand(card, rng, OUT, type, rows * n);
+    op.in[0] = random_operand(card, rng, 1, type, op.m * n);
     for (uint64_t i = 0; i < rows * n; i++) {
         sum[i] = number_get(slot(card, OUT), type, i);
         scale[i] = fabs(sum[i]);
     }
-    for (uint64_t i = 0; i < work.m * n; i++) {
+    for (uint64_t i = 0; i < op.m * n; i++) {
         uint64_t at = row_name(card, 2, 8, i / n) % rows * n + i % n;
         double x = number_get(slot(card, 1), type, i);
         sum[at] += x;
         scale[at] += fabs(x);
     }
-    const uint8_t *result = done(card, &work);
+    const uint8_t *result = done(card, &op);
     for (uint64_t i = 0; i < rows * n; i++)
         compare(card, result, type, i, type == DEVICE_I8 ? number_wrap_i8(sum[i]) : sum[i],
                 scale[i]);
@@ -212,22 +210,22 @@ static void copy_and_set_equal_the_host(struct card *card)
     rng_seed(&rng, 5);
     for (int type = 0; type < NUMBER_TYPES; type++)
         for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
-            struct device_work work = {
-                .kind = DEVICE_WORK_copy, .type = (enum device_type)type, .input_count = 1};
-            work.out = random_operand(card, &rng, OUT, work.type, counts[c]);
-            work.in[0] = random_operand(card, &rng, 1, work.type, counts[c] + 1);
+            struct kernel_op op = {
+                .kind = KERNEL_OP_copy, .type = (enum device_type)type, .input_count = 1};
+            op.out = random_operand(card, &rng, OUT, op.type, counts[c]);
+            op.in[0] = random_operand(card, &rng, 1, op.type, counts[c] + 1);
             for (int shift = 0; shift < 2; shift++) { /* then from the second element on */
-                work.in[0].address += (uint64_t)shift * number_bytes(work.type);
-                work.in[0].bytes -= (uint64_t)shift * number_bytes(work.type);
-                const uint8_t *result = done(card, &work);
+                op.in[0].address += (uint64_t)shift * number_bytes(op.type);
+                op.in[0].bytes -= (uint64_t)shift * number_bytes(op.type);
+                const uint8_t *result = done(card, &op);
                 for (uint64_t i = 0; i < counts[c]; i++)
-                    compare(card, result, work.type, i,
-                            number_get(slot(card, 1), work.type, i + (uint64_t)shift), 0);
+                    compare(card, result, op.type, i,
+                            number_get(slot(card, 1), op.type, i + (uint64_t)shift), 0);
             }
-            work.kind = DEVICE_WORK_set;
-            const uint8_t *result = done(card, &work);
+            op.kind = KERNEL_OP_set;
+            const uint8_t *result = done(card, &op);
             for (uint64_t i = 0; i < counts[c]; i++)
-                compare(card, result, work.type, i, 1, 0);
+                compare(card, result, op.type, i, 1, 0);
         }
 }
 
@@ -236,12 +234,12 @@ static void copy_and_set_equal_the_host(struct card *card)
 static void matmul_in(struct card *card, struct rng *rng, enum device_type type, uint64_t m,
                       uint64_t n, uint64_t k)
 {
-    struct device_work work = {
-        .kind = DEVICE_WORK_matmul, .type = type, .input_count = 2, .m = m, .n = n, .k = k};
-    work.out = random_operand(card, rng, OUT, type, m * n);
-    work.in[0] = random_operand(card, rng, 1, type, m * k);
-    work.in[1] = random_operand(card, rng, 2, type, k * n);
-    const uint8_t *result = done(card, &work);
+    struct kernel_op op = {
+        .kind = KERNEL_OP_matmul, .type = type, .input_count = 2, .m = m, .n = n, .k = k};
+    op.out = random_operand(card, rng, OUT, type, m * n);
+    op.in[0] = random_operand(card, rng, 1, type, m * k);
+    op.in[1] = random_operand(card, rng, 2, type, k * n);
+    const uint8_t *result = done(card, &op);
     for (uint64_t i = 0; i < m; i++)
         for (uint64_t j = 0; j < n; j++) {
             double sum = 0, scale = 0;
@@ -286,27 +284,25 @@ static void cublas_matmul_equals_the_host(struct card *card)
 /* ---- operands smaller than the shape, or not there ---------------------------------------------- */
 
 /* Every kind of work with a shape of 64 x 64 x 64 on operands of which one is cut to `bytes`. */
-static void cut_one(struct card *card, struct rng *rng, enum device_work_kind kind,
+static void cut_one(struct card *card, struct rng *rng, enum kernel_op_kind kind,
                     enum device_type type, uint32_t which, uint64_t bytes)
 {
-    struct device_work work = {
-        .kind = kind, .type = type, .input_count = 2, .m = 64, .n = 64, .k = 64};
-    work.out = random_operand(card, rng, OUT, type, 64 * 64);
-    work.in[0] = random_operand(card, rng, 1, type, 64 * 64);
-    work.in[1] = random_operand(card, rng, 2, type, 64 * 64);
-    struct device_operand *cut = which ? &work.in[which - 1] : &work.out;
+    struct kernel_op op = {.kind = kind, .type = type, .input_count = 2, .m = 64, .n = 64, .k = 64};
+    op.out = random_operand(card, rng, OUT, type, 64 * 64);
+    op.in[0] = random_operand(card, rng, 1, type, 64 * 64);
+    op.in[1] = random_operand(card, rng, 2, type, 64 * 64);
+    struct device_operand *cut = which ? &op.in[which - 1] : &op.out;
     uint8_t *result = card->host + (uint64_t)7 * SLOT_BYTES;
     cut->bytes = bytes < cut->bytes ? bytes : cut->bytes;
-    card_done(card, kernels_work(card->kernels, &work, card->stream), "work");
+    card_done(card, kernels_op(card->kernels, &op, card->stream), "work");
     card_get(card, 0, result, 2 * GUARD + 64 * 64 * number_bytes(type));
     uint64_t whole = 64 * 64 * number_bytes(type);
-    for (uint64_t i = work.out.bytes; i < whole; i++)
+    for (uint64_t i = op.out.bytes; i < whole; i++)
         check_that(&card->check, result[GUARD + i] == slot(card, OUT)[i],
                    "%d of %s: byte %" PRIu64 " behind %" PRIu64 " of out changed", (int)kind,
-                   number_name(type), i, work.out.bytes);
-    if (!bytes && !(kind == DEVICE_WORK_elementwise && which) &&
-        !(kind == DEVICE_WORK_set && which) &&
-        !((kind == DEVICE_WORK_reduce || kind == DEVICE_WORK_copy) && which == 2))
+                   number_name(type), i, op.out.bytes);
+    if (!bytes && !(kind == KERNEL_OP_elementwise && which) && !(kind == KERNEL_OP_set && which) &&
+        !((kind == KERNEL_OP_reduce || kind == KERNEL_OP_copy) && which == 2))
         check_that(&card->check, memcmp(result + GUARD, slot(card, OUT), whole) == 0,
                    "%d of %s did something without operand %u", (int)kind, number_name(type),
                    which);
@@ -319,11 +315,11 @@ static void work_stays_inside_its_operands(struct card *card)
     rng_seed(&rng, 8);
     if (card_is_host(card)) /* cuBLAS would look for a card */
         card_done(card, kernels_choose_matmul(card->kernels, KERNELS_PLAIN), "choose_matmul");
-    for (int kind = 0; kind < DEVICE_WORK_COUNT; kind++)
+    for (int kind = 0; kind < KERNEL_OP_COUNT; kind++)
         for (int type = 0; type < NUMBER_TYPES; type++)
             for (uint32_t which = 0; which < 3; which++)
                 for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
-                    cut_one(card, &rng, (enum device_work_kind)kind, (enum device_type)type, which,
+                    cut_one(card, &rng, (enum kernel_op_kind)kind, (enum device_type)type, which,
                             sizes[s]);
 }
 

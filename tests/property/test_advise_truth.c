@@ -83,17 +83,17 @@ static struct outcome run(const char *program, const char *setting, uint64_t cap
 {
     struct experiment_rig rig;
     struct taking taking = {.file = path ? fopen(path, "wb") : NULL};
-    struct witness *witness = path ? witness_create() : NULL;
+    struct observer *observer = path ? observer_create() : NULL;
     char device[64] = "sim";
     if (capacity_bytes)
         snprintf(device, sizeof device, "sim:capacity=%" PRIu64, capacity_bytes);
     experiment_rig_open(&rig, setting, device, program);
     rig.experiment.stop_on_failure = true;
     if (path) {
-        assert_true(taking.file && witness);
+        assert_true(taking.file && observer);
         run_snapshot_open(&taking.snapshot, "recorded");
-        witness_listen(witness, run_snapshot_hear, &taking.snapshot);
-        rig.experiment.witness = witness;
+        observer_listen(observer, run_snapshot_hear, &taking.snapshot);
+        rig.experiment.observer = observer;
         rig.experiment.finished = at_the_end;
         rig.experiment.finished_argument = &taking;
     }
@@ -107,7 +107,7 @@ static struct outcome run(const char *program, const char *setting, uint64_t cap
     };
     experiment_rig_close(&rig);
     if (path) {
-        witness_destroy(witness);
+        observer_destroy(observer);
         run_snapshot_close(&taking.snapshot);
         assert_int_equal(fclose(taking.file), 0);
     }

@@ -119,10 +119,10 @@ static void books(struct bench *b)
     assert_true(totals->granted_bytes + totals->pending_bytes + totals->overhead_bytes <=
                 totals->reserved_bytes);
     assert_true(totals->releasable_bytes <= policy_free_bytes(totals));
-    assert_true(policy_servable(policy, POLICY_PRICE_NONE) <= policy_free_bytes(totals));
-    for (int price = 0; price + 1 < POLICY_PRICE_COUNT; price++)
-        assert_true(policy_servable(policy, (enum policy_price)price) <=
-                    policy_servable(policy, (enum policy_price)(price + 1)));
+    assert_true(policy_servable(policy, POLICY_EFFORT_NONE) <= policy_free_bytes(totals));
+    for (int effort = 0; effort + 1 < POLICY_EFFORT_COUNT; effort++)
+        assert_true(policy_servable(policy, (enum policy_effort)effort) <=
+                    policy_servable(policy, (enum policy_effort)(effort + 1)));
     if (policy->ops->capabilities & (POLICY_OVERLAPS | POLICY_OPAQUE))
         return; /* nothing to walk over */
     struct policy_walk_sums sums = policy_walk_sum(policy);
@@ -133,12 +133,12 @@ static void books(struct bench *b)
     assert_int_equal(sums.bytes[POLICY_RANGE_USED], totals->granted_bytes);
     assert_int_equal(sums.bytes[POLICY_RANGE_PENDING], totals->pending_bytes);
     assert_int_equal(sums.bytes[POLICY_RANGE_OVERHEAD], totals->overhead_bytes);
-    assert_int_equal(sums.bytes[POLICY_RANGE_HOLE], policy_free_bytes(totals));
+    assert_int_equal(sums.bytes[POLICY_RANGE_FREE], policy_free_bytes(totals));
     /* The largest that could be handed out of it: less than the hole where requests are rounded
      * up in the search, but of its order. servable_is_served asks for just that much. */
-    assert_true(stats.largest_hole_bytes <= sums.largest_hole_bytes);
+    assert_true(stats.largest_free_block_bytes <= sums.largest_free_block_bytes);
     if (!policy->ops->servable)
-        assert_true(stats.largest_hole_bytes >= sums.largest_hole_bytes / 2);
+        assert_true(stats.largest_free_block_bytes >= sums.largest_free_block_bytes / 2);
 }
 
 static void lives_and_dies(struct bench *b)
@@ -272,7 +272,7 @@ static void served_as_promised(struct bench *b)
     fill(b, 70000);
     for (size_t i = 0; i < BLOCKS; i += 3)
         assert_int_equal(policy_rig_free(&b->rig, &b->blocks[i]), STATUS_OK);
-    uint64_t bytes = policy_servable(policy, POLICY_PRICE_NONE);
+    uint64_t bytes = policy_servable(policy, POLICY_EFFORT_NONE);
     if (bytes == 0)
         return;
     uint64_t reserved = policy->totals.reserved_bytes;
@@ -339,8 +339,8 @@ static void alignment(void **state)
 
 static bool usable(void *argument, const struct policy_range *range)
 {
-    struct policy_hole_watch *sum = argument;
-    if (range->state == POLICY_RANGE_HOLE)
+    struct policy_free_watch *sum = argument;
+    if (range->state == POLICY_RANGE_FREE)
         sum->usable_bytes += range->bytes - range->bytes % sum->unit_bytes;
     return true;
 }
@@ -353,13 +353,13 @@ static void watch(void **state)
     for (int kind = 0; kind < MEMORIES; kind++) {
         struct bench b;
         if (bench_open(&b, name, kind, CAP_BYTES, "", 0) &&
-            (b.rig.policy->ops->capabilities & POLICY_WATCHES_HOLES)) {
-            struct policy_hole_watch held = {.unit_bytes = 100000};
+            (b.rig.policy->ops->capabilities & POLICY_WATCHES_FREE)) {
+            struct policy_free_watch held = {.unit_bytes = 100000};
             b.rig.policy->watch = &held;
             struct op_script part = script;
             part.count -= script.count / 3; /* stop in the middle: holes and blocks are there */
             assert_int_equal(op_script_run(&part, b.rig.policy).status, STATUS_OK);
-            struct policy_hole_watch sum = {.unit_bytes = 100000};
+            struct policy_free_watch sum = {.unit_bytes = 100000};
             policy_walk(b.rig.policy, usable, &sum);
             assert_int_equal(held.usable_bytes, sum.usable_bytes);
         }

@@ -12,14 +12,14 @@
 
 #include "tests/support/gen_rig.h"
 #include "workloads/trace/id_map.h"
-#include "workloads/trace/work_keys.h"
+#include "workloads/trace/kernel_op_keys.h"
 
 struct follow {
     const char *name;
     struct trace_source *source;
     struct id_map bytes; /* of each live block */
     uint64_t next_id, event;
-    uint64_t kernels, works, products;
+    uint64_t kernels, kernel_ops, products;
     uint32_t most_keys;
 };
 
@@ -39,7 +39,7 @@ static uint64_t type_bytes(const struct follow *f, const char *type)
 static uint64_t operand_bytes(const struct follow *f, struct trace_reference reference)
 {
     uint64_t id, bytes = 0;
-    if (!trace_work_id(reference, f->next_id, &id) || !id_map_get(&f->bytes, id, &bytes))
+    if (!trace_kernel_op_id(reference, f->next_id, &id) || !id_map_get(&f->bytes, id, &bytes))
         fail_msg("%s: event %" PRIu64 ": an operand is not live", f->name, f->event);
     return bytes;
 }
@@ -51,54 +51,55 @@ static void fits(const struct follow *f, uint64_t wanted_bytes, uint64_t bytes, 
                  f->event, what, wanted_bytes, bytes);
 }
 
-static void check_work(const struct follow *f, const struct trace_work *work)
+static void check_work(const struct follow *f, const struct trace_kernel_op *kernel_op)
 {
-    uint64_t element = type_bytes(f, work->type);
-    uint64_t m = work->shape[0], n = work->shape[1], k = work->shape[2];
-    uint64_t out = operand_bytes(f, work->out), in[TRACE_WORK_INPUTS] = {0};
-    for (unsigned i = 0; i < work->input_count; i++)
-        in[i] = operand_bytes(f, work->in[i]);
-    if (strcmp(work->op, "matmul") == 0) {
-        assert_int_equal(work->input_count, 2);
+    uint64_t element = type_bytes(f, kernel_op->type);
+    uint64_t m = kernel_op->shape[0], n = kernel_op->shape[1], k = kernel_op->shape[2];
+    uint64_t out = operand_bytes(f, kernel_op->out), in[TRACE_KERNEL_OP_INPUTS] = {0};
+    for (unsigned i = 0; i < kernel_op->input_count; i++)
+        in[i] = operand_bytes(f, kernel_op->in[i]);
+    if (strcmp(kernel_op->op, "matmul") == 0) {
+        assert_int_equal(kernel_op->input_count, 2);
         fits(f, m * n * element, out, "out of a product");
         fits(f, m * k * element, in[0], "left of a product");
         fits(f, k * n * element, in[1], "right of a product");
-    } else if (strcmp(work->op, "reduce") == 0) {
-        assert_int_equal(work->input_count, 1);
+    } else if (strcmp(kernel_op->op, "reduce") == 0) {
+        assert_int_equal(kernel_op->input_count, 1);
         fits(f, n * element, out, "out of a reduction");
         fits(f, m * n * element, in[0], "in of a reduction");
-    } else if (strcmp(work->op, "gather") == 0) {
-        assert_int_equal(work->input_count, 2);
+    } else if (strcmp(kernel_op->op, "gather") == 0) {
+        assert_int_equal(kernel_op->input_count, 2);
         fits(f, m * n * element, out, "out of a gather");
         fits(f, n * element, in[0], "table of a gather");
         fits(f, m * 8, in[1], "names of a gather");
-    } else if (strcmp(work->op, "scatter_add") == 0) {
-        assert_int_equal(work->input_count, 2);
+    } else if (strcmp(kernel_op->op, "scatter_add") == 0) {
+        assert_int_equal(kernel_op->input_count, 2);
         fits(f, n * element, out, "table of a scatter");
         fits(f, m * n * element, in[0], "rows of a scatter");
         fits(f, m * 8, in[1], "names of a scatter");
-    } else if (strcmp(work->op, "set") == 0) {
-        assert_int_equal(work->input_count, 0);
+    } else if (strcmp(kernel_op->op, "set") == 0) {
+        assert_int_equal(kernel_op->input_count, 0);
     } else {
-        assert_true(strcmp(work->op, "elementwise") == 0 || strcmp(work->op, "copy") == 0);
-        assert_true(work->input_count > 0);
-        assert_int_equal(work->dimension_count, 0);
+        assert_true(strcmp(kernel_op->op, "elementwise") == 0 ||
+                    strcmp(kernel_op->op, "copy") == 0);
+        assert_true(kernel_op->input_count > 0);
+        assert_int_equal(kernel_op->dimension_count, 0);
     }
 }
 
 static void check_kernel(struct follow *f, const struct trace_event *event)
 {
-    struct trace_work work;
+    struct trace_kernel_op kernel_op;
     struct error error;
     f->kernels++;
     if (!event->attributes)
         return;
-    if (trace_work_parse(trace_attributes_of(f->source, event->attributes)->rest, &work, &error) !=
-        STATUS_OK)
+    if (trace_kernel_op_parse(trace_attributes_of(f->source, event->attributes)->rest, &kernel_op,
+                              &error) != STATUS_OK)
         fail_msg("%s: event %" PRIu64 ": %s", f->name, f->event, error.text);
-    check_work(f, &work);
-    f->works++;
-    f->products += strcmp(work.op, "matmul") == 0;
+    check_work(f, &kernel_op);
+    f->kernel_ops++;
+    f->products += strcmp(kernel_op.op, "matmul") == 0;
 }
 
 static void follow(const char *name, struct follow *f)
@@ -116,7 +117,7 @@ static void follow(const char *name, struct follow *f)
             if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
                 assert_int_equal(event->id, f->next_id++);
                 assert_int_equal(id_map_put(&f->bytes, event->id, event->value), STATUS_OK);
-            } else if (event->kind == TRACE_FREE) {
+            } else if (event->kind == TRACE_FREE_COMPLETED) {
                 id_map_remove(&f->bytes, event->id);
             } else if (event->kind == TRACE_KERNEL) {
                 check_kernel(f, event);
@@ -146,7 +147,7 @@ static void every_kernel_of_a_tape_works_on_live_blocks(void **state)
                  i / 180 % 2 ? "yes" : "no", recompute, 1 + i % 2);
         follow(name, &f);
         assert_true(f.kernels > 20);
-        assert_int_equal(f.works, f.kernels);
+        assert_int_equal(f.kernel_ops, f.kernels);
         /* 3 forward, 3 + 2 backward, and forward once more where that is recomputed. */
         assert_int_equal(f.products, 2u * (1u + (unsigned)i % 2) * (recompute ? 11u : 8u));
     }
@@ -165,7 +166,7 @@ static void every_kernel_of_an_embedding_works_on_live_blocks(void **state)
                  i / 40 % 2 ? "yes" : "no");
         follow(name, &f);
         assert_true(f.kernels > 200);
-        assert_int_equal(f.works, f.kernels);
+        assert_int_equal(f.kernel_ops, f.kernels);
     }
 }
 
@@ -179,7 +180,7 @@ static void every_kernel_of_products_works_on_live_blocks(void **state)
                  types[i]);
         follow(name, &f);
         /* The probe without scratch memory has nowhere to write: one for each of three shapes. */
-        assert_int_equal(f.kernels - f.works, 3);
+        assert_int_equal(f.kernels - f.kernel_ops, 3);
         assert_int_equal(f.products, 4 * 3 * 3 + 3 * 3);
     }
 }

@@ -30,8 +30,9 @@ static struct trace_event ring_event(uint64_t at)
 {
     uint64_t id = at / 2;
     if (at % 2 && id >= LIVE)
-        return (struct trace_event){
-            .kind = TRACE_FREE, .id = id - LIVE, .slot = (uint32_t)((id - LIVE) % (2 * LIVE))};
+        return (struct trace_event){.kind = TRACE_FREE_COMPLETED,
+                                    .id = id - LIVE,
+                                    .slot = (uint32_t)((id - LIVE) % (2 * LIVE))};
     if (at % 2)
         return (struct trace_event){.kind = TRACE_KERNEL, .value = 7};
     return (struct trace_event){.kind = TRACE_ALLOC,

@@ -291,13 +291,13 @@ static void kernels_work_on_their_blocks(void **state)
     count_of(events, false, &outcome);
     if (outcome.status != STATUS_OK)
         fail_msg("%s", outcome.error.text);
-    assert_int_equal(outcome.counts.works, 1);
+    assert_int_equal(outcome.counts.kernel_ops, 1);
     assert_int_equal(outcome.counts.fills, 1); /* numbers of rows */
     assert_int_equal(outcome.counts.kernels, 2);
     assert_int_equal(outcome.counts.touches, 0);
     count_of(events, true, &outcome);
     assert_int_equal(outcome.status, STATUS_OK);
-    assert_int_equal(outcome.counts.works, 0);
+    assert_int_equal(outcome.counts.kernel_ops, 0);
     assert_int_equal(outcome.counts.kernels, 4);
 }
 
@@ -349,7 +349,7 @@ static void the_document_generators_work(void **state)
             fail_msg("%s: %s", workloads[i], outcome.error.text);
         /* matmul_cache: a probe without scratch memory for each of two shapes. */
         assert_int_equal(outcome.counts.kernels, i == 2 ? 2 : 0);
-        assert_true(outcome.counts.works > 10);
+        assert_true(outcome.counts.kernel_ops > 10);
         trace_close(source);
     }
 }

@@ -131,5 +131,5 @@ double bfc_rig_fragmentation(const struct bfc_rig *rig)
 {
     struct policy_stats stats = bfc_rig_stats(rig);
     uint64_t free_bytes = policy_free_bytes(&stats.totals);
-    return (double)(free_bytes - stats.largest_hole_bytes) / (double)free_bytes;
+    return (double)(free_bytes - stats.largest_free_block_bytes) / (double)free_bytes;
 }

@@ -100,11 +100,11 @@ static void give(struct pull *pull, const struct trace_event *event)
     assert_true(held->live);
     assert_int_equal(held->id, event->id);
     assert_int_equal(held->stream, event->stream);
-    assert_int_equal(event->flags, event->kind == TRACE_FREE ? TRACE_WHOLE : 0);
+    assert_int_equal(event->flags, event->kind == TRACE_FREE_COMPLETED ? TRACE_WHOLE : 0);
     held->live = false;
     pull->sums->live_bytes -= held->bytes;
     pull->sums->frees++;
-    pull->sums->let_gos += event->kind == TRACE_LET_GO;
+    pull->sums->free_requests += event->kind == TRACE_FREE_REQUESTED;
 }
 
 static void use(struct pull *pull, const struct trace_event *event)
@@ -152,8 +152,8 @@ static void count(struct pull *pull, const struct trace_event *event)
     case TRACE_PROBE:
         take(pull, event);
         break;
-    case TRACE_FREE:
-    case TRACE_LET_GO:
+    case TRACE_FREE_COMPLETED:
+    case TRACE_FREE_REQUESTED:
         give(pull, event);
         break;
     case TRACE_USE:

@@ -17,7 +17,7 @@ struct gen_rig_sums {
     uint64_t step_peak_bytes[GEN_RIG_STEPS];         /* the most within it */
     uint64_t step_outside_bytes[GEN_RIG_STEPS];      /* at each step's end */
     uint64_t bin_bytes[GEN_RIG_STEPS][GEN_RIG_BINS]; /* asked for in it, by log2 of the size */
-    uint64_t let_gos, uses, records, waits, syncs, trims, streams;
+    uint64_t free_requests, uses, records, waits, syncs, trims, streams;
 };
 
 /* The source of a generator's spec; fails the test where it cannot be made. */

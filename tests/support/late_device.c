@@ -504,9 +504,9 @@ static enum status touch(struct device *base, uint64_t address, uint64_t bytes, 
     return fill(base, address, bytes, 0, stream);
 }
 
-static enum status work(struct device *base, const struct device_work *what)
+static enum status kernel_op(struct device *base, const struct kernel_op *what)
 {
-    late(base)->counts.works++;
+    late(base)->counts.kernel_ops++;
     return what->out.bytes ? STATUS_OK : STATUS_INVALID;
 }
 
@@ -566,7 +566,7 @@ static const struct device_ops device_calls = {
     .verify = verify,
     .wrong = wrong,
     .touch = touch,
-    .work = work,
+    .kernel_op = kernel_op,
     .problem = problem,
     .mark = mark,
     .mark_ns = mark_ns,

@@ -21,7 +21,7 @@ struct device *late_device_open(const char *spec, uint64_t seed);
 
 /* Readings that were run, and bytes of blocks that were filled. */
 struct late_counts {
-    uint64_t fills, readings, touches, works, kernels;
+    uint64_t fills, readings, touches, kernel_ops, kernels;
 };
 const struct late_counts *late_device_counts(const struct device *device);
 

@@ -46,8 +46,8 @@ static bool add_up(void *argument, const struct policy_range *range)
     sums->bytes[range->state] += range->bytes;
     sums->ranges[range->state]++;
     sums->requested_bytes += range->requested_bytes;
-    if (range->state == POLICY_RANGE_HOLE && range->bytes > sums->largest_hole_bytes)
-        sums->largest_hole_bytes = range->bytes;
+    if (range->state == POLICY_RANGE_FREE && range->bytes > sums->largest_free_block_bytes)
+        sums->largest_free_block_bytes = range->bytes;
     return true;
 }
 

@@ -30,7 +30,7 @@ struct policy_walk_sums {
     uint64_t bytes[5]; /* by enum policy_range_state */
     uint64_t ranges[5];
     uint64_t requested_bytes;
-    uint64_t largest_hole_bytes;
+    uint64_t largest_free_block_bytes;
     uint64_t end;      /* of the last range */
     bool out_of_order; /* a range starts before the last one ends */
     bool gap;          /* between two ranges of one segment */

@@ -82,7 +82,7 @@ static void complete(struct recorder *self, struct backing_ticket ticket)
 {
     struct pending *pending = &self->pending[ticket.value];
     if (!pending->done)
-        append(self, (struct trace_event){.kind = TRACE_FREE, .id = pending->id}, NULL);
+        append(self, (struct trace_event){.kind = TRACE_FREE_COMPLETED, .id = pending->id}, NULL);
     pending->done = true;
 }
 
@@ -221,8 +221,8 @@ static void request(struct recorder *self)
     append(self, event, NULL);
     if (status) {
         append(self, (struct trace_event){.kind = TRACE_NOTE}, "oom,0");
-        event =
-            (struct trace_event){.kind = TRACE_LET_GO, .id = event.id, .stream = TRACE_NO_STREAM};
+        event = (struct trace_event){
+            .kind = TRACE_FREE_REQUESTED, .id = event.id, .stream = TRACE_NO_STREAM};
         append(self, event, NULL);
         self->result->failures++;
         return;
@@ -234,7 +234,7 @@ static void request(struct recorder *self)
     self->live_bytes += wanted.bytes;
 }
 
-static void let_go(struct recorder *self)
+static void free_requested(struct recorder *self)
 {
     size_t at = (size_t)rng_below(&self->rng, self->live_count);
     struct live block = self->live[at];
@@ -245,7 +245,7 @@ static void let_go(struct recorder *self)
     if (used)
         assert_int_equal(policy_use(self->policy, &block.block, other), STATUS_OK);
     append(self,
-           (struct trace_event){.kind = used ? TRACE_LET_GO : TRACE_FREE,
+           (struct trace_event){.kind = used ? TRACE_FREE_REQUESTED : TRACE_FREE_COMPLETED,
                                 .id = block.id,
                                 .stream = used ? TRACE_NO_STREAM : 0},
            NULL);
@@ -287,7 +287,7 @@ static void play(struct recorder *self)
             release(self);
         bool full = self->live_bytes >= program->most_live_bytes || self->live_count == BLOCKS_MOST;
         if (self->live_count && (full || rng_below(&self->rng, 100) < 45))
-            let_go(self);
+            free_requested(self);
         else
             request(self);
     }

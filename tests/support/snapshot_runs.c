@@ -26,17 +26,17 @@ static enum status at_the_end(void *argument, const struct policy *policy, struc
 void snapshot_run(struct run_snapshot *out, const char *policy, const char *workload)
 {
     struct experiment_rig rig;
-    struct witness *witness = witness_create();
-    assert_non_null(witness);
+    struct observer *observer = observer_create();
+    assert_non_null(observer);
     run_snapshot_open(out, "run");
-    witness_listen(witness, run_snapshot_hear, out);
+    observer_listen(observer, run_snapshot_hear, out);
     experiment_rig_open(&rig, policy, "sim", workload);
-    rig.experiment.witness = witness;
+    rig.experiment.observer = observer;
     rig.experiment.finished = at_the_end;
     rig.experiment.finished_argument = out;
     experiment_rig_run(&rig);
     experiment_rig_close(&rig);
-    witness_destroy(witness);
+    observer_destroy(observer);
     assert_true(out->image.entry_count && out->image.block_count);
 }
 

@@ -171,7 +171,7 @@ static void test_alignment(void **state)
     bfc_rig_free(rig, 0);
     bfc_rig_free(rig, 1);
     bfc_rig_free(rig, 2);
-    assert_int_equal(bfc_rig_stats(rig).largest_hole_bytes, MIB);
+    assert_int_equal(bfc_rig_stats(rig).largest_free_block_bytes, MIB);
     bfc_rig_close(rig);
 }
 
@@ -199,13 +199,13 @@ static void test_two_ends(void **state)
     uint64_t lower = bfc_rig_alloc_at(rig, 0, 256, 0, false);
     uint64_t upper = bfc_rig_alloc_at(rig, 1, 256, 0, true);
     assert_int_equal(upper - lower, 4096 - 256);
-    assert_int_equal(bfc_rig_stats(rig).largest_hole_bytes, 4096 - 512);
+    assert_int_equal(bfc_rig_stats(rig).largest_free_block_bytes, 4096 - 512);
     bfc_rig_free_all(rig);
-    assert_int_equal(bfc_rig_stats(rig).largest_hole_bytes, 4096);
+    assert_int_equal(bfc_rig_stats(rig).largest_free_block_bytes, 4096);
     bfc_rig_close(rig);
 }
 
-static void test_holes_of_the_other_end_stay(void **state)
+static void test_free_blocks_of_the_other_end_stay(void **state)
 {
     (void)state;
     struct bfc_rig *rig =
@@ -222,7 +222,7 @@ static void test_holes_of_the_other_end_stay(void **state)
 }
 
 /* Four holes of 1 KiB of the lower end, at 0, 2, 4 and 6 KiB. */
-static struct bfc_rig *with_lower_holes(const char *spec)
+static struct bfc_rig *with_lower_free_blocks(const char *spec)
 {
     struct bfc_rig *rig = bfc_rig_open(spec, UINT64_MAX);
     for (unsigned i = 0; i < 8; i++)
@@ -232,14 +232,14 @@ static struct bfc_rig *with_lower_holes(const char *spec)
     return rig;
 }
 
-static void test_order_and_split_of_holes(void **state)
+static void test_order_and_split_of_free_blocks(void **state)
 {
     (void)state;
-    struct bfc_rig *rig = with_lower_holes("greedy:limit=1MiB,two_ended=true");
+    struct bfc_rig *rig = with_lower_free_blocks("greedy:limit=1MiB,two_ended=true");
     assert_int_equal(bfc_rig_alloc(rig, 0, 768), 0);
     assert_int_equal(rig->blocks[0].granted_bytes, KIB);
     bfc_rig_close(rig);
-    rig = with_lower_holes(
+    rig = with_lower_free_blocks(
         "greedy:limit=1MiB,two_ended=true,lower_order=descending,lower_split=exact");
     assert_int_equal(bfc_rig_alloc(rig, 0, 768), 6 * KIB);
     assert_int_equal(rig->blocks[0].granted_bytes, 768);
@@ -252,18 +252,18 @@ static void test_upper_end_takes_the_upper_part(void **state)
     (void)state;
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=1MiB,two_ended=true", UINT64_MAX);
     uint64_t top = bfc_rig_alloc_at(rig, 0, 256, 0, true);
-    uint64_t hole = bfc_rig_alloc_at(rig, 1, 4096, 0, true);
+    uint64_t free_block = bfc_rig_alloc_at(rig, 1, 4096, 0, true);
     uint64_t last = bfc_rig_alloc_at(rig, 2, 256, 0, true);
     assert_int_equal(top, MIB - 256);
-    assert_int_equal(hole, top - 4096);
-    assert_int_equal(last, hole - 256);
+    assert_int_equal(free_block, top - 4096);
+    assert_int_equal(last, free_block - 256);
     bfc_rig_free(rig, 1);
-    assert_int_equal(bfc_rig_alloc_at(rig, 3, 1024, 0, true), hole + 3072); /* split */
-    assert_int_equal(bfc_rig_alloc_at(rig, 4, 2048, 0, true), hole);        /* whole */
+    assert_int_equal(bfc_rig_alloc_at(rig, 3, 1024, 0, true), free_block + 3072); /* split */
+    assert_int_equal(bfc_rig_alloc_at(rig, 4, 2048, 0, true), free_block);        /* whole */
     assert_int_equal(rig->blocks[4].granted_bytes, 3072);
     assert_int_equal(bfc_rig_alloc_at(rig, 5, 256, 1024, true), last - last % 1024);
     bfc_rig_free_all(rig);
-    assert_int_equal(bfc_rig_stats(rig).largest_hole_bytes, MIB);
+    assert_int_equal(bfc_rig_stats(rig).largest_free_block_bytes, MIB);
     bfc_rig_close(rig);
 }
 
@@ -292,7 +292,7 @@ static void test_two_ends_at_random(void **state)
                 assert_int_equal(address % alignment, 0);
         }
         bfc_rig_free_all(rig);
-        assert_int_equal(bfc_rig_stats(rig).largest_hole_bytes, 256 * KIB);
+        assert_int_equal(bfc_rig_stats(rig).largest_free_block_bytes, 256 * KIB);
         bfc_rig_close(rig);
     }
 }
@@ -384,26 +384,28 @@ static unsigned depth_of(const struct span *chunks, uint32_t node)
 
 /* 65,536 holes of one size: the tree of their class must not become a list, in whatever order
  * they were freed. */
-static void test_many_equal_holes(void **state)
+static void test_many_equal_free_blocks(void **state)
 {
     (void)state;
-    enum { HOLES = 65536 };
+    enum { FREE_BLOCKS = 65536 };
     for (unsigned order = 0; order < 3; order++) {
         struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
-        struct policy_block *blocks = calloc(2 * HOLES, sizeof *blocks);
+        struct policy_block *blocks = calloc(2 * FREE_BLOCKS, sizeof *blocks);
         assert_non_null(blocks);
         struct policy_request request = {.bytes = KIB};
-        for (unsigned i = 0; i < 2 * HOLES; i++)
+        for (unsigned i = 0; i < 2 * FREE_BLOCKS; i++)
             assert_int_equal(policy_alloc(rig->policy, &request, &blocks[i]), STATUS_OK);
-        for (unsigned i = 0; i < HOLES; i++) {
-            unsigned j = order == 0 ? i : order == 1 ? HOLES - 1 - i : i * 40503u % HOLES;
+        for (unsigned i = 0; i < FREE_BLOCKS; i++) {
+            unsigned j = order == 0   ? i
+                         : order == 1 ? FREE_BLOCKS - 1 - i
+                                      : i * 40503u % FREE_BLOCKS;
             assert_int_equal(policy_free(rig->policy, &blocks[2 * j], 0), STATUS_OK);
         }
         bfc_rig_check(rig);
         const struct bfc *self = bfc_of(rig);
         assert_in_range(depth_of(self->chunks.at, self->index.roots[10]), 17, 60);
         assert_int_equal(bfc_rig_alloc(rig, 0, KIB), 0); /* the lowest address */
-        assert_true(rig->host.peak_bytes < 2 * HOLES * 60);
+        assert_true(rig->host.peak_bytes < 2 * FREE_BLOCKS * 60);
         free(blocks);
         bfc_rig_close(rig);
     }
@@ -431,7 +433,7 @@ static void test_watch(void **state)
 {
     (void)state;
     struct bfc_rig *rig = bfc_rig_open("growth:limit=64MiB", UINT64_MAX);
-    struct policy_hole_watch watch = {.unit_bytes = 3000};
+    struct policy_free_watch watch = {.unit_bytes = 3000};
     rig->policy->watch = &watch; /* validate, after each call, compares it */
     run_with_failures(rig);
     assert_true(watch.usable_bytes > 0);
@@ -491,7 +493,7 @@ static void test_validate_finds_it(void **state)
     struct bfc *self = bfc_of(rig);
     struct span *chunks = self->chunks.at;
     uint32_t used = (uint32_t)rig->blocks[5].cookie;
-    uint32_t hole = chunks[used].next;
+    uint32_t free_block = chunks[used].next;
     uint32_t root = self->index.roots[12];
     struct policy_totals *totals = &self->base.totals;
     EXPECT_BROKEN(rig, chunks[used].address, chunks[used].address + 256, "must follow");
@@ -499,7 +501,7 @@ static void test_validate_finds_it(void **state)
     EXPECT_BROKEN(rig, chunks[used].previous, 0, "neighbour");
     EXPECT_BROKEN(rig, chunks[used].requested_bytes, 5000, "for 5000");
     EXPECT_BROKEN(rig, chunks[used].used, 0, "both free");
-    EXPECT_BROKEN(rig, chunks[hole].mark, BFC_UPPER, "end");
+    EXPECT_BROKEN(rig, chunks[free_block].mark, BFC_UPPER, "end");
     EXPECT_BROKEN(rig, totals->live_bytes, 1, "live_bytes");
     EXPECT_BROKEN(rig, totals->granted_bytes, 1, "granted_bytes");
     EXPECT_BROKEN(rig, totals->reserved_bytes, 1, "reserved_bytes");
@@ -532,14 +534,14 @@ int main(void)
         cmocka_unit_test(test_alignment),
         cmocka_unit_test(test_alignment_skips_chunks_that_are_too_small),
         cmocka_unit_test(test_two_ends),
-        cmocka_unit_test(test_holes_of_the_other_end_stay),
-        cmocka_unit_test(test_order_and_split_of_holes),
+        cmocka_unit_test(test_free_blocks_of_the_other_end_stay),
+        cmocka_unit_test(test_order_and_split_of_free_blocks),
         cmocka_unit_test(test_upper_end_takes_the_upper_part),
         cmocka_unit_test(test_two_ends_at_random),
         cmocka_unit_test(test_host_memory_runs_out),
         cmocka_unit_test(test_create_without_host_memory),
         cmocka_unit_test(test_backing_refuses),
-        cmocka_unit_test(test_many_equal_holes),
+        cmocka_unit_test(test_many_equal_free_blocks),
         cmocka_unit_test(test_metadata),
         cmocka_unit_test(test_watch),
         cmocka_unit_test(test_walk),

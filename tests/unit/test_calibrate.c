@@ -74,15 +74,15 @@ static bool near(uint64_t ns, uint64_t other_ns)
 }
 
 /* The same of works. */
-static void works_agree(const struct sim_profile *points, struct sim_profile *asked)
+static void kernel_ops_agree(const struct sim_profile *points, struct sim_profile *asked)
 {
-    for (int work = 0; work < SIM_WORK_COUNT; work++) {
-        const struct sim_curve *curve = &points->works[work];
-        assert_int_equal(!curve->count, !asked->works[work].count);
+    for (int op = 0; op < SIM_KERNEL_OP_COUNT; op++) {
+        const struct sim_curve *curve = &points->kernel_ops[op];
+        assert_int_equal(!curve->count, !asked->kernel_ops[op].count);
         for (uint32_t i = 0; i < curve->count; i++) {
-            uint64_t ns = sim_profile_work(asked, (enum sim_work)work, curve->bytes[i]);
+            uint64_t ns = sim_profile_kernel_op(asked, (enum sim_kernel_op)op, curve->bytes[i]);
             if (!near(ns, curve->ns[i]))
-                print_error("work %d: %lu: %lu, not %lu\n", work, (unsigned long)curve->bytes[i],
+                print_error("work %d: %lu: %lu, not %lu\n", op, (unsigned long)curve->bytes[i],
                             (unsigned long)ns, (unsigned long)curve->ns[i]);
             assert_true(near(ns, curve->ns[i]));
         }
@@ -105,7 +105,7 @@ static void agree(struct sim_profile *points, struct sim_profile *asked)
                 assert_true(near(ns, curve->ns[i]));
             }
         }
-    works_agree(points, asked);
+    kernel_ops_agree(points, asked);
 }
 
 static void a_card_gives_back_its_profile(void **state)
@@ -301,7 +301,7 @@ static void a_second_time_is_the_same(void **state)
 }
 
 /* Few kinds of works, a small card, and a host that is slow to launch: what fits is measured. */
-static void works_on_a_small_card(void **state)
+static void kernel_ops_on_a_small_card(void **state)
 {
     (void)state;
     struct sim_profile card, measured;
@@ -313,13 +313,15 @@ static void works_on_a_small_card(void **state)
     snprintf(spec, sizeof spec, "sim:profile=%s,capacity=300MiB", path);
     measure(spec, &measured);
     unlink(path);
-    const struct sim_curve *curve = &measured.works[SIM_WORK_set];
+    const struct sim_curve *curve = &measured.kernel_ops[SIM_KERNEL_OP_set];
     assert_int_equal(curve->count, 8);
     assert_int_equal(curve->bytes[0], 4096);
     assert_int_equal(curve->bytes[7], 64 * MIB);
-    assert_int_equal(measured.works[SIM_WORK_gather].count, 0); /* its rows are not known */
+    assert_int_equal(measured.kernel_ops[SIM_KERNEL_OP_gather].count,
+                     0); /* its rows are not known */
     for (uint32_t i = 0; i < curve->count; i++)
-        assert_true(near(curve->ns[i], sim_profile_work(&card, SIM_WORK_set, curve->bytes[i])));
+        assert_true(
+            near(curve->ns[i], sim_profile_kernel_op(&card, SIM_KERNEL_OP_set, curve->bytes[i])));
 }
 
 static void a_small_card_leaves_large_sizes_out(void **state)
@@ -461,7 +463,7 @@ int main(void)
         cmocka_unit_test(what_is_paid_again_is_measured_and_taken_out),
         cmocka_unit_test(the_hosts_clock_is_that_of_most_looks),
         cmocka_unit_test(a_second_time_is_the_same),
-        cmocka_unit_test(works_on_a_small_card),
+        cmocka_unit_test(kernel_ops_on_a_small_card),
         cmocka_unit_test(a_small_card_leaves_large_sizes_out),
         cmocka_unit_test(what_has_no_pages_is_refused),
         cmocka_unit_test(a_wrong_profile_shows),

@@ -201,7 +201,7 @@ static void all_are_brought_to_one_host(void **state)
 
 /* One that says nothing of its host leaves all as they are. */
 /* Rows of works are medians as others are, and are not brought to a host: they are the card's. */
-static void works_are_the_cards(void **state)
+static void kernel_ops_are_the_cards(void **state)
 {
     (void)state;
     struct error error = {""};
@@ -212,10 +212,11 @@ static void works_are_the_cards(void **state)
     };
     assert_int_equal(median_one_host(from, 3, 0, &error), STATUS_OK);
     struct median out = made(from, 3);
-    assert_curve(&out.profile.works[SIM_WORK_set], 2,
+    assert_curve(&out.profile.kernel_ops[SIM_KERNEL_OP_set], 2,
                  (const uint64_t[][2]){{64, 130}, {4096, 850}});
-    assert_curve(&out.profile.works[SIM_WORK_matmul_f32], 1, (const uint64_t[][2]){{1000, 7}});
-    assert_int_equal(out.profile.works[SIM_WORK_copy].count, 0);
+    assert_curve(&out.profile.kernel_ops[SIM_KERNEL_OP_matmul_f32], 1,
+                 (const uint64_t[][2]){{1000, 7}});
+    assert_int_equal(out.profile.kernel_ops[SIM_KERNEL_OP_copy].count, 0);
 }
 
 static void a_host_that_is_not_known_moves_nothing(void **state)
@@ -341,7 +342,7 @@ int main(void)
         cmocka_unit_test(a_ladder_that_lost_a_step_is_left_out),
         cmocka_unit_test(one_twice_is_itself),
         cmocka_unit_test(all_are_brought_to_one_host),
-        cmocka_unit_test(works_are_the_cards),
+        cmocka_unit_test(kernel_ops_are_the_cards),
         cmocka_unit_test(a_host_that_is_not_known_moves_nothing),
         cmocka_unit_test(the_header_says_where_it_is_from),
         cmocka_unit_test(a_long_row_ends_in_dots),

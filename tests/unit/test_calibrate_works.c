@@ -23,7 +23,7 @@ static struct {
     uint64_t host_ns; /* that a launch takes */
     uint64_t launched, filled, fails_from;
     enum status fails_with;
-    uint64_t seen[DEVICE_WORK_COUNT];
+    uint64_t seen[KERNEL_OP_COUNT];
     uint64_t marks, begun_ns[MARKS_MOST], done_ns[MARKS_MOST];
 } card; /* one at a time */
 
@@ -66,59 +66,59 @@ static bool apart(const struct device_operand *a, const struct device_operand *b
 }
 
 /* Checks the operands; returns the bytes by which it goes. */
-static uint64_t look_at(struct device *device, const struct device_work *work)
+static uint64_t look_at(struct device *device, const struct kernel_op *op)
 {
-    uint64_t unit = unit_of(work->type), m = work->m * unit, n = work->n * unit;
-    const struct device_operand *in = work->in, *out = &work->out;
-    switch (work->kind) {
-    case DEVICE_WORK_matmul:
-        check_operand(device, out, work->m * n, 512);
-        check_operand(device, &in[0], work->k * m, 512);
-        check_operand(device, &in[1], work->k * n, 512);
+    uint64_t unit = unit_of(op->type), m = op->m * unit, n = op->n * unit;
+    const struct device_operand *in = op->in, *out = &op->out;
+    switch (op->kind) {
+    case KERNEL_OP_matmul:
+        check_operand(device, out, op->m * n, 512);
+        check_operand(device, &in[0], op->k * m, 512);
+        check_operand(device, &in[1], op->k * n, 512);
         assert_true(apart(out, &in[0]) && apart(out, &in[1]));
-        return work->m * n + work->k * m + work->k * n;
-    case DEVICE_WORK_elementwise:
+        return op->m * n + op->k * m + op->k * n;
+    case KERNEL_OP_elementwise:
         check_operand(device, &in[1], m, 512);
         check_operand(device, &in[0], m, 512);
         check_operand(device, out, m, 512);
         assert_true(apart(out, &in[0]) && apart(out, &in[1]) && apart(&in[0], &in[1]));
         return 3 * m;
-    case DEVICE_WORK_copy:
+    case KERNEL_OP_copy:
         check_operand(device, &in[0], m, 512);
         check_operand(device, out, m, 512);
         return 2 * m;
-    case DEVICE_WORK_reduce:
-        check_operand(device, &in[0], work->m * n, 512);
+    case KERNEL_OP_reduce:
+        check_operand(device, &in[0], op->m * n, 512);
         check_operand(device, out, n, 512);
-        return work->m * n;
-    case DEVICE_WORK_gather:
-    case DEVICE_WORK_scatter_add:
+        return op->m * n;
+    case KERNEL_OP_gather:
+    case KERNEL_OP_scatter_add:
         assert_true(card.filled > 0);
-        check_operand(device, &in[1], 8 * work->m, 8);
-        check_operand(device, work->kind == DEVICE_WORK_gather ? out : &in[0], work->m * n, 512);
+        check_operand(device, &in[1], 8 * op->m, 8);
+        check_operand(device, op->kind == KERNEL_OP_gather ? out : &in[0], op->m * n, 512);
         assert_true(in[0].bytes >= n && out->bytes >= n && apart(out, &in[0]));
         assert_true(apart(out, &in[1]) && apart(&in[0], &in[1]));
-        return 2 * work->m * n;
+        return 2 * op->m * n;
     default:
-        check_operand(device, out, work->m ? m : out->bytes, 512);
+        check_operand(device, out, op->m ? m : out->bytes, 512);
         return out->bytes;
     }
 }
 
 #define TIME_OF(bytes) (2000 + (bytes) / 4096)
 
-static enum status do_work(struct device *device, const struct device_work *work)
+static enum status do_work(struct device *device, const struct kernel_op *op)
 {
-    static const uint32_t inputs[DEVICE_WORK_COUNT] = {2, 2, 1, 2, 2, 1, 0};
+    static const uint32_t inputs[KERNEL_OP_COUNT] = {2, 2, 1, 2, 2, 1, 0};
     if (card.fails_from && card.launched >= card.fails_from)
         return card.fails_with;
-    if (work->m || work->kind != DEVICE_WORK_set)
-        assert_int_equal(work->input_count, inputs[work->kind]);
-    uint64_t bytes = look_at(device, work);
+    if (op->m || op->kind != KERNEL_OP_set)
+        assert_int_equal(op->input_count, inputs[op->kind]);
+    uint64_t bytes = look_at(device, op);
     card.launched++;
-    card.seen[work->kind]++;
+    card.seen[op->kind]++;
     card.sim->advance(device, card.host_ns);
-    card.sim->kernel(device, work->stream, TIME_OF(bytes));
+    card.sim->kernel(device, op->stream, TIME_OF(bytes));
     return STATUS_OK;
 }
 
@@ -140,7 +140,7 @@ static enum status measure(const char *spec, int64_t ahead_ns, uint64_t host_ns,
     memset(card.seen, 0, sizeof card.seen);
     card.sim = device->ops;
     card.ops = *device->ops;
-    card.ops.work = do_work;
+    card.ops.kernel_op = do_work;
     card.ops.fill = fill;
     card.ops.mark = mark;
     card.ops.mark_ns = mark_ns;
@@ -157,9 +157,10 @@ static enum status measure(const char *spec, int64_t ahead_ns, uint64_t host_ns,
 }
 
 /* Every point of the curve is TIME_OF its size by `share`; returns how many there are. */
-static uint32_t check_curve(const struct sim_profile *measured, enum sim_work work, uint64_t share)
+static uint32_t check_curve(const struct sim_profile *measured, enum sim_kernel_op op,
+                            uint64_t share)
 {
-    const struct sim_curve *curve = &measured->works[work];
+    const struct sim_curve *curve = &measured->kernel_ops[op];
     for (uint32_t i = 0; i < curve->count; i++)
         assert_int_equal(curve->ns[i], TIME_OF(curve->bytes[i] * share));
     return curve->count;
@@ -167,22 +168,22 @@ static uint32_t check_curve(const struct sim_profile *measured, enum sim_work wo
 
 static void check_all(const struct sim_profile *measured)
 {
-    assert_int_equal(check_curve(measured, SIM_WORK_elementwise, 1), 9);
-    assert_int_equal(check_curve(measured, SIM_WORK_copy, 1), 9);
-    assert_int_equal(check_curve(measured, SIM_WORK_set, 1), 9);
-    assert_int_equal(check_curve(measured, SIM_WORK_reduce, 1), 7);
-    assert_int_equal(check_curve(measured, SIM_WORK_strip_32, 1024 / 32 * 4), 6);
-    assert_int_equal(check_curve(measured, SIM_WORK_strip_16, 1024 / 32 * 2), 6);
-    assert_int_equal(check_curve(measured, SIM_WORK_gather, 1), 7);
-    assert_int_equal(check_curve(measured, SIM_WORK_gather_rows, 2 * 16), 9);
-    assert_int_equal(check_curve(measured, SIM_WORK_scatter_rows, 2 * 16), 9);
-    for (int work = SIM_WORK_thin_f32; work <= (int)SIM_WORK_thin_bf16; work++)
-        assert_int_equal(check_curve(measured, (enum sim_work)work, 1), 7);
-    for (int work = SIM_WORK_scatter_add_f32; work <= (int)SIM_WORK_scatter_add_bf16; work++)
-        assert_int_equal(check_curve(measured, (enum sim_work)work, 2), 7);
-    for (int work = SIM_WORK_matmul_f32; work <= (int)SIM_WORK_matmul_bf16; work++) {
-        const struct sim_curve *curve = &measured->works[work];
-        uint64_t unit = work <= (int)SIM_WORK_matmul_tf32 ? 4 : 2, n = 128;
+    assert_int_equal(check_curve(measured, SIM_KERNEL_OP_elementwise, 1), 9);
+    assert_int_equal(check_curve(measured, SIM_KERNEL_OP_copy, 1), 9);
+    assert_int_equal(check_curve(measured, SIM_KERNEL_OP_set, 1), 9);
+    assert_int_equal(check_curve(measured, SIM_KERNEL_OP_reduce, 1), 7);
+    assert_int_equal(check_curve(measured, SIM_KERNEL_OP_strip_32, 1024 / 32 * 4), 6);
+    assert_int_equal(check_curve(measured, SIM_KERNEL_OP_strip_16, 1024 / 32 * 2), 6);
+    assert_int_equal(check_curve(measured, SIM_KERNEL_OP_gather, 1), 7);
+    assert_int_equal(check_curve(measured, SIM_KERNEL_OP_gather_rows, 2 * 16), 9);
+    assert_int_equal(check_curve(measured, SIM_KERNEL_OP_scatter_rows, 2 * 16), 9);
+    for (int op = SIM_KERNEL_OP_thin_f32; op <= (int)SIM_KERNEL_OP_thin_bf16; op++)
+        assert_int_equal(check_curve(measured, (enum sim_kernel_op)op, 1), 7);
+    for (int op = SIM_KERNEL_OP_scatter_add_f32; op <= (int)SIM_KERNEL_OP_scatter_add_bf16; op++)
+        assert_int_equal(check_curve(measured, (enum sim_kernel_op)op, 2), 7);
+    for (int op = SIM_KERNEL_OP_matmul_f32; op <= (int)SIM_KERNEL_OP_matmul_bf16; op++) {
+        const struct sim_curve *curve = &measured->kernel_ops[op];
+        uint64_t unit = op <= (int)SIM_KERNEL_OP_matmul_tf32 ? 4 : 2, n = 128;
         assert_int_equal(curve->count, 7);
         for (uint32_t i = 0; i < curve->count; i++, n *= 2) {
             assert_int_equal(curve->bytes[i], 2 * n * n * n);
@@ -197,7 +198,7 @@ static void each_work_stays_in_its_place(void **state)
     struct sim_profile measured;
     struct error error = {""};
     assert_int_equal(measure("sim", 0, 3000, &measured, &error), STATUS_OK);
-    for (int kind = 0; kind < DEVICE_WORK_COUNT; kind++)
+    for (int kind = 0; kind < KERNEL_OP_COUNT; kind++)
         assert_true(card.seen[kind] > 0);
     check_all(&measured);
 }
@@ -223,14 +224,14 @@ static void on_a_small_card(void **state)
     struct sim_profile measured;
     struct error error = {""};
     assert_int_equal(measure("sim:capacity=300MiB", 0, 3000, &measured, &error), STATUS_OK);
-    assert_int_equal(check_curve(&measured, SIM_WORK_set, 1), 8);
-    assert_int_equal(check_curve(&measured, SIM_WORK_elementwise, 1), 7);
-    assert_in_range(check_curve(&measured, SIM_WORK_gather_rows, 2 * 16), 7, 8);
-    assert_int_equal(measured.works[SIM_WORK_matmul_f32].count, 5);
+    assert_int_equal(check_curve(&measured, SIM_KERNEL_OP_set, 1), 8);
+    assert_int_equal(check_curve(&measured, SIM_KERNEL_OP_elementwise, 1), 7);
+    assert_in_range(check_curve(&measured, SIM_KERNEL_OP_gather_rows, 2 * 16), 7, 8);
+    assert_int_equal(measured.kernel_ops[SIM_KERNEL_OP_matmul_f32].count, 5);
 }
 
 /* No memory for the library: what was measured by then stays. Another failure ends it all. */
-static void works_that_fail(void **state)
+static void kernel_ops_that_fail(void **state)
 {
     (void)state;
     struct sim_profile measured;
@@ -238,8 +239,8 @@ static void works_that_fail(void **state)
     card.fails_from = 2000;
     card.fails_with = STATUS_REFUSED;
     assert_int_equal(measure("sim", 0, 3000, &measured, &error), STATUS_OK);
-    assert_int_equal(check_curve(&measured, SIM_WORK_elementwise, 1), 9);
-    assert_int_equal(measured.works[SIM_WORK_matmul_f32].count, 0);
+    assert_int_equal(check_curve(&measured, SIM_KERNEL_OP_elementwise, 1), 9);
+    assert_int_equal(measured.kernel_ops[SIM_KERNEL_OP_matmul_f32].count, 0);
     card.fails_with = STATUS_INVALID;
     assert_int_equal(measure("sim", 0, 3000, &measured, &error), STATUS_INVALID);
     assert_non_null(strstr(error.text, "calibrating: a work failed"));
@@ -252,7 +253,7 @@ int main(void)
         cmocka_unit_test(each_work_stays_in_its_place),
         cmocka_unit_test(clocks_apart_are_no_matter),
         cmocka_unit_test(on_a_small_card),
-        cmocka_unit_test(works_that_fail),
+        cmocka_unit_test(kernel_ops_that_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,10 +11,10 @@
 /* 10 free for stream 1, 20 for others, 40 pending, 80 free on the device, of 1000 altogether;
  * 160 held by tenants, 320 outside. */
 static const struct policy_range ranges[] = {
-    {.address = 0, .bytes = 10, .stream = 1, .state = POLICY_RANGE_HOLE},
+    {.address = 0, .bytes = 10, .stream = 1, .state = POLICY_RANGE_FREE},
     {.address = 10, .bytes = 300, .stream = 1, .state = POLICY_RANGE_USED},
-    {.address = 310, .bytes = 15, .stream = 2, .state = POLICY_RANGE_HOLE},
-    {.address = 325, .bytes = 5, .stream = 1, .pool = 3, .state = POLICY_RANGE_HOLE},
+    {.address = 310, .bytes = 15, .stream = 2, .state = POLICY_RANGE_FREE},
+    {.address = 325, .bytes = 5, .stream = 1, .pool = 3, .state = POLICY_RANGE_FREE},
     {.address = 330, .bytes = 40, .stream = 1, .state = POLICY_RANGE_PENDING},
     {.address = 370, .bytes = 500, .stream = 1, .state = POLICY_RANGE_UNMAPPED},
 };

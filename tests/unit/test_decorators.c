@@ -49,7 +49,7 @@ static void looks_like_the_inner(void **state)
     struct error error = {""};
     assert_int_equal(policy_check(ops, &error), STATUS_OK);
 
-    struct policy_hole_watch watch = {.unit_bytes = 1};
+    struct policy_free_watch watch = {.unit_bytes = 1};
     struct policy_block a;
     struct policy_block b;
     rig.policy->watch = &watch;
@@ -59,8 +59,8 @@ static void looks_like_the_inner(void **state)
     assert_int_equal(policy_rig_free(&rig, &a), STATUS_OK);
     assert_int_equal(watch.usable_bytes, MIB);
     assert_int_equal(rig.policy->totals.live_bytes, MIB);
-    assert_int_equal(policy_servable(rig.policy, POLICY_PRICE_NONE), MIB);
-    assert_int_equal(policy_walk_sum(rig.policy).bytes[POLICY_RANGE_HOLE], MIB);
+    assert_int_equal(policy_servable(rig.policy, POLICY_EFFORT_NONE), MIB);
+    assert_int_equal(policy_walk_sum(rig.policy).bytes[POLICY_RANGE_FREE], MIB);
     close_rig(&rig);
 }
 
@@ -284,7 +284,7 @@ static enum status liar_alloc(struct policy *base, const struct policy_request *
 static void liar_walk(const struct policy *base, policy_visit *visit, void *argument)
 {
     (void)base;
-    const struct policy_range range = {.bytes = 1, .state = POLICY_RANGE_HOLE};
+    const struct policy_range range = {.bytes = 1, .state = POLICY_RANGE_FREE};
     visit(argument, &range);
 }
 

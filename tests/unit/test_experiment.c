@@ -40,7 +40,7 @@ static void the_median_is_weighted_by_bytes(void **state)
     }
 }
 
-static void live_bytes_end_at_the_let_go(void **state)
+static void live_bytes_end_at_the_free_requested(void **state)
 {
     (void)state;
     struct trace_source *source =
@@ -303,7 +303,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_median_is_weighted_by_bytes),
-        cmocka_unit_test(live_bytes_end_at_the_let_go),
+        cmocka_unit_test(live_bytes_end_at_the_free_requested),
         cmocka_unit_test(lifetimes_end_as_the_mode_says),
         cmocka_unit_test(slowdown_is_held_against_an_allocator_that_costs_nothing),
         cmocka_unit_test(the_cause_knows_the_limit_of_the_spec),

@@ -49,13 +49,13 @@ static void the_block_between_is_named(void **state)
     assert_int_equal(result.step, 2);
     assert_int_equal(result.cause, REPLAY_CAUSE_FRAGMENTATION);
     assert_int_equal(result.totals.live_bytes, 20 * MIB);
-    assert_int_equal(result.holes, 2);
-    assert_int_equal(result.hole_bytes, 80 * MIB);
-    assert_int_equal(result.largest_hole_bytes, 40 * MIB);
+    assert_int_equal(result.free_blocks, 2);
+    assert_int_equal(result.free_block_bytes, 80 * MIB);
+    assert_int_equal(result.largest_free_block_bytes, 40 * MIB);
     assert_true(result.indices.external == 0.5);
     assert_true(result.indices.unusable == 1);
     assert_true(result.indices.fragmentation == 0); /* below: 1 - (1 + 80 / 60) / 2 */
-    assert_int_equal(result.servable_bytes[POLICY_PRICE_NONE], 40 * MIB);
+    assert_int_equal(result.servable_bytes[POLICY_EFFORT_NONE], 40 * MIB);
     assert_int_equal(result.ladder.same_bytes, 80 * MIB);
     assert_int_equal(result.pin_count, 1);
     assert_string_equal(result.pins[0].tag, "kept");
@@ -73,21 +73,21 @@ static void the_block_between_is_named(void **state)
 /* The indices of free memory, worked out by hand. A checkerboard of s = 8 MiB in C = 512 that is asked for
  * 2 s: 1 - 2 s / C, all of it unusable, 1 / 2 - 2 s / C. A hole of 80 MiB that belongs
  * to another stream than the one which asks for 30: two pieces of it, 20 are left over. */
-static void holes_are_put_into_indices(void **state)
+static void free_blocks_are_put_into_indices(void **state)
 {
     (void)state;
     struct explain_result result;
     char events[2048];
     tiny_trace_checkerboard(events);
     explain("best-fit", "sim:capacity=512MiB", events, &result);
-    assert_int_equal(result.holes, 32);
+    assert_int_equal(result.free_blocks, 32);
     assert_true(result.indices.external == 1 - 2 * 8.0 / 512);
     assert_true(result.indices.unusable == 1);
     assert_true(result.indices.fragmentation == 0.5 - 2 * 8.0 / 512);
     explain_result_close(&result);
     explain("torch", "sim:capacity=110MiB", "a,0,104857600,1 f,0 a,1,20971520,1 a,2,31457280,2",
             &result);
-    assert_int_equal(result.hole_bytes, 80 * MIB);
+    assert_int_equal(result.free_block_bytes, 80 * MIB);
     assert_true(result.indices.external == 0);
     assert_true(result.indices.unusable == 20 / 80.0);
     assert_true(result.indices.fragmentation == -1);
@@ -151,8 +151,10 @@ static void births_are_found_by_address(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_block_between_is_named),  cmocka_unit_test(holes_are_put_into_indices),
-        cmocka_unit_test(what_would_have_helped),      cmocka_unit_test(a_run_that_passes_is_told),
+        cmocka_unit_test(the_block_between_is_named),
+        cmocka_unit_test(free_blocks_are_put_into_indices),
+        cmocka_unit_test(what_would_have_helped),
+        cmocka_unit_test(a_run_that_passes_is_told),
         cmocka_unit_test(births_are_found_by_address),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,7 +31,7 @@ static struct policy_block take(struct policy_rig *rig, uint64_t bytes)
     return block;
 }
 
-static void let_go(struct policy_rig *rig, struct policy_block block)
+static void free_requested(struct policy_rig *rig, struct policy_block block)
 {
     assert_int_equal(policy_rig_free(rig, &block), STATUS_OK);
 }
@@ -56,7 +56,7 @@ static void order_flip(void **state)
         for (int i = 0; i < 8; i++)
             blocks[i] = take(&rig, 16 * MIB);
         for (int i = 0; i < 8; i++)
-            let_go(&rig, blocks[i]);
+            free_requested(&rig, blocks[i]);
         for (int i = 0; i < 4; i++)
             take(&rig, 32 * MIB);
         assert_int_equal(rig.policy->totals.reserved_bytes, 128 * MIB);
@@ -77,7 +77,7 @@ static void linear_ramp(void **state)
             open_rig(&rig, fits[f], UINT64_MAX);
             for (int k = 1; k <= 40; k++) {
                 if (k > live)
-                    let_go(&rig, held[(k - 1 - live) % 2]);
+                    free_requested(&rig, held[(k - 1 - live) % 2]);
                 held[(k - 1) % 2] = take(&rig, (uint64_t)k * 16 * MIB);
             }
             assert_int_equal(rig.policy->totals.reserved_bytes, want[live - 1] * MIB);
@@ -97,7 +97,7 @@ static void sawtooth(void **state)
         struct policy_block old = take(&rig, 16 * MIB);
         for (uint64_t bytes = 32 * MIB; bytes <= 4 * GIB; bytes *= 2) {
             struct policy_block grown = take(&rig, bytes);
-            let_go(&rig, old);
+            free_requested(&rig, old);
             old = grown;
         }
         assert_int_equal(rig.policy->totals.reserved_bytes, 8176 * MIB);
@@ -111,7 +111,7 @@ static void pool_boundary(void **state)
     for (int f = 0; f < FITS; f++) {
         struct policy_rig rig;
         open_rig(&rig, fits[f], UINT64_MAX);
-        let_go(&rig, take(&rig, 2 * MIB));
+        free_requested(&rig, take(&rig, 2 * MIB));
         take(&rig, MIB / 2);
         assert_int_equal(rig.policy->totals.reserved_bytes, 2 * MIB);
         close_rig(&rig);
@@ -132,7 +132,7 @@ static void checkerboard(void **state)
             for (int i = 0; i < 64; i++)
                 blocks[i] = take(&rig, 8 * MIB);
             for (int i = 0; i < 64; i += 2)
-                let_go(&rig, blocks[i]);
+                free_requested(&rig, blocks[i]);
             enum status status = policy_rig_alloc(&rig, 16 * MIB, &last);
             assert_int_equal(status, capped ? STATUS_NO_MEMORY : STATUS_OK);
             assert_int_equal(rig.policy->totals.reserved_bytes, (capped ? 512 : 528) * MIB);
@@ -170,7 +170,7 @@ static uint64_t robson(struct policy_rig *rig, uint64_t m, uint64_t n)
                 live += blocks[i].requested_bytes;
                 blocks[kept++] = blocks[i];
             } else {
-                let_go(rig, blocks[i]);
+                free_requested(rig, blocks[i]);
             }
         }
         count = kept;
@@ -199,24 +199,24 @@ static void robson_table(void **state)
 
 /* Holes of 3, 2 and 4 MiB, each behind a live block: for 2 MiB the first is taken by first fit,
  * the exact one by best fit. */
-static void which_hole(void **state)
+static void which_free_block(void **state)
 {
     (void)state;
     static const uint64_t sizes[] = {3 * MIB, 2 * MIB, 4 * MIB};
     for (int f = 0; f < FITS; f++) {
         struct policy_rig rig;
-        struct policy_block holes[3];
+        struct policy_block free_blocks[3];
         open_rig(&rig, fits[f], UINT64_MAX);
         for (int i = 0; i < 3; i++) {
-            holes[i] = take(&rig, sizes[i]);
+            free_blocks[i] = take(&rig, sizes[i]);
             take(&rig, 1);
         }
         for (int i = 0; i < 3; i++)
-            let_go(&rig, holes[i]);
+            free_requested(&rig, free_blocks[i]);
         struct policy_stats stats;
         policy_stats(rig.policy, &stats);
-        assert_int_equal(stats.largest_hole_bytes, 4 * MIB);
-        assert_int_equal(take(&rig, 2 * MIB).address, holes[f].address);
+        assert_int_equal(stats.largest_free_block_bytes, 4 * MIB);
+        assert_int_equal(take(&rig, 2 * MIB).address, free_blocks[f].address);
         close_rig(&rig);
     }
 }
@@ -233,8 +233,8 @@ static void the_end_is_kept_for_last(void **state)
         struct policy_block inner = take(&rig, 4 * MIB);
         take(&rig, MIB);
         struct policy_block tail = take(&rig, 3 * MIB);
-        let_go(&rig, inner);
-        let_go(&rig, tail);
+        free_requested(&rig, inner);
+        free_requested(&rig, tail);
         assert_int_equal(take(&rig, 2 * MIB).address, kept ? inner.address : tail.address);
         assert_int_equal(take(&rig, 3 * MIB).address, kept ? tail.address : inner.address);
         assert_int_equal(rig.policy->totals.reserved_bytes, 8 * MIB);
@@ -276,7 +276,7 @@ static void limit_gap_and_trim(void **state)
         assert_int_equal(policy_walk_sum(rig.policy).bytes[POLICY_RANGE_UNMAPPED], 104 * MIB);
         assert_int_equal(policy_rig_alloc(&rig, 2 * MIB + 1, &block), STATUS_NO_MEMORY);
         take(&rig, 2 * MIB);
-        let_go(&rig, behind);
+        free_requested(&rig, behind);
         assert_int_equal(rig.policy->totals.releasable_bytes, 4 * MIB);
         assert_int_equal(policy_trim(rig.policy, 0), STATUS_OK);
         assert_int_equal(rig.policy->totals.reserved_bytes, 10 * MIB); /* the top is in use */
@@ -293,8 +293,8 @@ static void trim_to_nothing(void **state)
         for (int round = 0; round < 3; round++) {
             struct policy_block a = take(&rig, 3 * MIB);
             struct policy_block b = take(&rig, 5 * MIB);
-            let_go(&rig, a);
-            let_go(&rig, b);
+            free_requested(&rig, a);
+            free_requested(&rig, b);
             assert_int_equal(policy_trim(rig.policy, 4 * MIB), STATUS_OK);
             assert_int_equal(rig.policy->totals.reserved_bytes, 3 * MIB);
             assert_int_equal(policy_trim(rig.policy, 0), STATUS_OK);
@@ -328,7 +328,7 @@ int main(void)
         cmocka_unit_test(checkerboard),
         cmocka_unit_test(robson_table),
         cmocka_unit_test(the_end_is_kept_for_last),
-        cmocka_unit_test(which_hole),
+        cmocka_unit_test(which_free_block),
         cmocka_unit_test(alignment),
         cmocka_unit_test(limit_gap_and_trim),
         cmocka_unit_test(trim_to_nothing),

@@ -44,7 +44,7 @@ static struct played play(const char *workload, const char *policy, uint64_t cap
             break;
         for (const struct trace_event *end = event + count; event < end; event++) {
             assert_true(event->slot < SLOTS);
-            if (event->kind == TRACE_FREE) {
+            if (event->kind == TRACE_FREE_COMPLETED) {
                 if (given[event->slot])
                     policy_rig_free(&rig, &blocks[event->slot]);
                 continue;

@@ -20,19 +20,19 @@
 struct logging {
     struct fake_device *device;
     struct device_ops ops;
-    struct device_work log[LOG_MOST];
+    struct kernel_op log[LOG_MOST];
     size_t count, refused_from; /* works from this number (from 1) on are refused; 0: none */
 };
 
-static enum status log_work(struct device *base, const struct device_work *work)
+static enum status log_work(struct device *base, const struct kernel_op *op)
 {
     struct logging *self = base->listener.argument;
     if (self->refused_from && self->count + 1 >= self->refused_from)
         return STATUS_REFUSED;
     if (self->count < LOG_MOST)
-        self->log[self->count] = *work;
+        self->log[self->count] = *op;
     self->count++;
-    self->ops.kernel(base, work->stream, 1000);
+    self->ops.kernel(base, op->stream, 1000);
     return STATUS_OK;
 }
 
@@ -42,27 +42,27 @@ static struct device *logging_open(struct logging *self, uint64_t cap_bytes)
     self->device = fake_device_open(cap_bytes);
     assert_non_null(self->device);
     self->ops = *self->device->base.ops;
-    self->ops.work = log_work;
+    self->ops.kernel_op = log_work;
     self->device->base.ops = &self->ops;
     self->device->base.listener.argument = self;
     return &self->device->base;
 }
 
-static struct device_work work_on(uint64_t out, uint64_t in)
+static struct kernel_op work_on(uint64_t out, uint64_t in)
 {
-    return (struct device_work){
-        .kind = DEVICE_WORK_copy, .input_count = 2, .out = {out, 4096}, .in = {{in, 4096}, {0, 0}}};
+    return (struct kernel_op){
+        .kind = KERNEL_OP_copy, .input_count = 2, .out = {out, 4096}, .in = {{in, 4096}, {0, 0}}};
 }
 
 /* Two works that share a block, one far away; events, a wait and marks between. */
 static void launch_some(struct device *device)
 {
-    struct device_work works[] = {work_on(100 * MIB + 512, 100 * MIB + 512 + 4096),
-                                  work_on(100 * MIB + 512 + 4096, 900 * MIB + 1024),
-                                  work_on(900 * MIB + 1024, 100 * MIB + 512)};
+    struct kernel_op kernel_ops[] = {work_on(100 * MIB + 512, 100 * MIB + 512 + 4096),
+                                     work_on(100 * MIB + 512 + 4096, 900 * MIB + 1024),
+                                     work_on(900 * MIB + 1024, 100 * MIB + 512)};
     device->ops->mark(device);
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(device->ops->work(device, &works[i]), STATUS_OK);
+        assert_int_equal(device->ops->kernel_op(device, &kernel_ops[i]), STATUS_OK);
         device->ops->event_record(device, i, 0);
         device->ops->stream_wait(device, 1, i);
     }
@@ -71,7 +71,7 @@ static void launch_some(struct device *device)
     device->ops->mark(device);
 }
 
-static void works_are_launched_again_on_memory_of_their_own(void **state)
+static void kernel_ops_are_launched_again_on_memory_of_their_own(void **state)
 {
     (void)state;
     struct logging *logging = malloc(sizeof *logging);
@@ -84,7 +84,7 @@ static void works_are_launched_again_on_memory_of_their_own(void **state)
     launch_some(device);
     assert_int_equal(launches_end(&recorder, device, &error), STATUS_OK);
     assert_ptr_equal(device->ops, &logging->ops);
-    assert_int_equal(launches.work_count, 3);
+    assert_int_equal(launches.kernel_op_count, 3);
     assert_int_equal(launches.marks, 2);
     assert_int_equal(launches.kernels, 1);
 
@@ -98,9 +98,9 @@ static void works_are_launched_again_on_memory_of_their_own(void **state)
     assert_int_equal(logging->device->waits - waits, 3);
     assert_true(mark_ns[1] - mark_ns[0] >= 3 * 1000 + 500);
 
-    const struct device_work *again = &logging->log[3];
+    const struct kernel_op *again = &logging->log[3];
     for (size_t i = 0; i < 3; i++) {
-        const struct device_work *first = &logging->log[i];
+        const struct kernel_op *first = &logging->log[i];
         assert_int_equal(again[i].kind, first->kind);
         assert_int_equal(again[i].out.bytes, 4096);
         assert_int_equal(again[i].out.address % (2 * MIB), first->out.address % (2 * MIB));
@@ -135,11 +135,11 @@ static void what_is_refused_ends_with_a_sentence(void **state)
     launches_record(&recorder, &launches, device);
     launch_some(device);
     logging->refused_from = 1;
-    struct device_work refused = work_on(0, 4096);
-    assert_int_equal(device->ops->work(device, &refused), STATUS_REFUSED);
+    struct kernel_op refused = work_on(0, 4096);
+    assert_int_equal(device->ops->kernel_op(device, &refused), STATUS_REFUSED);
     logging->refused_from = 0;
     assert_int_equal(launches_end(&recorder, device, &error), STATUS_OK);
-    assert_int_equal(launches.work_count, 3);
+    assert_int_equal(launches.kernel_op_count, 3);
     /* Room for one of two extents: what was got is given back. */
     assert_int_equal(launches_fix(&launches, device, &error), STATUS_NO_MEMORY);
     assert_non_null(strstr(error.text, "hand-written loop"));
@@ -186,7 +186,7 @@ static void a_policy_that_makes_no_calls_adds_nothing(void **state)
             fail_msg("%s", error.text);
         assert_int_equal(result.steps, 6);
         assert_int_equal(result.block_count, 6);
-        assert_true(result.works + result.kernels > 6 * 20);
+        assert_true(result.kernel_ops + result.kernels > 6 * 20);
         assert_true(result.loop_ns > 0);
         assert_true(fabs(result.added) < 1e-9);
         assert_true(result.most < 0.03);
@@ -209,10 +209,10 @@ static void the_loop_launches_what_the_engine_launched(void **state)
         .policy = &spec, .workload = tape, .device = device, .blocks = 6};
     if (harness_measure(&config, &result, &error) != STATUS_OK)
         fail_msg("%s", error.text);
-    assert_true(result.works > 6 * 3 * 3);
+    assert_true(result.kernel_ops > 6 * 3 * 3);
     assert_true(result.fixed_bytes > 0);
     /* One run is recorded, one of each warms up, and each block has two of each. */
-    assert_int_equal(logging->count, (1 + 2 + 6 * 4) * result.works);
+    assert_int_equal(logging->count, (1 + 2 + 6 * 4) * result.kernel_ops);
     assert_true(fabs(result.added) < 1e-9);
     assert_int_equal(logging->device->memory.held_bytes, 0);
     harness_close(&result);
@@ -267,7 +267,7 @@ static void the_interval_is_that_of_the_sign_test(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(works_are_launched_again_on_memory_of_their_own),
+        cmocka_unit_test(kernel_ops_are_launched_again_on_memory_of_their_own),
         cmocka_unit_test(what_is_refused_ends_with_a_sentence),
         cmocka_unit_test(a_policy_that_makes_no_calls_adds_nothing),
         cmocka_unit_test(the_loop_launches_what_the_engine_launched),

@@ -68,10 +68,10 @@ static void the_same(struct crowd *a, struct crowd *b)
     struct policy_stats one, other;
     policy_stats(a->rig.policy, &one);
     policy_stats(b->rig.policy, &other);
-    assert_int_equal(one.largest_hole_bytes, other.largest_hole_bytes);
+    assert_int_equal(one.largest_free_block_bytes, other.largest_free_block_bytes);
     assert_int_equal(one.totals.reserved_bytes, other.totals.reserved_bytes);
-    assert_int_equal(policy_servable(a->rig.policy, POLICY_PRICE_TRIM),
-                     policy_servable(b->rig.policy, POLICY_PRICE_TRIM));
+    assert_int_equal(policy_servable(a->rig.policy, POLICY_EFFORT_TRIM),
+                     policy_servable(b->rig.policy, POLICY_EFFORT_TRIM));
     assert_int_equal(a->device->ops->now(a->device), b->device->ops->now(b->device));
     assert_int_equal(a->device->counters.stall_ns, b->device->counters.stall_ns);
     for (uint32_t i = 0; i < SLOTS; i++) {
@@ -133,7 +133,7 @@ static void a_program_of_65535_streams_ends(void **state)
             assert_int_equal(policy_alloc(rig.policy, &request, &blocks[i]), STATUS_OK);
             (void)device->ops->handed_out(device, blocks[i].address, blocks[i].granted_bytes,
                                           request.stream, false, i);
-            (void)policy_servable(rig.policy, POLICY_PRICE_TRIM);
+            (void)policy_servable(rig.policy, POLICY_EFFORT_TRIM);
             device->ops->kernel(device, request.stream, 1000);
         }
         for (uint32_t i = 0; i < ALL; i++) {

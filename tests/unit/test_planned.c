@@ -44,7 +44,7 @@ static struct policy_block ask(struct bench *b, uint64_t bytes)
     return block;
 }
 
-static void let_go(struct bench *b, const struct policy_block *block)
+static void free_requested(struct bench *b, const struct policy_block *block)
 {
     assert_int_equal(policy_rig_free(&b->rig, block), STATUS_OK);
     assert_int_equal(policy_validate(b->rig.policy, &b->rig.error), STATUS_OK);
@@ -67,15 +67,15 @@ static void planned_requests_fill_the_arena(void **state)
     struct bench b;
     open_bench(&b, "plan:granule=1", 1000); /* no byte more than the live peak */
     struct policy_block first = ask(&b, 200), second = ask(&b, 500);
-    let_go(&b, &first);
+    free_requested(&b, &first);
     struct policy_block third = ask(&b, 500);
     assert_int_equal(b.rig.policy->totals.reserved_bytes, 1000);
     assert_int_equal(b.backing->made, 1);
     assert_int_equal(figure(&b, "plan_bytes"), 1000);
     assert_int_equal(figure(&b, "planned_requests"), 3);
     assert_int_equal(figure(&b, "fallback_requests"), 0);
-    let_go(&b, &second);
-    let_go(&b, &third);
+    free_requested(&b, &second);
+    free_requested(&b, &third);
     close_bench(&b);
 }
 
@@ -85,7 +85,7 @@ static void another_size_falls_back(void **state)
     struct bench b;
     open_bench(&b, "plan:granule=1", CAP_BYTES);
     struct policy_block first = ask(&b, 200), odd = ask(&b, 501);
-    let_go(&b, &first);
+    free_requested(&b, &first);
     struct policy_block third = ask(&b, 500);
     struct policy_block beyond = ask(&b, 10); /* the plan has no fourth */
     assert_int_equal(figure(&b, "planned_requests"), 2);
@@ -93,13 +93,13 @@ static void another_size_falls_back(void **state)
     assert_int_equal(figure(&b, "fallback_requests"), 2);
     assert_int_equal(figure(&b, "fallback_bytes"), 511);
     assert_int_equal(b.rig.policy->totals.reserved_bytes, 1000 + 501 + 10);
-    let_go(&b, &odd); /* cached, and cut for the next one */
+    free_requested(&b, &odd); /* cached, and cut for the next one */
     struct policy_block again = ask(&b, 400);
     assert_int_equal(again.address, odd.address);
     assert_int_equal(b.rig.policy->totals.reserved_bytes, 1000 + 501 + 10);
-    let_go(&b, &third);
-    let_go(&b, &beyond);
-    let_go(&b, &again);
+    free_requested(&b, &third);
+    free_requested(&b, &beyond);
+    free_requested(&b, &again);
     assert_int_equal(policy_trim(b.rig.policy, 0), STATUS_OK);
     assert_int_equal(b.rig.policy->totals.reserved_bytes, 0);
     close_bench(&b);
@@ -116,9 +116,9 @@ static void a_taken_place_falls_back(void **state)
     assert_true(third.address + 500 <= second.address || second.address + 500 <= third.address);
     assert_int_equal(figure(&b, "fallbacks_of_taken_places"), 1);
     assert_int_equal(figure(&b, "fallback_requests"), 1);
-    let_go(&b, &first);
-    let_go(&b, &second);
-    let_go(&b, &third);
+    free_requested(&b, &first);
+    free_requested(&b, &second);
+    free_requested(&b, &third);
     close_bench(&b);
 }
 
@@ -131,8 +131,8 @@ static void no_arena_is_no_end(void **state)
     assert_int_equal(figure(&b, "fallback_requests"), 2);
     assert_int_equal(policy_rig_alloc(&b.rig, 500, &third), STATUS_NO_MEMORY);
     assert_int_equal(policy_validate(b.rig.policy, &b.rig.error), STATUS_OK);
-    let_go(&b, &first);
-    let_go(&b, &second);
+    free_requested(&b, &first);
+    free_requested(&b, &second);
     close_bench(&b);
 }
 
@@ -148,8 +148,8 @@ static void stalloc_rounds_to_512(void **state)
     struct policy_block second = ask(&b, 513);
     assert_int_equal(second.granted_bytes, 1024);
     assert_int_equal(figure(&b, "fallback_requests"), 1);
-    let_go(&b, &first);
-    let_go(&b, &second);
+    free_requested(&b, &first);
+    free_requested(&b, &second);
     close_bench(&b);
 }
 

@@ -62,7 +62,7 @@ static struct held exchange(struct crowd *crowd, uint64_t place, struct held blo
     return before;
 }
 
-static void let_go(const struct worker *self, struct held block)
+static void free_requested(const struct worker *self, struct held block)
 {
     self->crowd->rig->free((void *)(uintptr_t)block.address, (ssize_t)block.bytes, 0, block.stream);
 }
@@ -88,7 +88,7 @@ static void *work(void *argument)
             crowd->rig->record_stream((void *)(uintptr_t)before.address, stream);
             self->uses++;
         }
-        let_go(self, before);
+        free_requested(self, before);
         if (rng_below(&rng, 200) == 0)
             crowd->rig->empty_cache();
     }
@@ -135,7 +135,7 @@ static void body(const struct plugin_rig *rig)
     CHECK(rig->figure(0, "failed") == 0 && rig->figure(0, "unknown") == 0);
     for (int i = 0; i < HELD; i++)
         if (crowd.held[i].bytes)
-            let_go(&workers[0], crowd.held[i]);
+            free_requested(&workers[0], crowd.held[i]);
     CHECK(rig->figure(0, "live_bytes") == 0);
 }
 

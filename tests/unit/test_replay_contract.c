@@ -126,9 +126,10 @@ static void impossible_events_are_bad_input(void **state)
 {
     (void)state;
     const struct trace_event alloc = {.kind = TRACE_ALLOC, .slot = 1, .value = 8, .id = 7};
-    const struct trace_event whole = {.kind = TRACE_FREE, .flags = TRACE_WHOLE, .slot = 1, .id = 7};
-    const struct trace_event let_go = {.kind = TRACE_LET_GO, .slot = 1, .id = 7};
-    const struct trace_event complete = {.kind = TRACE_FREE, .slot = 1, .id = 7};
+    const struct trace_event whole = {
+        .kind = TRACE_FREE_COMPLETED, .flags = TRACE_WHOLE, .slot = 1, .id = 7};
+    const struct trace_event free_requested = {.kind = TRACE_FREE_REQUESTED, .slot = 1, .id = 7};
+    const struct trace_event complete = {.kind = TRACE_FREE_COMPLETED, .slot = 1, .id = 7};
     const struct trace_event enormous = {.kind = TRACE_ALLOC, .value = TRACE_BYTES_LIMIT, .id = 7};
     const struct trace_event far = {.kind = TRACE_ALLOC, .slot = UINT32_MAX, .value = 8};
     const struct trace_event unknown = {.kind = TRACE_KIND_LAST + 1};
@@ -137,8 +138,10 @@ static void impossible_events_are_bad_input(void **state)
         expect_bad((struct trace_event[]){alloc, alloc}, 2, careful, "raw: event 1, block 7: ");
         expect_bad(&whole, 1, careful, "event 0, block 7: freed, but not live");
         expect_bad((struct trace_event[]){alloc, whole, whole}, 3, careful, "event 2");
-        expect_bad((struct trace_event[]){alloc, let_go, let_go}, 3, careful, "event 2");
-        expect_bad((struct trace_event[]){alloc, let_go, whole}, 3, careful, "let go before");
+        expect_bad((struct trace_event[]){alloc, free_requested, free_requested}, 3, careful,
+                   "event 2");
+        expect_bad((struct trace_event[]){alloc, free_requested, whole}, 3, careful,
+                   "let go before");
         expect_bad((struct trace_event[]){alloc, complete}, 2, careful, "not let go");
         expect_bad(&enormous, 1, careful, "2^60 bytes or more");
         expect_bad(&far, 1, careful, "out of range");

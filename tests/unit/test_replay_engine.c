@@ -117,7 +117,7 @@ static void frees_come_when_the_mode_says(void **state)
     }
 }
 
-static void a_let_go_without_completions_ends_the_block(void **state)
+static void a_free_requested_without_completions_ends_the_block(void **state)
 {
     (void)state;
     static const enum replay_frees modes[] = {REPLAY_ORDERED, REPLAY_AT_ONCE, REPLAY_RECORDED};
@@ -262,10 +262,10 @@ static void the_card_is_asked_at_the_ends_of_steps(void **state)
     rig_close(&rig);
 }
 
-static enum status refuse_work(struct device *device, const struct device_work *work)
+static enum status refuse_work(struct device *device, const struct kernel_op *kernel_op)
 {
     (void)device;
-    return work->stream == 1 ? STATUS_REFUSED : STATUS_UNSUPPORTED;
+    return kernel_op->stream == 1 ? STATUS_REFUSED : STATUS_UNSUPPORTED;
 }
 
 static void work_that_cannot_be_launched(void **state)
@@ -274,7 +274,7 @@ static void work_that_cannot_be_launched(void **state)
     rig_open(&rig, "direct", UINT64_MAX,
              "a,0,8,1 k,0,30,op=set,out=0 k,1,50,op=set,out=0 k,1,7 r,0");
     struct device_ops ops = *rig.device->base.ops;
-    ops.work = refuse_work;
+    ops.kernel_op = refuse_work;
     rig.device->base.ops = &ops;
     rig_run(&rig);
     /* A device that does not know how runs a kernel of the length; one without memory fails. */
@@ -289,16 +289,16 @@ static void work_that_cannot_be_launched(void **state)
 
 static struct device_operand seen[3];
 
-static enum status see_work(struct device *device, const struct device_work *work)
+static enum status see_work(struct device *device, const struct kernel_op *kernel_op)
 {
     (void)device;
-    seen[0] = work->out;
-    seen[1] = work->in[0];
-    seen[2] = work->in[1];
-    assert_int_equal(work->input_count, 2);
-    assert_int_equal(work->kind, DEVICE_WORK_matmul);
-    assert_int_equal(work->type, DEVICE_BF16);
-    assert_true(work->m == 2 && work->n == 3 && work->k == 5);
+    seen[0] = kernel_op->out;
+    seen[1] = kernel_op->in[0];
+    seen[2] = kernel_op->in[1];
+    assert_int_equal(kernel_op->input_count, 2);
+    assert_int_equal(kernel_op->kind, KERNEL_OP_matmul);
+    assert_int_equal(kernel_op->type, DEVICE_BF16);
+    assert_true(kernel_op->m == 2 && kernel_op->n == 3 && kernel_op->k == 5);
     return STATUS_OK;
 }
 
@@ -308,7 +308,7 @@ static void operands_lie_where_the_policy_put_them(void **state)
     rig_open(&rig, "first-fit:granule=1", 100,
              "a,0,40 p,1,90 a,2,30 k,0,9,op=matmul,out=~1,in=0+1,shape=2x3x5,type=bf16");
     struct device_ops ops = *rig.device->base.ops;
-    ops.work = see_work;
+    ops.kernel_op = see_work;
     rig.device->base.ops = &ops;
     rig_run(&rig);
     assert_int_equal(seen[0].address - seen[1].address, 40);
@@ -361,7 +361,7 @@ int main(void)
         cmocka_unit_test(a_failed_request_is_counted_and_its_later_events_are_ignored),
         cmocka_unit_test(a_run_may_stop_at_its_first_failure),
         cmocka_unit_test(frees_come_when_the_mode_says),
-        cmocka_unit_test(a_let_go_without_completions_ends_the_block),
+        cmocka_unit_test(a_free_requested_without_completions_ends_the_block),
         cmocka_unit_test(the_device_is_told_who_uses_what),
         cmocka_unit_test(kernels_and_steps_make_the_timeline),
         cmocka_unit_test(recorded_host_time_passes_if_asked_for),

@@ -144,11 +144,11 @@ static void thin_series_keep_their_peaks(void **state)
         struct taken taken = {.least_live = UINT64_MAX};
         assert_non_null(series);
         uint64_t peak = lengths[i] * 2 / 3;
-        uint64_t hole = lengths[i] / 3;
+        uint64_t free_block = lengths[i] / 3;
         for (uint64_t event = 0; event < lengths[i]; event++) {
             struct replay_sample sample = {
                 .event = event, .live_bytes = 1000 + event % 7, .physical_bytes = 2000 + event % 5};
-            if (event == hole)
+            if (event == free_block)
                 sample.live_bytes = 1;
             if (event == peak) {
                 sample.live_bytes = 5000;
@@ -159,7 +159,7 @@ static void thin_series_keep_their_peaks(void **state)
         thin_series_each(series, take, &taken);
         assert_int_equal(taken.most_live, 5000);
         assert_int_equal(taken.most_physical, 6000);
-        assert_int_equal(taken.least_live, hole == peak ? 5000 : 1);
+        assert_int_equal(taken.least_live, free_block == peak ? 5000 : 1);
         assert_int_equal(taken.last, lengths[i] - 1);
         assert_in_range(taken.count, lengths[i] < 660 ? lengths[i] : 660, 2000);
         free(series);

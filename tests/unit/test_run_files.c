@@ -25,13 +25,13 @@
 /* All that was told, as text: what, address, bytes. */
 struct told {
     struct {
-        enum witness_kind kind;
+        enum observer_kind kind;
         uint64_t address, bytes, event;
     } at[EVENTS_MOST];
     size_t count;
 };
 
-static enum status hear(void *argument, const struct witness_event *event, struct error *error)
+static enum status hear(void *argument, const struct observer_event *event, struct error *error)
 {
     struct told *told = argument;
     (void)error;
@@ -44,14 +44,14 @@ static enum status hear(void *argument, const struct witness_event *event, struc
 }
 
 /* Runs a policy over a small trace with a witness. */
-static void run(struct experiment_rig *rig, struct witness *witness, const char *policy,
+static void run(struct experiment_rig *rig, struct observer *observer, const char *policy,
                 const char *device, const char *events)
 {
     experiment_rig_over(rig, policy, device, tiny_trace(events));
-    rig->experiment.witness = witness;
+    rig->experiment.observer = observer;
 }
 
-static size_t count_of(const struct told *told, enum witness_kind kind)
+static size_t count_of(const struct told *told, enum observer_kind kind)
 {
     size_t count = 0;
     for (size_t i = 0; i < told->count; i++)
@@ -61,23 +61,25 @@ static size_t count_of(const struct told *told, enum witness_kind kind)
 
 static void a_request_comes_behind_the_segment_made_for_it(void **state)
 {
-    static const enum witness_kind wanted[] = {
-        WITNESS_CALL,           WITNESS_SEGMENT_ALLOC,  WITNESS_ALLOC, WITNESS_ALLOC,  WITNESS_MARK,
-        WITNESS_FREE_REQUESTED, WITNESS_FREE_COMPLETED, WITNESS_CALL,  WITNESS_FAILED,
+    static const enum observer_kind wanted[] = {
+        OBSERVER_CALL,           OBSERVER_SEGMENT_ALLOC, OBSERVER_ALLOC,
+        OBSERVER_ALLOC,          OBSERVER_MARK,          OBSERVER_FREE_REQUESTED,
+        OBSERVER_FREE_COMPLETED, OBSERVER_CALL,          OBSERVER_FAILED,
     };
     struct told *told = calloc(1, sizeof *told);
-    struct witness *witness = witness_create();
+    struct observer *observer = observer_create();
     struct experiment_rig rig;
     (void)state;
-    assert_true(told && witness);
-    witness_listen(witness, hear, told);
-    run(&rig, witness, "torch", "sim:capacity=64MiB", "a,0,1000 a,1,2000 m,step f,0 a,2,134217728");
+    assert_true(told && observer);
+    observer_listen(observer, hear, told);
+    run(&rig, observer, "torch", "sim:capacity=64MiB",
+        "a,0,1000 a,1,2000 m,step f,0 a,2,134217728");
     experiment_rig_run(&rig);
     experiment_rig_close(&rig);
     size_t next = 0;
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++, next++) {
-        while (i && wanted[i] != WITNESS_CALL && next < told->count &&
-               told->at[next].kind == WITNESS_CALL)
+        while (i && wanted[i] != OBSERVER_CALL && next < told->count &&
+               told->at[next].kind == OBSERVER_CALL)
             next++; /* a refused call may be tried again */
         assert_true(next < told->count);
         assert_int_equal(told->at[next].kind, wanted[i]);
@@ -87,7 +89,7 @@ static void a_request_comes_behind_the_segment_made_for_it(void **state)
     assert_int_equal(told->at[2].event, 0);
     assert_int_equal(told->at[3].event, 1);
     assert_int_equal(told->at[5].bytes, 1000);
-    witness_destroy(witness);
+    observer_destroy(observer);
     free(told);
 }
 
@@ -96,39 +98,39 @@ static void a_request_comes_behind_the_segment_made_for_it(void **state)
 static void a_pending_block_completes_before_it_is_given_again(void **state)
 {
     struct told *told = calloc(1, sizeof *told);
-    struct witness *witness = witness_create();
+    struct observer *observer = observer_create();
     struct experiment_rig rig;
     (void)state;
-    assert_true(told && witness);
-    witness_listen(witness, hear, told);
-    run(&rig, witness, "torch", "sim",
+    assert_true(told && observer);
+    observer_listen(observer, hear, told);
+    run(&rig, observer, "torch", "sim",
         "a,0,4000000 u,0,1 k,1,50000 f,0 a,1,4000000 s a,2,4000000 f,1 f,2");
     experiment_rig_run(&rig);
     experiment_rig_close(&rig);
     uint64_t first = 0;
     size_t requested = 0, completed = 0, again = 0;
     for (size_t i = 0; i < told->count; i++) {
-        if (told->at[i].kind == WITNESS_ALLOC && !first)
+        if (told->at[i].kind == OBSERVER_ALLOC && !first)
             first = told->at[i].address;
-        else if (told->at[i].kind == WITNESS_ALLOC && told->at[i].address == first)
+        else if (told->at[i].kind == OBSERVER_ALLOC && told->at[i].address == first)
             again = i;
         if (told->at[i].address != first || completed)
             continue;
-        if (told->at[i].kind == WITNESS_FREE_REQUESTED)
+        if (told->at[i].kind == OBSERVER_FREE_REQUESTED)
             requested = i;
-        if (told->at[i].kind == WITNESS_FREE_COMPLETED)
+        if (told->at[i].kind == OBSERVER_FREE_COMPLETED)
             completed = i;
     }
     assert_true(requested && completed && again);
     assert_true(requested + 1 < completed);
     assert_true(completed < again);
-    assert_int_equal(count_of(told, WITNESS_FREE_COMPLETED), 3);
-    witness_destroy(witness);
+    assert_int_equal(count_of(told, OBSERVER_FREE_COMPLETED), 3);
+    observer_destroy(observer);
     free(told);
 }
 
 /* Nothing that is measured differs because somebody stands by. */
-static void figures_are_the_same_with_a_witness(void **state)
+static void figures_are_the_same_with_a_observer(void **state)
 {
     static const char *const policies[] = {"torch:expandable_segments=true", "vmm", "async",
                                            "growth"};
@@ -136,20 +138,20 @@ static void figures_are_the_same_with_a_witness(void **state)
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
         struct experiment_rig with, without;
         struct told *told = calloc(1, sizeof *told);
-        struct witness *witness = witness_create();
-        assert_true(told && witness);
-        witness_listen(witness, hear, told);
+        struct observer *observer = observer_create();
+        assert_true(told && observer);
+        observer_listen(observer, hear, told);
         experiment_rig_open(&without, policies[i], "sim", "random:events=400,seed=7");
         experiment_rig_run(&without);
         experiment_rig_open(&with, policies[i], "sim", "random:events=400,seed=7");
-        with.experiment.witness = witness;
+        with.experiment.observer = observer;
         experiment_rig_run(&with);
         assert_memory_equal(&with.result.metrics, &without.result.metrics,
                             sizeof with.result.metrics);
-        assert_true(count_of(told, WITNESS_ALLOC) > 100);
+        assert_true(count_of(told, OBSERVER_ALLOC) > 100);
         experiment_rig_close(&with);
         experiment_rig_close(&without);
-        witness_destroy(witness);
+        observer_destroy(observer);
         free(told);
     }
 }
@@ -213,12 +215,12 @@ static void every_policy_gives_a_snapshot_that_can_be_undone(void **state)
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
         struct snapshot_run run = {0};
         struct experiment_rig rig;
-        struct witness *witness = witness_create();
-        assert_non_null(witness);
+        struct observer *observer = observer_create();
+        assert_non_null(observer);
         run_snapshot_open(&run.snapshot, "random");
-        witness_listen(witness, run_snapshot_hear, &run.snapshot);
+        observer_listen(observer, run_snapshot_hear, &run.snapshot);
         experiment_rig_open(&rig, policies[i], "sim", "random:events=3000,seed=3");
-        rig.experiment.witness = witness;
+        rig.experiment.observer = observer;
         rig.experiment.finished = write_snapshot;
         rig.experiment.finished_argument = &run;
         experiment_rig_run(&rig);
@@ -228,7 +230,7 @@ static void every_policy_gives_a_snapshot_that_can_be_undone(void **state)
         undo(&run.snapshot.image);
         experiment_rig_close(&rig);
         run_snapshot_close(&run.snapshot);
-        witness_destroy(witness);
+        observer_destroy(observer);
         free(run.bytes);
     }
 }
@@ -242,14 +244,14 @@ struct timeline {
 static void timeline_open(struct timeline *self, const char *policy, uint64_t most)
 {
     struct experiment_rig rig;
-    struct witness *witness = witness_create();
+    struct observer *observer = observer_create();
     char *text;
     size_t length;
-    assert_non_null(witness);
+    assert_non_null(observer);
     chrome_trace_open(&self->trace, "a \"name\"\\", most);
-    witness_listen(witness, chrome_trace_hear, &self->trace);
+    observer_listen(observer, chrome_trace_hear, &self->trace);
     experiment_rig_open(&rig, policy, "sim", "gradient_tape:steps=30");
-    rig.experiment.witness = witness;
+    rig.experiment.observer = observer;
     experiment_rig_run(&rig);
     FILE *stream = open_memstream(&text, &length);
     assert_non_null(stream);
@@ -259,7 +261,7 @@ static void timeline_open(struct timeline *self, const char *policy, uint64_t mo
     assert_non_null(self->json);
     free(text);
     experiment_rig_close(&rig);
-    witness_destroy(witness);
+    observer_destroy(observer);
 }
 
 static void timeline_close(struct timeline *self)
@@ -409,7 +411,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_comes_behind_the_segment_made_for_it),
         cmocka_unit_test(a_pending_block_completes_before_it_is_given_again),
-        cmocka_unit_test(figures_are_the_same_with_a_witness),
+        cmocka_unit_test(figures_are_the_same_with_a_observer),
         cmocka_unit_test(every_policy_gives_a_snapshot_that_can_be_undone),
         cmocka_unit_test(a_timeline_holds_counters_calls_and_marks),
         cmocka_unit_test(a_thinned_timeline_keeps_the_peaks),

@@ -151,7 +151,7 @@ static void many_fences_that_nobody_polls(void **state)
 }
 
 /* A block that A let go under work of 1000 ns goes to B. */
-static struct device *let_go_by_a(uint64_t *address)
+static struct device *free_requested_by_a(uint64_t *address)
 {
     struct device *device = sim_test_open("sim");
     *address = sim_test_alloc(device, 4 * MIB);
@@ -165,7 +165,7 @@ static void a_race_is_caught(void **state)
 {
     (void)state;
     uint64_t address;
-    struct device *device = let_go_by_a(&address);
+    struct device *device = free_requested_by_a(&address);
     /* The same stream, and memory beside it, are no race. */
     device->ops->handed_out(device, address + MIB, MIB, B, false, 3);
     assert_int_equal(device->counters.races, 0);
@@ -186,7 +186,7 @@ static void time_alone_does_not_order(void **state)
 {
     (void)state;
     uint64_t address;
-    struct device *device = let_go_by_a(&address);
+    struct device *device = free_requested_by_a(&address);
     device->ops->advance(device, 1000000);
     device->ops->handed_out(device, address, MIB, B, false, 3);
     assert_int_equal(device->counters.races, 1);
@@ -197,7 +197,7 @@ static void ordering_waits_the_right_time(void **state)
 {
     (void)state;
     uint64_t address;
-    struct device *device = let_go_by_a(&address);
+    struct device *device = free_requested_by_a(&address);
     const struct device_ops *ops = device->ops;
     uint64_t start_ns = ops->now(device);
     ops->kernel(device, B, 300);
@@ -221,7 +221,7 @@ static void a_host_wait_orders(void **state)
     (void)state;
     for (int way = 0; way < 4; way++) {
         uint64_t address;
-        struct device *device = let_go_by_a(&address);
+        struct device *device = free_requested_by_a(&address);
         struct backing_ticket ticket = backing_fence(device->backing, A);
         if (way == 0)
             device->ops->sync(device, A);
@@ -242,7 +242,7 @@ static void a_stream_waits_for_a_fence(void **state)
 {
     (void)state;
     uint64_t address;
-    struct device *device = let_go_by_a(&address);
+    struct device *device = free_requested_by_a(&address);
     const struct device_ops *ops = device->ops;
     struct backing_ticket ticket = backing_fence(device->backing, A);
     uint64_t start_ns = ops->now(device);
@@ -283,7 +283,7 @@ static void order_is_transitive(void **state)
     (void)state;
     for (uint32_t last = C; last <= D; last++) {
         uint64_t address;
-        struct device *device = let_go_by_a(&address);
+        struct device *device = free_requested_by_a(&address);
         const struct device_ops *ops = device->ops;
         ops->event_record(device, 0, A);
         ops->stream_wait(device, B, 0);
@@ -302,7 +302,7 @@ static void what_the_host_knows_is_transitive(void **state)
     (void)state;
     for (int polled = 0; polled < 2; polled++) {
         uint64_t address;
-        struct device *device = let_go_by_a(&address);
+        struct device *device = free_requested_by_a(&address);
         device->ops->event_record(device, 0, A);
         device->ops->stream_wait(device, B, 0);
         if (polled) {
@@ -337,7 +337,7 @@ static void every_user_counts(void **state)
 {
     (void)state;
     uint64_t address;
-    struct device *device = let_go_by_a(&address);
+    struct device *device = free_requested_by_a(&address);
     const struct device_ops *ops = device->ops;
     ops->kernel(device, B, 3000);
     ops->used(device, address + 4096, 4096, B, 2);
@@ -393,11 +393,11 @@ static void a_stream_beyond_all_bounds(void **state)
     device_close(device);
 }
 
-static void prepare(struct device *device, enum device_work_kind kind, enum device_type type,
+static void prepare(struct device *device, enum kernel_op_kind kind, enum device_type type,
                     uint64_t m, uint64_t n, uint64_t k)
 {
-    const struct device_work work = {.kind = kind, .type = type, .m = m, .n = n, .k = k};
-    device->ops->prepare(device, &work);
+    const struct kernel_op op = {.kind = kind, .type = type, .m = m, .n = n, .k = k};
+    device->ops->prepare(device, &op);
 }
 
 /* The first product loads the library, the first of a type and order of lengths its kernels. */
@@ -417,17 +417,17 @@ static void products_are_prepared_once(void **state)
     snprintf(spec, sizeof spec, "sim:profile=%s", path);
     struct device *device = sim_test_open(spec);
     unlink(path);
-    prepare(device, DEVICE_WORK_gather, DEVICE_F32, 64, 8, 0);
+    prepare(device, KERNEL_OP_gather, DEVICE_F32, 64, 8, 0);
     assert_int_equal(device->ops->now(device), 0);
-    prepare(device, DEVICE_WORK_matmul, DEVICE_F32, 4096, 512, 13);
+    prepare(device, KERNEL_OP_matmul, DEVICE_F32, 4096, 512, 13);
     assert_int_equal(device->ops->now(device), 5000);
-    prepare(device, DEVICE_WORK_matmul, DEVICE_F32, 8192, 512, 13); /* the same order */
+    prepare(device, KERNEL_OP_matmul, DEVICE_F32, 8192, 512, 13); /* the same order */
     assert_int_equal(device->ops->now(device), 5000);
-    prepare(device, DEVICE_WORK_matmul, DEVICE_F32, 4096, 64, 512);
+    prepare(device, KERNEL_OP_matmul, DEVICE_F32, 4096, 64, 512);
     assert_int_equal(device->ops->now(device), 5070);
-    prepare(device, DEVICE_WORK_matmul, DEVICE_BF16, 4096, 64, 512);
+    prepare(device, KERNEL_OP_matmul, DEVICE_BF16, 4096, 64, 512);
     assert_int_equal(device->ops->now(device), 5140);
-    prepare(device, DEVICE_WORK_matmul, DEVICE_F32, 4096, 512, 13);
+    prepare(device, KERNEL_OP_matmul, DEVICE_F32, 4096, 512, 13);
     assert_int_equal(device->ops->now(device), 5140);
     device_close(device);
     device = sim_test_open("sim");

@@ -38,7 +38,7 @@ static struct policy_block take(struct policy_rig *rig, uint64_t bytes)
     return block;
 }
 
-static void let_go(struct policy_rig *rig, struct policy_block block)
+static void free_requested(struct policy_rig *rig, struct policy_block block)
 {
     assert_int_equal(policy_rig_free(rig, &block), STATUS_OK);
     check(rig);
@@ -71,7 +71,7 @@ static void waste(void **state)
         assert_true((block.granted_bytes - bytes) * 8 <= block.granted_bytes);
         assert_int_equal(block.address % 256, 0);
         uint64_t last = block.granted_bytes;
-        let_go(&rig, block);
+        free_requested(&rig, block);
         assert_int_equal(take(&rig, last).granted_bytes, last);
         bytes = bytes <= 16 * MIB ? last + 1 : bytes * 3 / 2 + 1;
     }
@@ -98,9 +98,9 @@ static void the_fullest_slab_serves(void **state)
     open_rig(&rig, "slab:keep=0", UINT64_MAX);
     for (int i = 0; i < 4; i++) /* two slabs of two blocks */
         blocks[i] = take(&rig, 64 * KIB);
-    let_go(&rig, blocks[0]);
-    let_go(&rig, blocks[2]);
-    let_go(&rig, blocks[3]); /* the second slab is empty and goes back */
+    free_requested(&rig, blocks[0]);
+    free_requested(&rig, blocks[2]);
+    free_requested(&rig, blocks[3]); /* the second slab is empty and goes back */
     assert_int_equal(take(&rig, 64 * KIB).address, blocks[0].address);
     assert_int_equal(stats_of(&rig).totals.reserved_bytes, 2 * MIB);
     close_rig(&rig);
@@ -116,13 +116,13 @@ static void an_empty_slab_is_kept(void **state)
     struct policy_block one = take(&rig, 256 * KIB);
     uint64_t splits = stats_of(&rig).count.splits;
     for (int i = 0; i < 10; i++) {
-        let_go(&rig, one);
+        free_requested(&rig, one);
         one = take(&rig, 256 * KIB);
     }
     assert_int_equal(stats_of(&rig).count.splits, splits);
-    let_go(&rig, one);
+    free_requested(&rig, one);
     struct policy_block large = take(&rig, 2 * MIB); /* all of the limit */
-    let_go(&rig, large);
+    free_requested(&rig, large);
     assert_int_equal(stats_of(&rig).totals.releasable_bytes, 2 * MIB);
     assert_int_equal(policy_trim(rig.policy, 0), STATUS_OK);
     assert_int_equal(fake.held_bytes, 0);
@@ -140,7 +140,7 @@ static void cached_memory_goes_back_when_it_is_short(void **state)
         cached[i] = take(&rig, 20 * MIB);
     struct policy_block live = take(&rig, 30 * MIB);
     for (int i = 0; i < 3; i++)
-        let_go(&rig, cached[i]);
+        free_requested(&rig, cached[i]);
     struct policy_block more = take(&rig, 50 * MIB);
     struct policy_stats stats = stats_of(&rig);
     assert_int_equal(stats.count.segments_freed, 3);
@@ -148,8 +148,8 @@ static void cached_memory_goes_back_when_it_is_short(void **state)
     struct policy_block block;
     assert_int_equal(policy_rig_alloc(&rig, 40 * MIB, &block), STATUS_NO_MEMORY);
     assert_int_equal(stats_of(&rig).count.failures, 1);
-    let_go(&rig, live);
-    let_go(&rig, more);
+    free_requested(&rig, live);
+    free_requested(&rig, more);
     close_rig(&rig);
 }
 
@@ -161,12 +161,12 @@ static void the_cache_is_bounded(void **state)
     struct policy_rig rig;
     open_rig(&rig, "slab", UINT64_MAX);
     for (uint64_t bytes = 64 * MIB; bytes < 256 * MIB; bytes += 2 * MIB) {
-        let_go(&rig, take(&rig, bytes));
+        free_requested(&rig, take(&rig, bytes));
         assert_true(stats_of(&rig).totals.reserved_bytes <= bytes + bytes / 8);
     }
     uint64_t freed = stats_of(&rig).count.segments_freed;
     for (int i = 0; i < 20; i++)
-        let_go(&rig, take(&rig, 200 * MIB));
+        free_requested(&rig, take(&rig, 200 * MIB));
     assert_int_equal(stats_of(&rig).count.segments_freed, freed);
     close_rig(&rig);
 }
@@ -179,7 +179,7 @@ static void a_giant_is_not_broken_for_crumbs(void **state)
     open_rig(&rig, "slab", 8 * GIB + 64 * MIB);
     for (int i = 0; i < 8; i++) {
         struct policy_block giant = take(&rig, 8 * GIB);
-        let_go(&rig, giant);
+        free_requested(&rig, giant);
         (void)take(&rig, 300 * KIB);
         (void)take(&rig, 3 * MIB);
         (void)take(&rig, 1000);
@@ -202,10 +202,10 @@ static void either_kind_borrows(void **state)
     struct policy_block small = take(&rig, 1000);
     assert_int_equal(small.granted_bytes, 1024);
     assert_int_equal(stats_of(&rig).totals.reserved_bytes, 8 * MIB);
-    let_go(&rig, small);
-    let_go(&rig, fourth);
+    free_requested(&rig, small);
+    free_requested(&rig, fourth);
     for (int i = 0; i < 4; i++)
-        let_go(&rig, large[i]);
+        free_requested(&rig, large[i]);
     close_rig(&rig);
 }
 
@@ -224,7 +224,7 @@ static void pages_move(void **state)
     uint64_t held = rig.policy->totals.reserved_bytes;
     assert_int_equal(held, 600 * MIB);
     for (int i = 0; i < 12; i++)
-        let_go(&rig, blocks[i]);
+        free_requested(&rig, blocks[i]);
     for (int i = 0; i < 3; i++) {
         (void)take(&rig, 200 * MIB);
         assert_int_equal(rig.policy->totals.reserved_bytes, held);

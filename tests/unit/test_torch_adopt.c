@@ -148,7 +148,7 @@ static void check(const char *spec, uint64_t seed, bool forgets)
     assert_non_null(blocks);
     for (size_t i = 0; forgets && i < known->count; i++)
         if (known->at[i].state == POLICY_RANGE_USED && i + 1 < known->count &&
-            known->at[i + 1].state == POLICY_RANGE_HOLE) {
+            known->at[i + 1].state == POLICY_RANGE_FREE) {
             uint64_t rest = known->at[i].bytes - known->at[i].requested_bytes;
             known->at[i].bytes -= rest;
             known->at[i + 1].address -= rest;
@@ -206,7 +206,7 @@ static void test_impossible(void **state)
           {.address = 2 * MIB + 512, .bytes = 2 * MIB, .requested_bytes = 512}},
          2},
         {"torch:expandable_segments=true", /* longer than any range */
-         {{.address = 2 * MIB, .bytes = 100 * GIB, .state = POLICY_RANGE_HOLE}},
+         {{.address = 2 * MIB, .bytes = 100 * GIB, .state = POLICY_RANGE_FREE}},
          1},
     };
     (void)state;

@@ -41,7 +41,7 @@ static uint64_t number(const json_t *object, const char *key)
 
 /* What a pass finds beside the counts of info. */
 struct tally {
-    uint64_t let_gos, completions, whole, kernel_ns, places, segments, segment_notes;
+    uint64_t free_requests, completions, whole, kernel_ns, places, segments, segment_notes;
 };
 
 static struct tally tally_of(struct trace_source *source)
@@ -54,9 +54,10 @@ static struct tally tally_of(struct trace_source *source)
         for (size_t i = 0; i < count; i++) {
             const struct trace_event *event = &events[i];
             const char *text = event->kind == TRACE_NOTE ? trace_text_of(source, event->value) : "";
-            tally.let_gos += event->kind == TRACE_LET_GO;
-            tally.completions += event->kind == TRACE_FREE && !(event->flags & TRACE_WHOLE);
-            tally.whole += event->kind == TRACE_FREE && event->flags & TRACE_WHOLE;
+            tally.free_requests += event->kind == TRACE_FREE_REQUESTED;
+            tally.completions +=
+                event->kind == TRACE_FREE_COMPLETED && !(event->flags & TRACE_WHOLE);
+            tally.whole += event->kind == TRACE_FREE_COMPLETED && event->flags & TRACE_WHOLE;
             tally.kernel_ns += event->kind == TRACE_KERNEL ? event->value : 0;
             tally.places += !strncmp(text, "alloc,", 6);
             tally.segment_notes += !strncmp(text, "segment_", 8);
@@ -87,7 +88,7 @@ static void check_recording(const char *name)
     assert_int_equal(info->allocs + info->frees + tally.whole + tally.completions +
                          tally.segment_notes,
                      number(json, "events"));
-    assert_int_equal(tally.whole + tally.let_gos, info->frees);
+    assert_int_equal(tally.whole + tally.free_requests, info->frees);
     assert_int_equal(info->kernels, number(json, "kernels"));
     assert_int_equal(tally.kernel_ns, number(json, "kernel_ns"));
     assert_int_equal(info->steps, number(json, "steps"));

@@ -210,11 +210,11 @@ static void what_is_in_a_trace(void **state)
     assert_int_equal(trace_rig_text(*state, steps, &source, &error), STATUS_OK);
     assert_int_equal(inspect_trace(source, &inspect, &error), STATUS_OK);
     assert_int_equal(inspect.by_kind[TRACE_ALLOC], 4);
-    assert_int_equal(inspect.by_kind[TRACE_LET_GO], 2);
+    assert_int_equal(inspect.by_kind[TRACE_FREE_REQUESTED], 2);
     assert_int_equal(inspect.sizes[7].blocks, 1);  /* 100 */
     assert_int_equal(inspect.sizes[9].bytes, 700); /* 300 and 400 */
     assert_int_equal(inspect_bin_from(9), 256);
-    assert_int_equal(inspect.let_go_blocks, 3);
+    assert_int_equal(inspect.free_requested_blocks, 3);
     assert_int_equal(inspect.lifetimes[0].blocks, 2);  /* 1 and 3: no request in between */
     assert_int_equal(inspect.lifetimes[1].bytes, 300); /* 2: one */
     assert_int_equal(inspect.kept_blocks, 1);

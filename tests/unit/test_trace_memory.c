@@ -33,11 +33,11 @@ static enum status open_steps(const struct step *steps, size_t count, struct tra
     }
 #define FREE(n)                                                                                    \
     {                                                                                              \
-        {.kind = TRACE_FREE, .id = (n)}, NULL                                                      \
+        {.kind = TRACE_FREE_COMPLETED, .id = (n)}, NULL                                            \
     }
-#define LET_GO(n)                                                                                  \
+#define FREE_REQUESTED(n)                                                                          \
     {                                                                                              \
-        {.kind = TRACE_LET_GO, .id = (n), .stream = TRACE_NO_STREAM}, NULL                         \
+        {.kind = TRACE_FREE_REQUESTED, .id = (n), .stream = TRACE_NO_STREAM}, NULL                 \
     }
 #define MARK(label)                                                                                \
     {                                                                                              \
@@ -80,11 +80,13 @@ static void slots_are_used_again(void **state)
 }
 
 /* Without a completion in the whole trace, a let-go gives the slot back; with one it may not. */
-static void let_go_and_slots(void **state)
+static void free_requested_and_slots(void **state)
 {
     (void)state;
-    static const struct step final[] = {ALLOC(0, 1), LET_GO(0), ALLOC(1, 1), LET_GO(1)};
-    static const struct step split[] = {ALLOC(0, 1), LET_GO(0), ALLOC(1, 1), FREE(0), LET_GO(1)};
+    static const struct step final[] = {ALLOC(0, 1), FREE_REQUESTED(0), ALLOC(1, 1),
+                                        FREE_REQUESTED(1)};
+    static const struct step split[] = {ALLOC(0, 1), FREE_REQUESTED(0), ALLOC(1, 1), FREE(0),
+                                        FREE_REQUESTED(1)};
     struct trace_source *source;
     struct error error;
     assert_int_equal(open_steps(final, COUNT(final), &source, &error), STATUS_OK);
@@ -125,7 +127,7 @@ static void what_cannot_be_is_refused(void **state)
         ALLOC(7, TRACE_BYTES_LIMIT - 1),
         ALLOC(8, 8),
     };
-    static const struct step gone[] = {ALLOC(0, 1), LET_GO(0), LET_GO(0)};
+    static const struct step gone[] = {ALLOC(0, 1), FREE_REQUESTED(0), FREE_REQUESTED(0)};
     static const struct step time[] = {{{.kind = TRACE_TIME, .value = 5}, NULL},
                                        {{.kind = TRACE_TIME, .value = 4}, NULL}};
     static const struct step wait[] = {{{.kind = TRACE_WAIT, .value = 5}, NULL}};
@@ -190,7 +192,7 @@ static void keys_that_cannot_be_written_are_refused(void **state)
 static void a_copy_is_the_same_trace(void **state)
 {
     (void)state;
-    static const struct step steps[] = {ALLOC(0, 10), MARK("warm"), LET_GO(0),
+    static const struct step steps[] = {ALLOC(0, 10), MARK("warm"), FREE_REQUESTED(0),
                                         ALLOC(1, 5),  FREE(0),      MARK("step")};
     struct trace_source *first, *second;
     struct error error;
@@ -206,7 +208,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slots_are_used_again),
-        cmocka_unit_test(let_go_and_slots),
+        cmocka_unit_test(free_requested_and_slots),
         cmocka_unit_test(what_cannot_be_is_refused),
         cmocka_unit_test(keys_are_kept_once_and_in_order),
         cmocka_unit_test(keys_that_cannot_be_written_are_refused),

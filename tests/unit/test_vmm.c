@@ -81,7 +81,7 @@ static struct policy_block take(struct vmm_rig *rig, uint64_t bytes, uint32_t st
 }
 
 /* The program lets go: all work queued on the stream may still use the block. */
-static void let_go(struct vmm_rig *rig, const struct policy_block *block, uint32_t stream)
+static void free_requested(struct vmm_rig *rig, const struct policy_block *block, uint32_t stream)
 {
     rig->device->ops->used(rig->device, block->address, block->granted_bytes, stream, ++rig->event);
     assert_int_equal(policy_free(rig->policy.policy, block, stream), STATUS_OK);
@@ -116,7 +116,7 @@ static void first_block(uint64_t bytes, uint64_t handles, uint64_t pages)
     struct policy_block block = take(&rig, bytes, A);
     assert_int_equal(calls(&rig, DEVICE_CALL_create), handles);
     assert_int_equal(rig.device->counters.physical_bytes, pages * PAGE);
-    let_go(&rig, &block, A);
+    free_requested(&rig, &block, A);
     close_rig(&rig);
 }
 
@@ -151,8 +151,8 @@ static void own_pages_stay_apart_while_memory_is_short(void **state)
     struct policy_block block = take(&rig, PAGE + PAGE / 2, A);
     assert_int_equal(calls(&rig, DEVICE_CALL_create) - made, 2);
     assert_int_equal(rig.device->counters.physical_bytes - before, PAGE + 6 * PAGE);
-    let_go(&rig, &most, A);
-    let_go(&rig, &block, A);
+    free_requested(&rig, &most, A);
+    free_requested(&rig, &block, A);
     close_rig(&rig);
 }
 
@@ -172,7 +172,7 @@ static void places_given_up_are_used_again(void **state)
     rng_seed(&rng, 7);
     for (int i = 0; i < REQUESTS; i++) {
         if (i >= WINDOW)
-            let_go(&rig, &window[i % WINDOW], A);
+            free_requested(&rig, &window[i % WINDOW], A);
         window[i % WINDOW] = take(&rig, PAGE + rng_below(&rng, 6 * PAGE), A);
         given_bytes += window[i % WINDOW].granted_bytes;
     }
@@ -200,7 +200,7 @@ static void where_addresses_run_out_a_range_is_added(void **state)
         }
         assert_int_equal(calls(&rig, DEVICE_CALL_reserve), 3); /* 8, 16 and 32 MiB */
         for (int i = 0; i < BLOCKS; i++)
-            let_go(&rig, &blocks[i], A);
+            free_requested(&rig, &blocks[i], A);
     }
     close_rig(&rig);
 }
@@ -216,7 +216,7 @@ static void memory_moves_once_its_work_is_done(void **state)
     open_rig(&rig, "sim:capacity=64MiB");
     struct policy_block block = take(&rig, 60 * MIB, A);
     rig.device->ops->kernel(rig.device, A, 50 * MS);
-    let_go(&rig, &block, A);
+    free_requested(&rig, &block, A);
     struct policy_block other = take(&rig, 60 * MIB, B);
     assert_true(now(&rig) >= 50 * MS);
     assert_true(rig.device->counters.stall_ns > 40 * MS);
@@ -225,7 +225,7 @@ static void memory_moves_once_its_work_is_done(void **state)
     /* With the work done nobody waits. */
     rig.device->ops->sync(rig.device, UINT32_MAX);
     uint64_t stall_ns = rig.device->counters.stall_ns;
-    let_go(&rig, &other, B);
+    free_requested(&rig, &other, B);
     (void)take(&rig, 60 * MIB, A);
     assert_int_equal(rig.device->counters.stall_ns, stall_ns);
     close_rig(&rig);
@@ -242,26 +242,26 @@ static void only_the_first_fence_is_waited_for(void **state)
     struct policy_block held = take(&rig, 4 * MIB, A);
     struct policy_block second = take(&rig, 24 * MIB, A); /* more is held than is left */
     rig.device->ops->kernel(rig.device, A, 50 * MS);
-    let_go(&rig, &first, A);
+    free_requested(&rig, &first, A);
     rig.device->ops->kernel(rig.device, A, 5000 * MS);
-    let_go(&rig, &second, A);
+    free_requested(&rig, &second, A);
     (void)take(&rig, 30 * MIB, B);
     assert_in_range(now(&rig), 50 * MS, 500 * MS);
     check(&rig);
-    let_go(&rig, &held, A);
+    free_requested(&rig, &held, A);
     close_rig(&rig);
 }
 
 /* ---- blocks that other streams use ---------------------------------------------------------- */
 
 /* A block of 30 MiB that stream A lets go while work of 50 ms on B still reads it. */
-static struct policy_block let_go_in_use(struct vmm_rig *rig)
+static struct policy_block free_requested_in_use(struct vmm_rig *rig)
 {
     struct policy_block block = take(rig, 30 * MIB, A);
     assert_int_equal(policy_use(rig->policy.policy, &block, B), STATUS_OK);
     rig->device->ops->kernel(rig->device, B, 50 * MS);
     rig->device->ops->used(rig->device, block.address, block.granted_bytes, B, ++rig->event);
-    let_go(rig, &block, A);
+    free_requested(rig, &block, A);
     return block;
 }
 
@@ -272,7 +272,7 @@ static void pending_blocks_come_back_after_their_fence(void **state)
     struct vmm_rig rig;
     (void)state;
     open_rig(&rig, "sim:capacity=64MiB");
-    struct policy_block block = let_go_in_use(&rig);
+    struct policy_block block = free_requested_in_use(&rig);
     assert_int_equal(rig.policy.policy->totals.pending_bytes, 30 * MIB);
     struct policy_block other = take(&rig, 30 * MIB, A);
     assert_true(other.address != block.address);
@@ -292,7 +292,7 @@ static void a_done_fence_costs_no_wait(void **state)
     struct vmm_rig rig;
     (void)state;
     open_rig(&rig, "sim:capacity=64MiB");
-    struct policy_block block = let_go_in_use(&rig);
+    struct policy_block block = free_requested_in_use(&rig);
     rig.device->ops->advance(rig.device, 60 * MS);
     uint64_t before = driver_calls(&rig);
     struct policy_block again = take(&rig, 30 * MIB, A);
@@ -320,16 +320,16 @@ static void a_probe_leaves_what_others_took_last(void **state)
     assert_int_equal(ask(&rig, 32 * MIB, A, true, &probe), STATUS_OK);
     /* What the program does next is served: others come back for theirs. */
     assert_int_equal(rig.device->ops->outside(rig.device, 16 * MIB), STATUS_OK);
-    let_go(&rig, &probe, A);
+    free_requested(&rig, &probe, A);
     close_rig(&rig);
 
     open_rig(&rig, "sim:capacity=64MiB");
     (void)take(&rig, 8 * MIB, A);
     assert_int_equal(rig.device->ops->outside(rig.device, 8 * MIB), STATUS_OK);
     struct policy_block idle = take(&rig, 8 * MIB, A);
-    let_go(&rig, &idle, A);
+    free_requested(&rig, &idle, A);
     struct policy_block must = take(&rig, 44 * MIB, B); /* 40 are left, and the idle ones */
-    let_go(&rig, &must, B);
+    free_requested(&rig, &must, B);
     assert_int_equal(policy_trim(rig.policy.policy, 0), STATUS_OK);
     check(&rig);
     assert_int_equal(ask(&rig, 48 * MIB, B, true, &probe), STATUS_OK);
@@ -344,13 +344,13 @@ static void a_failed_probe_costs_the_next_request_nothing(void **state)
     (void)state;
     open_rig(&rig, "sim:capacity=64MiB");
     struct policy_block kept = take(&rig, 20 * MIB, A);
-    struct policy_block hole = take(&rig, 20 * MIB, A);
-    let_go(&rig, &hole, A);
+    struct policy_block free_block = take(&rig, 20 * MIB, A);
+    free_requested(&rig, &free_block, A);
     assert_int_equal(ask(&rig, 46 * MIB, B, true, &probe), STATUS_NO_MEMORY);
     check(&rig);
     struct policy_block next = take(&rig, 44 * MIB, B); /* all that is left */
-    let_go(&rig, &next, B);
-    let_go(&rig, &kept, A);
+    free_requested(&rig, &next, B);
+    free_requested(&rig, &kept, A);
     close_rig(&rig);
 }
 
@@ -387,7 +387,7 @@ static void moving_memory_leaves_live_bytes(void **state)
         struct written *slot = &slots[rng_below(&rng, SLOTS)];
         if (slot->number) {
             read_back(&rig, slot);
-            let_go(&rig, &slot->block, slot->stream);
+            free_requested(&rig, &slot->block, slot->stream);
             slot->number = 0;
             continue;
         }
@@ -429,11 +429,11 @@ static void step(struct vmm_rig *rig)
         blocks[i] = take(rig, sizes[i], i % 3 == 2 ? B : A);
         rig->device->ops->kernel(rig->device, i % 3 == 2 ? B : A, 10000);
         if (i % 4 == 3)
-            let_go(rig, &blocks[i - 2], (i - 2) % 3 == 2 ? B : A);
+            free_requested(rig, &blocks[i - 2], (i - 2) % 3 == 2 ? B : A);
     }
     for (uint32_t i = COUNT; i-- > 0;)
         if (i % 4 != 1)
-            let_go(rig, &blocks[i], i % 3 == 2 ? B : A);
+            free_requested(rig, &blocks[i], i % 3 == 2 ? B : A);
 }
 
 static void a_repeating_step_comes_to_rest(void **state)
@@ -464,14 +464,14 @@ static void a_trim_gives_back_what_is_free(void **state)
     struct policy_block kept = take(&rig, 10 * MIB, A);
     struct policy_block block = take(&rig, 80 * MIB, A);
     rig.device->ops->kernel(rig.device, A, 50 * MS);
-    let_go(&rig, &block, A);
+    free_requested(&rig, &block, A);
     assert_int_equal(policy_trim(rig.policy.policy, 40 * MIB), STATUS_OK);
     assert_true(now(&rig) >= 50 * MS);
     assert_in_range(rig.device->counters.physical_bytes, 10 * MIB + PAGE, 50 * MIB);
     assert_int_equal(policy_trim(rig.policy.policy, 0), STATUS_OK);
     assert_in_range(rig.device->counters.physical_bytes, 10 * MIB, 10 * MIB + 16 * PAGE);
     check(&rig);
-    let_go(&rig, &kept, A);
+    free_requested(&rig, &kept, A);
     assert_int_equal(policy_trim(rig.policy.policy, 0), STATUS_OK);
     assert_int_equal(rig.device->counters.physical_bytes, 0);
     close_rig(&rig);

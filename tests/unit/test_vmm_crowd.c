@@ -41,7 +41,7 @@ static void open_crowded(struct crowded *self, uint32_t streams, uint64_t seed, 
     (void)policy_rig_open(&self->rig, "vmm", self->device->backing, fail_at);
 }
 
-static void let_go(struct crowded *self, uint32_t slot)
+static void free_requested(struct crowded *self, uint32_t slot)
 {
     const struct policy_block *block = &self->blocks[slot];
     self->device->ops->used(self->device, block->address, block->granted_bytes, self->owners[slot],
@@ -60,7 +60,7 @@ static enum status turn(struct crowded *self)
     uint64_t bytes = rng_below(&self->rng, 4) ? PAGE + rng_below(&self->rng, 20 * PAGE) : 4 * KIB;
     uint64_t work = rng_below(&self->rng, 8);
     if (self->live[slot]) {
-        let_go(self, slot);
+        free_requested(self, slot);
         return STATUS_OK;
     }
     struct policy_request request = {.bytes = bytes, .stream = stream};
@@ -98,7 +98,7 @@ static void close_crowded(struct crowded *self)
 {
     for (uint32_t i = 0; i < SLOTS; i++)
         if (self->live[i])
-            let_go(self, i);
+            free_requested(self, i);
     self->device->ops->sync(self->device, UINT32_MAX);
     assert_int_equal(policy_rig_close(&self->rig), 0);
     assert_int_equal(self->device->counters.physical_bytes, 0);

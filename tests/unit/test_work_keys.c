@@ -14,7 +14,7 @@
 #include "tests/support/trace_rig.h"
 #include "workloads/trace/filter.h"
 #include "workloads/trace/id_map.h"
-#include "workloads/trace/work_keys.h"
+#include "workloads/trace/kernel_op_keys.h"
 
 static void what_is_read_is_written(void **state)
 {
@@ -26,18 +26,18 @@ static void what_is_read_is_written(void **state)
         "op=reduce,out=1152921504606846975,in=0,shape=3",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        struct trace_work work;
+        struct trace_kernel_op kernel_op;
         struct error error;
-        char text[TRACE_WORK_TEXT], mixed[400];
-        if (trace_work_parse(texts[i], &work, &error) != STATUS_OK)
+        char text[TRACE_KERNEL_OP_TEXT], mixed[400];
+        if (trace_kernel_op_parse(texts[i], &kernel_op, &error) != STATUS_OK)
             fail_msg("%s", error.text);
-        trace_work_print(&work, text);
+        trace_kernel_op_print(&kernel_op, text);
         assert_string_equal(text, texts[i]);
         snprintf(mixed, sizeof mixed, "x=1,%s,note=a=b", texts[i]);
-        assert_int_equal(trace_work_parse(mixed, &work, &error), STATUS_OK);
-        trace_work_replace(mixed, &work, text, sizeof text);
+        assert_int_equal(trace_kernel_op_parse(mixed, &kernel_op, &error), STATUS_OK);
+        trace_kernel_op_replace(mixed, &kernel_op, text, sizeof text);
         assert_int_equal(strncmp(text, "x=1,note=a=b,op=", 16), 0);
-        trace_work_replace(mixed, NULL, text, sizeof text);
+        trace_kernel_op_replace(mixed, NULL, text, sizeof text);
         assert_string_equal(text, "x=1,note=a=b");
     }
 }
@@ -47,10 +47,10 @@ static void no_operation_is_no_work(void **state)
     (void)state;
     static const char *const texts[] = {NULL, "", "x=1", "opera=7,outer=3"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        struct trace_work work;
+        struct trace_kernel_op kernel_op;
         struct error error;
-        assert_int_equal(trace_work_parse(texts[i], &work, &error), STATUS_OK);
-        assert_string_equal(work.op, "");
+        assert_int_equal(trace_kernel_op_parse(texts[i], &kernel_op, &error), STATUS_OK);
+        assert_string_equal(kernel_op.op, "");
     }
 }
 
@@ -76,9 +76,9 @@ static void keys_that_cannot_be_are_refused(void **state)
         {"op=set,out=99999999999999999999", "out="},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct trace_work work;
+        struct trace_kernel_op kernel_op;
         struct error error = {""};
-        assert_int_equal(trace_work_parse(cases[i].text, &work, &error), STATUS_INVALID);
+        assert_int_equal(trace_kernel_op_parse(cases[i].text, &kernel_op, &error), STATUS_INVALID);
         if (!strstr(error.text, cases[i].says))
             fail_msg("\"%s\" does not say \"%s\"", error.text, cases[i].says);
     }
@@ -88,14 +88,14 @@ static void references_count_back_from_the_latest_request(void **state)
 {
     (void)state;
     uint64_t id;
-    assert_true(trace_work_id((struct trace_reference){true, 1}, 5, &id));
+    assert_true(trace_kernel_op_id((struct trace_reference){true, 1}, 5, &id));
     assert_int_equal(id, 4);
-    assert_true(trace_work_id((struct trace_reference){true, 5}, 5, &id));
+    assert_true(trace_kernel_op_id((struct trace_reference){true, 5}, 5, &id));
     assert_int_equal(id, 0);
-    assert_false(trace_work_id((struct trace_reference){true, 6}, 5, &id));
-    assert_true(trace_work_id((struct trace_reference){false, 4}, 5, &id));
+    assert_false(trace_kernel_op_id((struct trace_reference){true, 6}, 5, &id));
+    assert_true(trace_kernel_op_id((struct trace_reference){false, 4}, 5, &id));
     assert_int_equal(id, 4);
-    assert_false(trace_work_id((struct trace_reference){false, 5}, 5, &id));
+    assert_false(trace_kernel_op_id((struct trace_reference){false, 5}, 5, &id));
 }
 
 #define HEAD "# allocrig-trace 1\n# name: x\n"

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "sim/work_shape.h"
+#include "sim/kernel_shape.h"
 
 /* An operand of so many bytes, and one that lies so many bytes behind an aligned address. */
 #define OF(count)                                                                                  \
@@ -40,13 +40,13 @@ static void assert_row(size_t row, const uint64_t found[WIDTH], const uint64_t e
 }
 
 struct row {
-    struct device_work work;
+    struct kernel_op op;
     uint64_t expected[WIDTH]; /* the rest is 0 */
 };
 
 #define WORK(kind, type, inputs, m, n, k, ...)                                                     \
     {                                                                                              \
-        DEVICE_WORK_##kind, DEVICE_##type, 0, inputs, m, n, k, __VA_ARGS__                         \
+        KERNEL_OP_##kind, DEVICE_##type, 0, inputs, m, n, k, __VA_ARGS__                           \
     }
 
 /* m, n, k, pitch */
@@ -75,7 +75,7 @@ static void products(void **state)
         {WORK(matmul, F16, 2, 3, 3, 3, OF(18), {OF(18), ASKEW(2, 18)}), {3, 3, 3, 3}},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct work_shape_matmul cut = work_shape_matmul(&rows[i].work);
+        struct kernel_shape_matmul cut = kernel_shape_matmul(&rows[i].op);
         const uint64_t found[WIDTH] = {cut.m, cut.n, cut.k, cut.pitch_elements};
         assert_row(i, found, rows[i].expected);
     }
@@ -101,7 +101,7 @@ static void elements(void **state)
         {WORK(elementwise, F16, 1, 0, 0, 0, ASKEW(2, 64), {OF(64)}), {32, 64, 1}},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct work_shape_elementwise cut = work_shape_elementwise(&rows[i].work);
+        struct kernel_shape_elementwise cut = kernel_shape_elementwise(&rows[i].op);
         const uint64_t found[WIDTH] = {cut.element_count, cut.operand_bytes, cut.input_count,
                                        cut.inputs[0],     cut.inputs[1],     cut.inputs[2]};
         assert_row(i, found, rows[i].expected);
@@ -128,7 +128,7 @@ static void sums(void **state)
         {WORK(reduce, F32, 1, 9, 4, 0, OF(16), {ASKEW(2, 160)}), {0}},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct work_shape_reduce cut = work_shape_reduce(&rows[i].work);
+        struct kernel_shape_reduce cut = kernel_shape_reduce(&rows[i].op);
         const uint64_t found[WIDTH] = {cut.row_count, cut.column_count, cut.pitch_elements};
         assert_row(i, found, rows[i].expected);
     }
@@ -175,10 +175,10 @@ static const struct row scatters[] = {
 };
 
 static void check_rows(const struct row *rows, size_t count,
-                       struct work_shape_rows (*cut_of)(const struct device_work *))
+                       struct kernel_shape_rows (*cut_of)(const struct kernel_op *))
 {
     for (size_t i = 0; i < count; i++) {
-        struct work_shape_rows cut = cut_of(&rows[i].work);
+        struct kernel_shape_rows cut = cut_of(&rows[i].op);
         const uint64_t found[WIDTH] = {cut.row_count, cut.column_count, cut.row_bytes,
                                        cut.table_row_count, cut.index_bytes};
         assert_row(i, found, rows[i].expected);
@@ -188,8 +188,8 @@ static void check_rows(const struct row *rows, size_t count,
 static void rows_that_move(void **state)
 {
     (void)state;
-    check_rows(gathers, COUNT_OF(gathers), work_shape_gather);
-    check_rows(scatters, COUNT_OF(scatters), work_shape_scatter_add);
+    check_rows(gathers, COUNT_OF(gathers), kernel_shape_gather);
+    check_rows(scatters, COUNT_OF(scatters), kernel_shape_scatter_add);
 }
 
 /* of a copy, of a set of the same */
@@ -209,8 +209,8 @@ static void bytes(void **state)
         {WORK(copy, F32, 1, 0, 0, 0, NONE, {OF(300)}), {0, 0}},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        const uint64_t found[WIDTH] = {work_shape_copy_bytes(&rows[i].work),
-                                       work_shape_set_bytes(&rows[i].work)};
+        const uint64_t found[WIDTH] = {kernel_shape_copy_bytes(&rows[i].op),
+                                       kernel_shape_set_bytes(&rows[i].op)};
         assert_row(i, found, rows[i].expected);
     }
 }
@@ -218,16 +218,16 @@ static void bytes(void **state)
 static void units(void **state)
 {
     (void)state;
-    assert_int_equal(work_shape_element_bytes(DEVICE_F32), 4);
-    assert_int_equal(work_shape_element_bytes(DEVICE_TF32), 4);
-    assert_int_equal(work_shape_element_bytes(DEVICE_F16), 2);
-    assert_int_equal(work_shape_element_bytes(DEVICE_BF16), 2);
-    assert_int_equal(work_shape_element_bytes(DEVICE_I8), 1);
-    assert_int_equal(work_shape_element_bytes(DEVICE_I64), 8);
-    assert_true(work_shape_times(BIT(31), BIT(32)) == BIT(63));
-    assert_true(work_shape_times(BIT(32), BIT(32)) == UINT64_MAX);
-    assert_true(work_shape_times(BIT(40), BIT(40)) == UINT64_MAX);
-    assert_true(work_shape_times(UINT64_MAX, 0) == 0);
+    assert_int_equal(kernel_shape_element_bytes(DEVICE_F32), 4);
+    assert_int_equal(kernel_shape_element_bytes(DEVICE_TF32), 4);
+    assert_int_equal(kernel_shape_element_bytes(DEVICE_F16), 2);
+    assert_int_equal(kernel_shape_element_bytes(DEVICE_BF16), 2);
+    assert_int_equal(kernel_shape_element_bytes(DEVICE_I8), 1);
+    assert_int_equal(kernel_shape_element_bytes(DEVICE_I64), 8);
+    assert_true(kernel_shape_times(BIT(31), BIT(32)) == BIT(63));
+    assert_true(kernel_shape_times(BIT(32), BIT(32)) == UINT64_MAX);
+    assert_true(kernel_shape_times(BIT(40), BIT(40)) == UINT64_MAX);
+    assert_true(kernel_shape_times(UINT64_MAX, 0) == 0);
 }
 
 int main(void)

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "sim/experiment/baseline.h"
-#include "sim/sim_device/work_limits.h"
+#include "sim/sim_device/kernel_limits.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/sim.h"
 #include "tests/support/trace_rig.h"
@@ -27,45 +27,49 @@ static void what_bounds_a_work(void **state)
 {
     (void)state;
     static const struct {
-        struct device_work work;
-        struct sim_work_limit limits[3]; /* the end has size 0 */
+        struct kernel_op op;
+        struct sim_kernel_limit limits[3]; /* the end has size 0 */
     } rows[] = {
-        {{DEVICE_WORK_matmul, DEVICE_BF16, 0, 2, 100, 20, 30, OF(4000), {OF(6000), OF(1200)}},
-         {{SIM_WORK_matmul_bf16, 2 * 100 * 20 * 30}, {SIM_WORK_thin_bf16, 11200}}},
+        {{KERNEL_OP_matmul, DEVICE_BF16, 0, 2, 100, 20, 30, OF(4000), {OF(6000), OF(1200)}},
+         {{SIM_KERNEL_OP_matmul_bf16, 2 * 100 * 20 * 30}, {SIM_KERNEL_OP_thin_bf16, 11200}}},
         /* cut to the rows that the left one holds, to the k that the right one has, to the output */
-        {{DEVICE_WORK_matmul, DEVICE_F32, 0, 2, 100, 20, 30, OF(8000), {OF(1200), OF(2400)}},
-         {{SIM_WORK_matmul_f32, 2 * 10 * 20 * 30}, {SIM_WORK_thin_f32, 4 * (200 + 300 + 600)}}},
-        {{DEVICE_WORK_matmul, DEVICE_TF32, 0, 2, 100, 20, 30, OF(8000), {OF(12000), OF(800)}},
-         {{SIM_WORK_matmul_tf32, 2 * 100 * 20 * 10},
-          {SIM_WORK_thin_tf32, 4 * (2000 + 1000 + 200)}}},
-        {{DEVICE_WORK_matmul, DEVICE_F16, 0, 2, 100, 20, 30, OF(200), {OF(6000), OF(1200)}},
-         {{SIM_WORK_matmul_f16, 2 * 5 * 20 * 30}, {SIM_WORK_thin_f16, 2 * (100 + 150 + 600)}}},
-        {{DEVICE_WORK_matmul, DEVICE_I8, 0, 2, 9, 9, 9, OF(81), {OF(81), OF(81)}}, {{0}}},
-        {{DEVICE_WORK_elementwise, DEVICE_F32, 0, 2, 0, 0, 0, OF(400), {OF(800), OF(404)}},
-         {{SIM_WORK_elementwise, 1200}}},
-        {{DEVICE_WORK_elementwise, DEVICE_I64, 0, 2, 5, 2, 0, OF(400), {OF(800), OF(0)}},
-         {{SIM_WORK_elementwise, 2 * 80}}}, /* one is not there */
-        {{DEVICE_WORK_copy, DEVICE_I8, 0, 1, 0, 0, 0, OF(400), {OF(300)}}, {{SIM_WORK_copy, 600}}},
-        {{DEVICE_WORK_set, DEVICE_F16, 0, 0, 30, 0, 0, OF(400), {OF(0)}}, {{SIM_WORK_set, 60}}},
-        {{DEVICE_WORK_set, DEVICE_F16, 0, 0, 0, 0, 0, OF(400), {OF(0)}}, {{SIM_WORK_set, 400}}},
-        {{DEVICE_WORK_reduce, DEVICE_BF16, 0, 1, 1000, 64, 0, OF(128), {OF(128000)}},
-         {{SIM_WORK_reduce, 128000}, {SIM_WORK_strip_16, 32000}}},
-        {{DEVICE_WORK_reduce, DEVICE_F32, 0, 1, 1000, 8, 0, OF(32), {OF(16000)}},
-         {{SIM_WORK_reduce, 16000}, {SIM_WORK_strip_32, 4000}}},
-        {{DEVICE_WORK_reduce, DEVICE_I64, 0, 1, 10, 8, 0, OF(64), {OF(640)}}, {{0}}},
-        {{DEVICE_WORK_gather, DEVICE_F32, 0, 2, 50, 16, 0, OF(6400), {OF(64000), OF(240)}},
-         {{SIM_WORK_gather, 2 * 50 * 64}, {SIM_WORK_gather_rows, 50}}}, /* names of 4 bytes */
-        {{DEVICE_WORK_gather, DEVICE_F32, 0, 2, 50, 16, 0, OF(640), {OF(64000), OF(400)}},
-         {{SIM_WORK_gather, 2 * 10 * 64}, {SIM_WORK_gather_rows, 10}}},
-        {{DEVICE_WORK_scatter_add, DEVICE_BF16, 0, 2, 50, 16, 0, OF(64000), {OF(1600), OF(400)}},
-         {{SIM_WORK_scatter_add_bf16, 50 * 32}, {SIM_WORK_scatter_rows, 50}}},
+        {{KERNEL_OP_matmul, DEVICE_F32, 0, 2, 100, 20, 30, OF(8000), {OF(1200), OF(2400)}},
+         {{SIM_KERNEL_OP_matmul_f32, 2 * 10 * 20 * 30},
+          {SIM_KERNEL_OP_thin_f32, 4 * (200 + 300 + 600)}}},
+        {{KERNEL_OP_matmul, DEVICE_TF32, 0, 2, 100, 20, 30, OF(8000), {OF(12000), OF(800)}},
+         {{SIM_KERNEL_OP_matmul_tf32, 2 * 100 * 20 * 10},
+          {SIM_KERNEL_OP_thin_tf32, 4 * (2000 + 1000 + 200)}}},
+        {{KERNEL_OP_matmul, DEVICE_F16, 0, 2, 100, 20, 30, OF(200), {OF(6000), OF(1200)}},
+         {{SIM_KERNEL_OP_matmul_f16, 2 * 5 * 20 * 30},
+          {SIM_KERNEL_OP_thin_f16, 2 * (100 + 150 + 600)}}},
+        {{KERNEL_OP_matmul, DEVICE_I8, 0, 2, 9, 9, 9, OF(81), {OF(81), OF(81)}}, {{0}}},
+        {{KERNEL_OP_elementwise, DEVICE_F32, 0, 2, 0, 0, 0, OF(400), {OF(800), OF(404)}},
+         {{SIM_KERNEL_OP_elementwise, 1200}}},
+        {{KERNEL_OP_elementwise, DEVICE_I64, 0, 2, 5, 2, 0, OF(400), {OF(800), OF(0)}},
+         {{SIM_KERNEL_OP_elementwise, 2 * 80}}}, /* one is not there */
+        {{KERNEL_OP_copy, DEVICE_I8, 0, 1, 0, 0, 0, OF(400), {OF(300)}},
+         {{SIM_KERNEL_OP_copy, 600}}},
+        {{KERNEL_OP_set, DEVICE_F16, 0, 0, 30, 0, 0, OF(400), {OF(0)}}, {{SIM_KERNEL_OP_set, 60}}},
+        {{KERNEL_OP_set, DEVICE_F16, 0, 0, 0, 0, 0, OF(400), {OF(0)}}, {{SIM_KERNEL_OP_set, 400}}},
+        {{KERNEL_OP_reduce, DEVICE_BF16, 0, 1, 1000, 64, 0, OF(128), {OF(128000)}},
+         {{SIM_KERNEL_OP_reduce, 128000}, {SIM_KERNEL_OP_strip_16, 32000}}},
+        {{KERNEL_OP_reduce, DEVICE_F32, 0, 1, 1000, 8, 0, OF(32), {OF(16000)}},
+         {{SIM_KERNEL_OP_reduce, 16000}, {SIM_KERNEL_OP_strip_32, 4000}}},
+        {{KERNEL_OP_reduce, DEVICE_I64, 0, 1, 10, 8, 0, OF(64), {OF(640)}}, {{0}}},
+        {{KERNEL_OP_gather, DEVICE_F32, 0, 2, 50, 16, 0, OF(6400), {OF(64000), OF(240)}},
+         {{SIM_KERNEL_OP_gather, 2 * 50 * 64},
+          {SIM_KERNEL_OP_gather_rows, 50}}}, /* names of 4 bytes */
+        {{KERNEL_OP_gather, DEVICE_F32, 0, 2, 50, 16, 0, OF(640), {OF(64000), OF(400)}},
+         {{SIM_KERNEL_OP_gather, 2 * 10 * 64}, {SIM_KERNEL_OP_gather_rows, 10}}},
+        {{KERNEL_OP_scatter_add, DEVICE_BF16, 0, 2, 50, 16, 0, OF(64000), {OF(1600), OF(400)}},
+         {{SIM_KERNEL_OP_scatter_add_bf16, 50 * 32}, {SIM_KERNEL_OP_scatter_rows, 50}}},
         /* where they lie does not count, not even askew */
-        {{DEVICE_WORK_reduce, DEVICE_F32, 0, 1, 1000, 8, 0, {4097, 32}, {{4098, 16000}}},
-         {{SIM_WORK_reduce, 16000}, {SIM_WORK_strip_32, 4000}}},
+        {{KERNEL_OP_reduce, DEVICE_F32, 0, 1, 1000, 8, 0, {4097, 32}, {{4098, 16000}}},
+         {{SIM_KERNEL_OP_reduce, 16000}, {SIM_KERNEL_OP_strip_32, 4000}}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct sim_work_limit limits[SIM_WORK_LIMITS];
-        unsigned count = sim_work_limits(&rows[i].work, limits), expected = 0;
+        struct sim_kernel_limit limits[SIM_KERNEL_LIMITS];
+        unsigned count = sim_kernel_limits(&rows[i].op, limits), expected = 0;
         while (rows[i].limits[expected].size)
             expected++;
         if (count != expected)
@@ -74,7 +78,7 @@ static void what_bounds_a_work(void **state)
         for (unsigned k = 0; k < count; k++) {
             if (limits[k].size != rows[i].limits[k].size)
                 print_error("row %zu, limit %u\n", i, k);
-            assert_int_equal(limits[k].work, rows[i].limits[k].work);
+            assert_int_equal(limits[k].op, rows[i].limits[k].op);
             assert_int_equal(limits[k].size, rows[i].limits[k].size);
         }
     }
@@ -114,26 +118,26 @@ static void the_longer_of_both(void **state)
     (void)state;
     struct device *device = device_of(HEAD "work: gather 1000 100\nwork: gather 100000 10000\n"
                                            "work: gather_rows 10 300\nwork: reduce 64 7\n");
-    struct device_work work = {
-        .kind = DEVICE_WORK_gather,
+    struct kernel_op op = {
+        .kind = KERNEL_OP_gather,
         .m = 20,
         .n = 16,
         .input_count = 2,
         .out = {512, 1 << 20},
         .in = {{512, 1 << 20}, {512, 1 << 20}},
     };
-    assert_int_equal(device->ops->work_ns(device, &work), 300);
-    work.m = 400;
-    assert_int_equal(device->ops->work_ns(device, &work), 5120);
-    work.in[1].bytes = 3;
-    assert_int_equal(device->ops->work_ns(device, &work), 1); /* no row is named */
-    work.kind = DEVICE_WORK_reduce;
-    assert_int_equal(device->ops->work_ns(device, &work), 0);
-    work.kind = DEVICE_WORK_set;
-    assert_int_equal(device->ops->work_ns(device, &work), 0);
+    assert_int_equal(device->ops->kernel_op_ns(device, &op), 300);
+    op.m = 400;
+    assert_int_equal(device->ops->kernel_op_ns(device, &op), 5120);
+    op.in[1].bytes = 3;
+    assert_int_equal(device->ops->kernel_op_ns(device, &op), 1); /* no row is named */
+    op.kind = KERNEL_OP_reduce;
+    assert_int_equal(device->ops->kernel_op_ns(device, &op), 0);
+    op.kind = KERNEL_OP_set;
+    assert_int_equal(device->ops->kernel_op_ns(device, &op), 0);
     device_close(device);
     device = device_of(HEAD);
-    assert_null(device->ops->work_ns); /* the profile says nothing of it */
+    assert_null(device->ops->kernel_op_ns); /* the profile says nothing of it */
     device_close(device);
 }
 

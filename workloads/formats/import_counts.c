@@ -159,7 +159,8 @@ enum status import_count(struct trace_source *source, struct import_counts *out,
                 settle(&self);
             if (events[i].kind == TRACE_ALLOC || events[i].kind == TRACE_PROBE)
                 on_request(&self, &events[i]);
-            else if (events[i].kind == TRACE_FREE || events[i].kind == TRACE_LET_GO)
+            else if (events[i].kind == TRACE_FREE_COMPLETED ||
+                     events[i].kind == TRACE_FREE_REQUESTED)
                 on_end(&self, &events[i]);
             else if (events[i].kind == TRACE_NOTE)
                 on_note(&self, trace_text_of(source, events[i].value));

@@ -27,9 +27,9 @@ struct reading {
     bool holds;
     struct trace_event joined; /* let go and complete at once; the latter is not told yet */
     bool joins;
-    unsigned times;                    /* that came since */
-    uint64_t first_time_ns, let_go_ns; /* of them; before them */
-    bool let_go_final;
+    unsigned times;                            /* that came since */
+    uint64_t first_time_ns, free_requested_ns; /* of them; before them */
+    bool free_requested_final;
 };
 
 bool request_note(const char *text, const char *verb, uint64_t *numbers, unsigned count)
@@ -57,7 +57,7 @@ static enum status tell(struct reading *self, enum request_kind kind, struct req
     moment.block = block;
     moment.event = event;
     moment.stream = event->stream;
-    if (event->kind == TRACE_FREE && block)
+    if (event->kind == TRACE_FREE_COMPLETED && block)
         moment.stream = block->stream;
     return self->take(self->argument, &moment, error);
 }
@@ -136,12 +136,12 @@ static enum status take_free(struct reading *self, const struct trace_event *eve
         return STATUS_HOST_MEMORY;
     if (block->failed)
         return STATUS_OK;
-    bool lets_go = event->kind == TRACE_LET_GO || event->flags & TRACE_WHOLE;
-    bool completes = event->kind == TRACE_FREE || self->let_go_final;
+    bool lets_go = event->kind == TRACE_FREE_REQUESTED || event->flags & TRACE_WHOLE;
+    bool completes = event->kind == TRACE_FREE_COMPLETED || self->free_requested_final;
     enum status status = STATUS_OK;
-    self->moment.begun |= !(block->initial && event->kind == TRACE_LET_GO);
+    self->moment.begun |= !(block->initial && event->kind == TRACE_FREE_REQUESTED);
     if (lets_go)
-        status = tell(self, REQUEST_LET_GO, block, event, error);
+        status = tell(self, REQUEST_FREE_REQUESTED, block, event, error);
     if (status || !completes)
         return status;
     if (!lets_go)
@@ -149,18 +149,18 @@ static enum status take_free(struct reading *self, const struct trace_event *eve
     self->joined = *event;
     self->joins = true;
     self->times = 0;
-    self->first_time_ns = self->let_go_ns = self->moment.time_ns;
+    self->first_time_ns = self->free_requested_ns = self->moment.time_ns;
     return STATUS_OK;
 }
 
 /* The completion that is not told yet. `last`: the trace is at its end. */
 static enum status tell_joined(struct reading *self, bool last, struct error *error)
 {
-    uint64_t now_ns = self->moment.time_ns, let_go_ns = self->let_go_ns;
+    uint64_t now_ns = self->moment.time_ns, free_requested_ns = self->free_requested_ns;
     if (!self->joins)
         return STATUS_OK;
     self->joins = false;
-    self->moment.time_ns = self->times > 1 || last ? self->first_time_ns : let_go_ns;
+    self->moment.time_ns = self->times > 1 || last ? self->first_time_ns : free_requested_ns;
     enum status status =
         tell(self, REQUEST_COMPLETE, &self->blocks[self->joined.slot], &self->joined, error);
     self->moment.time_ns = now_ns;
@@ -194,8 +194,8 @@ static enum status take_event(struct reading *self, const struct trace_event *ev
         self->held = *event;
         self->holds = true;
         return STATUS_OK;
-    case TRACE_LET_GO:
-    case TRACE_FREE:
+    case TRACE_FREE_REQUESTED:
+    case TRACE_FREE_COMPLETED:
         return take_free(self, event, error);
     case TRACE_TIME:
         take_time(self, event->value);
@@ -215,7 +215,7 @@ enum status requests_read(struct trace_source *source, request_take *take, void 
                            .take = take,
                            .argument = argument,
                            .next_address = MADE_UP_FROM,
-                           .let_go_final = !source->info.has_split_frees};
+                           .free_requested_final = !source->info.has_split_frees};
     const struct trace_event *events;
     size_t count;
     bool used;

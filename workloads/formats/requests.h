@@ -7,11 +7,11 @@
 
 enum request_kind {
     REQUEST_SERVED,
-    REQUEST_FAILED,   /* the recording says so; no let-go follows */
-    REQUEST_LET_GO,   /* by the program, on `stream` */
-    REQUEST_COMPLETE, /* right after the let-go where the trace does not hold them apart */
-    REQUEST_NOTE,     /* any other note: `text` */
-    REQUEST_OTHER,    /* any other event but a time: `event` */
+    REQUEST_FAILED,         /* the recording says so; no let-go follows */
+    REQUEST_FREE_REQUESTED, /* by the program, on `stream` */
+    REQUEST_COMPLETE,       /* right after the let-go where the trace does not hold them apart */
+    REQUEST_NOTE,           /* any other note: `text` */
+    REQUEST_OTHER,          /* any other event but a time: `event` */
 };
 
 /* A block from its request to its completion. */

@@ -159,7 +159,8 @@ static enum status append_free(struct conversion *c, uint64_t id, uint32_t strea
 {
     bool same = stream == c->blocks[id].stream;
     struct trace_attributes keys = {.thread = thread};
-    struct trace_event event = {.kind = same ? TRACE_FREE : TRACE_LET_GO, .id = id};
+    struct trace_event event = {.kind = same ? TRACE_FREE_COMPLETED : TRACE_FREE_REQUESTED,
+                                .id = id};
     if (!same)
         event.stream = stream;
     return trace_memory_append(c->memory, &event, &keys, NULL, error);
@@ -215,7 +216,8 @@ static enum status append_failure(struct conversion *c, const struct row *row, s
         status = append(c, (struct trace_event){.kind = TRACE_NOTE}, "oom", error);
     if (!status)
         status = append(
-            c, (struct trace_event){.kind = TRACE_LET_GO, .id = id, .stream = TRACE_NO_STREAM},
+            c,
+            (struct trace_event){.kind = TRACE_FREE_REQUESTED, .id = id, .stream = TRACE_NO_STREAM},
             NULL, error);
     return status;
 }

@@ -19,10 +19,10 @@ void eager_start(struct eager *self, struct emit *emit, enum numeric type)
     *self = (struct eager){.emit = emit, .type = type};
 }
 
-void eager_work(struct eager *self, uint64_t time_ns, const struct emit_work *work)
+void eager_kernel(struct eager *self, uint64_t time_ns, const struct emit_kernel_op *kernel_op)
 {
-    if (self->works)
-        emit_work(self->emit, time_ns, work);
+    if (self->kernel_ops)
+        emit_kernel_op(self->emit, time_ns, kernel_op);
     else
         emit_kernel(self->emit, time_ns);
 }
@@ -33,30 +33,30 @@ const char *eager_type(const struct eager *self)
     return names[self->type];
 }
 
-struct emit_work eager_set(const char *type)
+struct emit_kernel_op eager_set(const char *type)
 {
-    return (struct emit_work){.op = "set", .type = type};
+    return (struct emit_kernel_op){.op = "set", .type = type};
 }
 
-struct emit_work eager_combine(const char *type, const struct emit_block *a,
-                               const struct emit_block *b)
+struct emit_kernel_op eager_combine(const char *type, const struct emit_block *a,
+                                    const struct emit_block *b)
 {
-    return (struct emit_work){.op = "elementwise", .type = type, .in = {a, b}};
+    return (struct emit_kernel_op){.op = "elementwise", .type = type, .in = {a, b}};
 }
 
 struct emit_block eager_make(struct eager *self, uint64_t output_bytes, uint64_t read_bytes,
-                             const char *tag, struct emit_work work)
+                             const char *tag, struct emit_kernel_op kernel_op)
 {
     struct emit_block output = emit_alloc(self->emit, output_bytes, tag);
-    work.out = &output;
-    eager_work(self, roofline_bytes_ns(output_bytes + read_bytes), &work);
+    kernel_op.out = &output;
+    eager_kernel(self, roofline_bytes_ns(output_bytes + read_bytes), &kernel_op);
     return output;
 }
 
 struct emit_block eager_map(struct eager *self, uint64_t output_bytes, uint64_t read_bytes,
                             const char *tag)
 {
-    return eager_make(self, output_bytes, read_bytes, tag, (struct emit_work){.op = NULL});
+    return eager_make(self, output_bytes, read_bytes, tag, (struct emit_kernel_op){.op = NULL});
 }
 
 struct emit_block eager_product(struct eager *self, enum eager_thread thread, uint64_t rows,
@@ -80,12 +80,12 @@ struct emit_block eager_multiply(struct eager *self, enum eager_thread thread,
     enum numeric type = self->type;
     if (type == NUMERIC_INT8 && thread == EAGER_BACKWARD)
         type = NUMERIC_FLOAT16;
-    eager_work(self, roofline_product_ns(type, shape.rows, shape.columns, shape.inner),
-               &(struct emit_work){.op = "matmul",
-                                   .type = type == NUMERIC_INT8 ? "i8" : eager_type(self),
-                                   .out = &output,
-                                   .in = {left, right},
-                                   .shape = {shape.rows, shape.columns, shape.inner}});
+    eager_kernel(self, roofline_product_ns(type, shape.rows, shape.columns, shape.inner),
+                 &(struct emit_kernel_op){.op = "matmul",
+                                          .type = type == NUMERIC_INT8 ? "i8" : eager_type(self),
+                                          .out = &output,
+                                          .in = {left, right},
+                                          .shape = {shape.rows, shape.columns, shape.inner}});
     return output;
 }
 
@@ -149,16 +149,16 @@ struct emit_block eager_sum_rows(struct eager *self, uint64_t rows, uint64_t col
     if (partial_bytes) {
         partial = emit_alloc(self->emit, partial_bytes, "scratch");
         counters = emit_alloc(self->emit, counter_bytes, "scratch");
-        struct emit_work clear = eager_set("i8");
+        struct emit_kernel_op clear = eager_set("i8");
         clear.out = &counters;
-        eager_work(self, roofline_bytes_ns(counter_bytes), &clear);
+        eager_kernel(self, roofline_bytes_ns(counter_bytes), &clear);
     }
-    eager_work(self, roofline_bytes_ns(rows * columns * value),
-               &(struct emit_work){.op = "reduce",
-                                   .type = eager_type(self),
-                                   .out = &gradient,
-                                   .in = {outgoing},
-                                   .shape = {rows, columns}});
+    eager_kernel(self, roofline_bytes_ns(rows * columns * value),
+                 &(struct emit_kernel_op){.op = "reduce",
+                                          .type = eager_type(self),
+                                          .out = &gradient,
+                                          .in = {outgoing},
+                                          .shape = {rows, columns}});
     emit_free(self->emit, &counters);
     emit_free(self->emit, &partial);
     return gradient;

@@ -16,7 +16,7 @@ enum eager_thread { EAGER_FORWARD, EAGER_BACKWARD };
 struct eager {
     struct emit *emit;
     enum numeric type;
-    bool works; /* kernels say what they do to which blocks; set it after eager_start */
+    bool kernel_ops; /* kernels say what they do to which blocks; set it after eager_start */
     struct emit_block workspace[2]; /* by thread; held from the first product on */
     struct emit_block fused_workspace;
 };
@@ -36,15 +36,15 @@ struct emit_block eager_product(struct eager *self, enum eager_thread thread, ui
  * Without inputs all elements are set, with inputs they are combined one by one. */
 #define EAGER_F32   "f32" /* of master copies and optimizers' state */
 #define EAGER_INDEX "i64"
-void eager_work(struct eager *self, uint64_t time_ns, const struct emit_work *work);
+void eager_kernel(struct eager *self, uint64_t time_ns, const struct emit_kernel_op *op);
 const char *eager_type(const struct eager *self); /* of activations and gradients */
-struct emit_work eager_set(const char *type);
-struct emit_work eager_combine(const char *type, const struct emit_block *a,
-                               const struct emit_block *b);
+struct emit_kernel_op eager_set(const char *type);
+struct emit_kernel_op eager_combine(const char *type, const struct emit_block *a,
+                                    const struct emit_block *b);
 
 /* eager_map with its work, whose output is the block that is made. */
 struct emit_block eager_make(struct eager *self, uint64_t output_bytes, uint64_t read_bytes,
-                             const char *tag, struct emit_work work);
+                             const char *tag, struct emit_kernel_op op);
 
 /* eager_product of two blocks. */
 struct eager_shape {

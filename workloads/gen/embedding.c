@@ -90,7 +90,7 @@ static enum status start(struct emit *emit, struct error *error)
     draws_start(&self->batches);
     draws_start(&self->bags);
     eager_start(&self->eager, emit, (enum numeric)self->values.type);
-    self->eager.works = true;
+    self->eager.kernel_ops = true;
     self->table_count = 0;
     self->step = 0;
     self->ended = false;
@@ -131,8 +131,8 @@ static bool table_is_due(const struct embedding *self)
            (self->step - values->first) % values->every == 0;
 }
 
-static struct emit_work combine(const struct embedding *self, const struct emit_block *a,
-                                const struct emit_block *b)
+static struct emit_kernel_op combine(const struct embedding *self, const struct emit_block *a,
+                                     const struct emit_block *b)
 {
     return eager_combine(eager_type(&self->eager), a, b);
 }
@@ -186,7 +186,7 @@ static void forward_loss(struct embedding *self, struct saved *saved)
     uint64_t value = value_bytes(self);
     uint64_t joined = self->batch * joined_width(self) * value;
     saved->joined = eager_make(&self->eager, joined, joined, "activation",
-                               (struct emit_work){.op = "copy", .in = {&self->bottom_output}});
+                               (struct emit_kernel_op){.op = "copy", .in = {&self->bottom_output}});
     saved->top_hidden =
         hidden_layer(self, joined_width(self), &saved->joined, &self->top[WEIGHT_1]);
     struct emit_block logit =
@@ -195,10 +195,10 @@ static void forward_loss(struct embedding *self, struct saved *saved)
                                     combine(self, &logit, NULL));
     emit_free(&self->emit, &logit);
     struct emit_block loss = eager_make(&self->eager, value, logit.bytes, "loss",
-                                        (struct emit_work){.op = "reduce",
-                                                           .type = eager_type(&self->eager),
-                                                           .in = {&saved->probability},
-                                                           .shape = {self->batch, 1}});
+                                        (struct emit_kernel_op){.op = "reduce",
+                                                                .type = eager_type(&self->eager),
+                                                                .in = {&saved->probability},
+                                                                .shape = {self->batch, 1}});
     parameter_drop(&self->eager, &self->retired[WEIGHT_2]);
     parameter_drop(&self->eager, &self->retired[WEIGHT_1]);
     parameter_drop(&self->eager, &self->retired[BIAS_1]);

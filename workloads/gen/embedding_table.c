@@ -77,9 +77,9 @@ void embedding_table_make(struct eager *eager, struct embedding_table *self, uin
     self->capacity = capacity;
     self->weight = (struct parameter){.elements = capacity * self->width};
     self->weight.value = emit_alloc(eager->emit, bytes, "table");
-    struct emit_work work = eager_set(table_type(eager));
-    work.out = &self->weight.value;
-    eager_work(eager, roofline_upload_ns(bytes), &work);
+    struct emit_kernel_op kernel_op = eager_set(table_type(eager));
+    kernel_op.out = &self->weight.value;
+    eager_kernel(eager, roofline_upload_ns(bytes), &kernel_op);
 }
 
 /* Copies a block into a larger one. */
@@ -88,7 +88,7 @@ static void enlarge(struct eager *eager, struct emit_block *block, uint64_t byte
     if (!block->held)
         return;
     struct emit_block larger = eager_make(eager, bytes, block->bytes, tag,
-                                          (struct emit_work){.op = "copy", .in = {block}});
+                                          (struct emit_kernel_op){.op = "copy", .in = {block}});
     emit_free(eager->emit, block);
     *block = larger;
 }
@@ -119,11 +119,12 @@ void embedding_table_see(struct eager *eager, struct embedding_table *self, uint
 }
 
 /* `rows` rows of `source`, or of the output, named by `names`. */
-static struct emit_work rows_named(const char *op, const char *type,
-                                   const struct emit_block *source, const struct emit_block *names,
-                                   uint64_t rows, uint64_t width)
+static struct emit_kernel_op rows_named(const char *op, const char *type,
+                                        const struct emit_block *source,
+                                        const struct emit_block *names, uint64_t rows,
+                                        uint64_t width)
 {
-    return (struct emit_work){
+    return (struct emit_kernel_op){
         .op = op, .type = type, .in = {source, names}, .shape = {rows, width}};
 }
 
@@ -154,10 +155,10 @@ static void sort_ids(struct eager *eager, const struct embedding_table *self,
     /* Each pass reads and writes both; the launched one writes them in turn. */
     for (unsigned pass = 0; pass < SORT_PASSES; pass++) {
         bool even = pass % 2 == 0;
-        struct emit_work work = eager_combine(EAGER_INDEX, &self->indices, &range);
-        work.in[2] = even ? NULL : places;
-        work.out = even ? places : sorted;
-        eager_work(eager, roofline_bytes_ns(4 * bytes), &work);
+        struct emit_kernel_op kernel_op = eager_combine(EAGER_INDEX, &self->indices, &range);
+        kernel_op.in[2] = even ? NULL : places;
+        kernel_op.out = even ? places : sorted;
+        eager_kernel(eager, roofline_bytes_ns(4 * bytes), &kernel_op);
     }
     emit_free(eager->emit, &scratch);
     emit_free(eager->emit, &range);
@@ -180,10 +181,10 @@ static void sum_parts(struct eager *eager, const struct embedding_table *self, u
     struct emit_block sums = eager_make(
         eager, parts * self->width * 4, self->lookups * self->width * value, "scratch",
         rows_named("gather", eager_type(eager), from->outgoing, &from->places, rows, self->width));
-    struct emit_work work =
+    struct emit_kernel_op kernel_op =
         rows_named("scatter_add", eager_type(eager), &sums, &from->ids, rows, self->width);
-    work.out = &self->weight.gradient;
-    eager_work(eager, roofline_bytes_ns(sums.bytes), &work);
+    kernel_op.out = &self->weight.gradient;
+    eager_kernel(eager, roofline_bytes_ns(sums.bytes), &kernel_op);
     emit_free(eager->emit, &sums);
     emit_free(eager->emit, &starts);
 }
@@ -192,9 +193,9 @@ static void sum_parts(struct eager *eager, const struct embedding_table *self, u
 static void index_kernel(struct eager *eager, uint64_t bytes, const struct emit_block *out,
                          const struct emit_block *in)
 {
-    struct emit_work work = eager_combine(EAGER_INDEX, in, NULL);
-    work.out = out;
-    eager_work(eager, roofline_bytes_ns(bytes), &work);
+    struct emit_kernel_op kernel_op = eager_combine(EAGER_INDEX, in, NULL);
+    kernel_op.out = out;
+    eager_kernel(eager, roofline_bytes_ns(bytes), &kernel_op);
 }
 
 static struct emit_block library_scratch(struct eager *eager, uint64_t bytes)
@@ -237,8 +238,9 @@ static void sum_runs(struct eager *eager, struct embedding_table *self, const st
 static void backward_dense(struct eager *eager, struct embedding_table *self, uint64_t outgoing,
                            const struct emit_block *joined)
 {
-    struct emit_block contiguous = eager_make(eager, outgoing, outgoing, "gradient",
-                                              (struct emit_work){.op = "copy", .in = {joined}});
+    struct emit_block contiguous =
+        eager_make(eager, outgoing, outgoing, "gradient",
+                   (struct emit_kernel_op){.op = "copy", .in = {joined}});
     struct sorted from = {.outgoing = &contiguous};
     sort_ids(eager, self, &from.ids, &from.places);
     sum_runs(eager, self, &from);
@@ -283,10 +285,11 @@ void embedding_table_update_sparse(struct eager *eager, struct embedding_table *
     if (optimizer == OPTIMIZER_ADAM || optimizer == OPTIMIZER_ADAGRAD)
         squares = eager_make(eager, bytes, bytes, "optimizer scratch",
                              eager_combine(type, &unique, NULL));
-    struct emit_work work =
+    struct emit_kernel_op kernel_op =
         rows_named("scatter_add", table_type(eager), &unique, &sorted, self->lookups, self->width);
-    work.out = &self->weight.value;
-    eager_work(eager, roofline_bytes_ns((2 + 2 * optimizer_states(optimizer)) * bytes), &work);
+    kernel_op.out = &self->weight.value;
+    eager_kernel(eager, roofline_bytes_ns((2 + 2 * optimizer_states(optimizer)) * bytes),
+                 &kernel_op);
     emit_free(emit, &squares);
     emit_free(emit, &unique);
     emit_free(emit, &places);

@@ -189,12 +189,12 @@ static void end_block(struct emit *self, struct emit_block *block, uint8_t kind,
 
 void emit_free(struct emit *self, struct emit_block *block)
 {
-    end_block(self, block, TRACE_FREE, TRACE_WHOLE);
+    end_block(self, block, TRACE_FREE_COMPLETED, TRACE_WHOLE);
 }
 
-void emit_let_go(struct emit *self, struct emit_block *block)
+void emit_free_requested(struct emit *self, struct emit_block *block)
 {
-    end_block(self, block, TRACE_LET_GO, 0);
+    end_block(self, block, TRACE_FREE_REQUESTED, 0);
 }
 
 void emit_use(struct emit *self, const struct emit_block *block, uint32_t stream)
@@ -222,22 +222,23 @@ static struct trace_reference reference_to(const struct emit_state *state,
 }
 
 /* The index of the keys that say what the work is. */
-static uint32_t work_index(struct emit *self, const struct emit_work *work)
+static uint32_t work_index(struct emit *self, const struct emit_kernel_op *kernel_op)
 {
     struct emit_state *state = self->state;
-    struct trace_work keys = {.out = reference_to(state, work->out)};
-    char text[TRACE_WORK_TEXT];
+    struct trace_kernel_op keys = {.out = reference_to(state, kernel_op->out)};
+    char text[TRACE_KERNEL_OP_TEXT];
     uint32_t index = 0;
-    strncpy(keys.op, work->op, sizeof keys.op - 1);
-    strncpy(keys.type, work->type ? work->type : "", sizeof keys.type - 1);
-    for (unsigned i = 0; i < TRACE_WORK_INPUTS; i++)
-        if (work->in[i] && work->in[i]->held)
-            keys.in[keys.input_count++] = reference_to(state, work->in[i]);
-    while (keys.dimension_count < TRACE_WORK_DIMENSIONS && work->shape[keys.dimension_count]) {
-        keys.shape[keys.dimension_count] = work->shape[keys.dimension_count];
+    strncpy(keys.op, kernel_op->op, sizeof keys.op - 1);
+    strncpy(keys.type, kernel_op->type ? kernel_op->type : "", sizeof keys.type - 1);
+    for (unsigned i = 0; i < TRACE_KERNEL_OP_INPUTS; i++)
+        if (kernel_op->in[i] && kernel_op->in[i]->held)
+            keys.in[keys.input_count++] = reference_to(state, kernel_op->in[i]);
+    while (keys.dimension_count < TRACE_KERNEL_OP_DIMENSIONS &&
+           kernel_op->shape[keys.dimension_count]) {
+        keys.shape[keys.dimension_count] = kernel_op->shape[keys.dimension_count];
         keys.dimension_count++;
     }
-    trace_work_print(&keys, text);
+    trace_kernel_op_print(&keys, text);
     enum status status =
         trace_tables_keys(&state->tables, text, strlen(text), &index, &state->problem);
     if (status != STATUS_OK)
@@ -245,11 +246,11 @@ static uint32_t work_index(struct emit *self, const struct emit_work *work)
     return index;
 }
 
-void emit_work(struct emit *self, uint64_t time_ns, const struct emit_work *work)
+void emit_kernel_op(struct emit *self, uint64_t time_ns, const struct emit_kernel_op *kernel_op)
 {
-    bool does = work->op && work->out && work->out->held;
+    bool does = kernel_op->op && kernel_op->out && kernel_op->out->held;
     append(self, &(struct trace_event){.kind = TRACE_KERNEL,
-                                       .attributes = does ? work_index(self, work) : 0,
+                                       .attributes = does ? work_index(self, kernel_op) : 0,
                                        .value = time_ns});
 }
 
@@ -314,8 +315,8 @@ void emit_list_free(struct emit *self, struct emit_list *list, size_t count)
 {
     for (; count && list->count; count--) {
         struct emit_block block = emit_list_pop(list);
-        if (self->program->let_go)
-            emit_let_go(self, &block);
+        if (self->program->free_requested)
+            emit_free_requested(self, &block);
         else
             emit_free(self, &block);
     }
@@ -414,7 +415,7 @@ static void check_restart(struct emit *self)
 {
     struct emit_state *state = self->state;
     trace_check_close(&state->check);
-    trace_check_start(&state->check, &state->tables, true, self->program->let_go);
+    trace_check_start(&state->check, &state->tables, true, self->program->free_requested);
     self->source.info.counted = false;
 }
 

@@ -11,8 +11,8 @@
  * 5. A kernel names blocks of the step at hand by how many requests ago they were made and older
  *    ones by their ids: a program that does the same in each step then has the same keys in each,
  *    and the table of keys does not grow with the steps.
- * 6. A program with several streams lets go where it says so (emit_let_go): when a block is
- *    complete is then up to policy and device. Such a program sets `let_go`, never frees, and
+ * 6. A program with several streams lets go where it says so (emit_free_requested): when a block is
+ *    complete is then up to policy and device. Such a program sets `free_requested`, never frees, and
  *    puts the number of its streams into source.info.streams when it is created. */
 #ifndef WORKLOADS_GEN_EMIT_H
 #define WORKLOADS_GEN_EMIT_H
@@ -23,7 +23,7 @@
 
 #include "allocators/base/status.h"
 #include "workloads/trace/source.h"
-#include "workloads/trace/work_keys.h"
+#include "workloads/trace/kernel_op_keys.h"
 
 struct emit;
 
@@ -31,7 +31,7 @@ struct emit_program {
     const char *name;    /* of the generator, for errors */
     size_t source_bytes; /* of the generator's struct, which begins with struct emit */
     bool adaptive;       /* events are given one by one, and served() is called */
-    bool let_go;         /* blocks are let go, never freed whole */
+    bool free_requested; /* blocks are let go, never freed whole */
     /* Puts the program to its start; before the first chunk and after every rewind. */
     enum status (*start)(struct emit *self, struct error *error);
     /* Writes the next events. None written: the program has ended. */
@@ -80,21 +80,21 @@ struct emit_block emit_probe(struct emit *self, uint64_t bytes, const char *tag)
 /* Let go and complete at once. Does nothing where the block is not held. */
 void emit_free(struct emit *self, struct emit_block *block);
 /* Let go on the block's own stream. Does nothing where the block is not held. */
-void emit_let_go(struct emit *self, struct emit_block *block);
+void emit_free_requested(struct emit *self, struct emit_block *block);
 /* The block is used on another stream than its own. */
 void emit_use(struct emit *self, const struct emit_block *block, uint32_t stream);
 /* A kernel on stream 0, or on another, that runs for so long. */
 void emit_kernel(struct emit *self, uint64_t time_ns);
 void emit_kernel_on(struct emit *self, uint32_t stream, uint64_t time_ns);
-/* A kernel on stream 0 with what it does to which blocks (workloads/trace/work_keys.h). Inputs that
+/* A kernel on stream 0 with what it does to which blocks (workloads/trace/kernel_op_keys.h). Inputs that
  * are NULL or not held are left out; without an output it is just a kernel. */
-struct emit_work {
+struct emit_kernel_op {
     const char *op, *type; /* literals; type may be NULL */
     const struct emit_block *out;
-    const struct emit_block *in[TRACE_WORK_INPUTS];
-    uint64_t shape[TRACE_WORK_DIMENSIONS]; /* up to the first 0 */
+    const struct emit_block *in[TRACE_KERNEL_OP_INPUTS];
+    uint64_t shape[TRACE_KERNEL_OP_DIMENSIONS]; /* up to the first 0 */
 };
-void emit_work(struct emit *self, uint64_t time_ns, const struct emit_work *work);
+void emit_kernel_op(struct emit *self, uint64_t time_ns, const struct emit_kernel_op *kernel_op);
 /* Event number `event` is recorded on a stream; a stream waits for it. */
 void emit_record(struct emit *self, uint64_t event, uint32_t stream);
 void emit_wait(struct emit *self, uint32_t stream, uint64_t event);

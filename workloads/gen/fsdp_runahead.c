@@ -126,7 +126,7 @@ static void forward(struct fsdp *self)
         emit_list_push(emit, &self->activations,
                        emit_alloc(emit, self->values.activation, "activation"));
         compute(self, i, 1);
-        emit_let_go(emit, &self->gathered[i]);
+        emit_free_requested(emit, &self->gathered[i]);
         layer_issued(self);
     }
 }
@@ -137,7 +137,7 @@ static void reduce(struct fsdp *self, struct emit_block *gradient)
     struct emit *emit = &self->emit;
     if (self->reducing.held) { /* the reduction of the layer before */
         emit_wait(emit, COMPUTE, EVENT_REDUCED);
-        emit_let_go(emit, &self->reducing);
+        emit_free_requested(emit, &self->reducing);
     }
     emit_record(emit, EVENT_GRADIENT, COMPUTE);
     emit_wait(emit, COMMUNICATION, EVENT_GRADIENT);
@@ -147,7 +147,7 @@ static void reduce(struct fsdp *self, struct emit_block *gradient)
     if (self->values.hold == HOLD_STASH)
         self->reducing = *gradient;
     else
-        emit_let_go(emit, gradient);
+        emit_free_requested(emit, gradient);
 }
 
 static void backward(struct fsdp *self)
@@ -159,7 +159,7 @@ static void backward(struct fsdp *self)
             gather(self, i - 2);
         struct emit_block gradient = emit_alloc(emit, self->values.layer, "gradient");
         compute(self, i - 1, 2);
-        emit_let_go(emit, &self->gathered[i - 1]);
+        emit_free_requested(emit, &self->gathered[i - 1]);
         emit_list_free(emit, &self->activations, 1);
         reduce(self, &gradient);
         layer_issued(self);
@@ -171,7 +171,7 @@ static void update(struct fsdp *self)
 {
     struct emit *emit = &self->emit;
     emit_wait(emit, COMPUTE, EVENT_REDUCED);
-    emit_let_go(emit, &self->reducing);
+    emit_free_requested(emit, &self->reducing);
     emit_kernel_on(emit, COMPUTE,
                    roofline_bytes_ns(2 * self->values.layers * shard_bytes(&self->values)));
     emit_step(emit);
@@ -205,7 +205,7 @@ static void release(struct emit *emit)
 static const struct emit_program program = {
     .name = "fsdp_runahead",
     .source_bytes = sizeof(struct fsdp),
-    .let_go = true,
+    .free_requested = true,
     .start = start,
     .advance = advance,
     .release = release,

@@ -80,7 +80,7 @@ static enum status start(struct emit *emit, struct error *error)
     draws_start(&self->batches);
     draws_start(&self->lengths);
     eager_start(&self->eager, emit, (enum numeric)self->values.type);
-    self->eager.works = true;
+    self->eager.kernel_ops = true;
     self->kept_count = 0;
     self->input.held = self->result.held = self->loss.held = self->difference.held = false;
     self->step = 0;
@@ -129,8 +129,8 @@ static const struct emit_block *input_of(const struct tape *self, uint64_t index
     return index ? &self->layers[index - 1].output : &self->input;
 }
 
-static struct emit_work combine(const struct tape *self, const struct emit_block *a,
-                                const struct emit_block *b)
+static struct emit_kernel_op combine(const struct tape *self, const struct emit_block *a,
+                                     const struct emit_block *b)
 {
     return eager_combine(eager_type(&self->eager), a, b);
 }
@@ -235,10 +235,10 @@ static void forward_loss(struct tape *self)
                                            combine(self, &self->difference, NULL));
     struct emit_block loss =
         eager_make(&self->eager, numeric_value_bytes(self->eager.type), bytes, "loss",
-                   (struct emit_work){.op = "reduce",
-                                      .type = eager_type(&self->eager),
-                                      .in = {&squares},
-                                      .shape = {self->rows, 1}});
+                   (struct emit_kernel_op){.op = "reduce",
+                                           .type = eager_type(&self->eager),
+                                           .in = {&squares},
+                                           .shape = {self->rows, 1}});
     emit_free(&self->emit, &squares);
     emit_free(&self->emit, &self->loss);
     self->loss = loss;

@@ -57,12 +57,12 @@ struct emit_block jax_multiply(struct eager *self, struct eager_shape shape, con
     struct emit_block output = emit_alloc(self->emit, bytes, tag);
     struct emit_block workspace =
         emit_alloc(self->emit, shape.rows < WORKSPACE_ROWS ? bytes : WORKSPACE_BYTES, "workspace");
-    eager_work(self, roofline_product_ns(self->type, shape.rows, shape.columns, shape.inner),
-               &(struct emit_work){.op = "matmul",
-                                   .type = eager_type(self),
-                                   .out = &output,
-                                   .in = {left, right},
-                                   .shape = {shape.rows, shape.columns, shape.inner}});
+    eager_kernel(self, roofline_product_ns(self->type, shape.rows, shape.columns, shape.inner),
+                 &(struct emit_kernel_op){.op = "matmul",
+                                          .type = eager_type(self),
+                                          .out = &output,
+                                          .in = {left, right},
+                                          .shape = {shape.rows, shape.columns, shape.inner}});
     emit_free(self->emit, &workspace);
     return output;
 }

@@ -61,7 +61,7 @@ static enum status start(struct emit *emit, struct error *error)
     rng_seed(&self->rng, self->values.common.seed);
     draws_start(&self->shapes);
     eager_start(&self->eager, emit, (enum numeric)self->values.type);
-    self->eager.works = true;
+    self->eager.kernel_ops = true;
     self->kernel_count = 0;
     self->last_input.held = self->result.held = false;
     self->turn = 0;
@@ -87,12 +87,12 @@ static void probe_algorithms(struct matmul *self, const struct emit_block *matri
         struct emit_block scratch = {.held = false};
         if (k > 1)
             scratch = emit_probe(&self->emit, bytes, "scratch");
-        eager_work(&self->eager, time_ns + (k > 1 ? roofline_bytes_ns(2 * bytes) : 0),
-                   &(struct emit_work){.op = "matmul",
-                                       .type = eager_type(&self->eager),
-                                       .out = &scratch,
-                                       .in = {matrix, matrix},
-                                       .shape = {self->shape, self->shape, self->shape}});
+        eager_kernel(&self->eager, time_ns + (k > 1 ? roofline_bytes_ns(2 * bytes) : 0),
+                     &(struct emit_kernel_op){.op = "matmul",
+                                              .type = eager_type(&self->eager),
+                                              .out = &scratch,
+                                              .in = {matrix, matrix},
+                                              .shape = {self->shape, self->shape, self->shape}});
         emit_free(&self->emit, &scratch);
     }
 }

@@ -11,9 +11,9 @@ void parameter_make(struct eager *eager, struct parameter *self, uint64_t elemen
 {
     *self = (struct parameter){.elements = elements};
     self->value = emit_alloc(eager->emit, bytes, "parameter");
-    struct emit_work work = eager_set(eager_type(eager));
-    work.out = &self->value;
-    eager_work(eager, roofline_bytes_ns(bytes), &work);
+    struct emit_kernel_op kernel_op = eager_set(eager_type(eager));
+    kernel_op.out = &self->value;
+    eager_kernel(eager, roofline_bytes_ns(bytes), &kernel_op);
 }
 
 void parameter_accumulate(struct eager *eager, struct parameter *self, struct emit_block gradient)
@@ -22,9 +22,9 @@ void parameter_accumulate(struct eager *eager, struct parameter *self, struct em
         self->gradient = gradient;
         return;
     }
-    struct emit_work work = eager_combine(eager_type(eager), &self->gradient, &gradient);
-    work.out = &self->gradient;
-    eager_work(eager, roofline_bytes_ns(3 * gradient.bytes), &work);
+    struct emit_kernel_op kernel_op = eager_combine(eager_type(eager), &self->gradient, &gradient);
+    kernel_op.out = &self->gradient;
+    eager_kernel(eager, roofline_bytes_ns(3 * gradient.bytes), &kernel_op);
     emit_free(eager->emit, &gradient);
 }
 
@@ -56,14 +56,14 @@ void parameter_update(struct eager *eager, struct parameter *const *parameters, 
             scratch[i] = eager_make(
                 eager, 4 * self->elements, 4 * self->elements, "optimizer scratch",
                 eager_combine(EAGER_F32, &self->state[optimizer == OPTIMIZER_ADAM], NULL));
-        eager_work(eager,
-                   roofline_bytes_ns(2 * self->value.bytes + self->gradient.bytes +
-                                     8 * states * self->elements),
-                   &(struct emit_work){
-                       .op = "elementwise",
-                       .type = eager_type(eager),
-                       .out = &self->value,
-                       .in = {&self->gradient, &self->state[0], &self->state[1], &self->master}});
+        eager_kernel(eager,
+                     roofline_bytes_ns(2 * self->value.bytes + self->gradient.bytes +
+                                       8 * states * self->elements),
+                     &(struct emit_kernel_op){
+                         .op = "elementwise",
+                         .type = eager_type(eager),
+                         .out = &self->value,
+                         .in = {&self->gradient, &self->state[0], &self->state[1], &self->master}});
     }
     if (optimizer == OPTIMIZER_ADAM || optimizer == OPTIMIZER_ADAGRAD)
         for (size_t i = 0; i < count; i++)

@@ -101,7 +101,7 @@ static void backward(struct stash *self)
                          : i <= values->alive;
         emit_kernel_on(&self->emit, stream, roofline_bytes_ns(3 * block->bytes));
         if (!stays)
-            emit_let_go(&self->emit, block);
+            emit_free_requested(&self->emit, block);
     }
     order(self, MAIN);
 }
@@ -142,7 +142,7 @@ static void release(struct emit *emit)
 static const struct emit_program program = {
     .name = "stash_restore",
     .source_bytes = sizeof(struct stash),
-    .let_go = true,
+    .free_requested = true,
     .start = start,
     .advance = advance,
     .release = release,

@@ -111,7 +111,7 @@ static enum status make_failure(struct maker *m, const struct keys *keys)
     const uint64_t value = full ? record->free_bytes : (uint64_t)record->result;
     if (!status)
         status = emit_note(m, full ? "oom" : "failed", 1, &value);
-    event.kind = TRACE_LET_GO;
+    event.kind = TRACE_FREE_REQUESTED;
     event.value = 0;
     return status ? status : emit(m, event, NULL);
 }
@@ -119,7 +119,8 @@ static enum status make_failure(struct maker *m, const struct keys *keys)
 /* A block that was there is freed: by the record in hand, or unseen before it. */
 static enum status make_free(struct maker *m, uint64_t id, bool ordered)
 {
-    struct trace_event event = {.kind = ordered ? TRACE_LET_GO : TRACE_FREE, .id = id};
+    struct trace_event event = {.kind = ordered ? TRACE_FREE_REQUESTED : TRACE_FREE_COMPLETED,
+                                .id = id};
     enum status status = ordered ? stream_of(m, &event.stream) : STATUS_OK;
     return status ? status : emit(m, event, NULL);
 }

@@ -16,7 +16,7 @@ enum binary_flag {
     BINARY_USES = 1u << 0,
     BINARY_SPLIT_FREES = 1u << 1,
     BINARY_TIMES = 1u << 2,
-    BINARY_LET_GO_FINAL = 1u << 3,
+    BINARY_FREE_REQUESTED_FINAL = 1u << 3,
 };
 
 struct binary_header {

@@ -142,11 +142,11 @@ static enum status take_head(struct binary_trace *trace, const char *line, size_
                              struct error *error)
 {
     (void)length;
-    bool let_go_final = false;
+    bool free_requested_final = false;
     unsigned given = 0;
     if (line[0] != '#')
         return error_set(error, STATUS_FORMAT, "\"%.40s\" is no header line", line);
-    return trace_header_parse(line, &trace->base, &let_go_final, &given, error);
+    return trace_header_parse(line, &trace->base, &free_requested_final, &given, error);
 }
 
 static enum status take_keys(struct binary_trace *trace, const char *line, size_t length,
@@ -342,7 +342,7 @@ static unsigned flags_of(const struct trace_info *info, const struct trace_check
 {
     return (info->has_uses ? BINARY_USES : 0u) | (info->has_split_frees ? BINARY_SPLIT_FREES : 0u) |
            (info->has_times ? BINARY_TIMES : 0u) |
-           (check->let_gos && !info->has_split_frees ? BINARY_LET_GO_FINAL : 0u);
+           (check->free_requests && !info->has_split_frees ? BINARY_FREE_REQUESTED_FINAL : 0u);
 }
 
 /* Everything that the header says, against what the records hold. */
@@ -362,7 +362,8 @@ static enum status check_records(struct binary_trace *trace, struct error *error
     struct error unread;
     error = error ? error : &unread;
     struct trace_check check;
-    trace_check_start(&check, &trace->tables, true, trace->header.flags & BINARY_LET_GO_FINAL);
+    trace_check_start(&check, &trace->tables, true,
+                      trace->header.flags & BINARY_FREE_REQUESTED_FINAL);
     const struct trace_event *events;
     size_t count = 0, at = 0;
     enum status status;

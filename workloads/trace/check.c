@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum block_state { BLOCK_FREE, BLOCK_LIVE, BLOCK_LET_GO };
+enum block_state { BLOCK_FREE, BLOCK_LIVE, BLOCK_FREE_REQUESTED };
 
 struct trace_check_block {
     uint64_t id, bytes;
@@ -25,11 +25,14 @@ struct trace_check_block {
 #define BYTES_IN_ALL (UINT64_C(1) << 63)
 
 void trace_check_start(struct trace_check *check, const struct trace_tables *tables, bool by_slot,
-                       bool let_go_final)
+                       bool free_requested_final)
 {
     *check = (struct trace_check){
 
-        .tables = tables, .by_slot = by_slot, .let_go_final = let_go_final, .free_slot = NO_SLOT};
+        .tables = tables,
+        .by_slot = by_slot,
+        .free_requested_final = free_requested_final,
+        .free_slot = NO_SLOT};
     sha256_start(&check->hash);
 }
 
@@ -89,15 +92,15 @@ static enum status grow_blocks(struct trace_check *check, struct error *error)
 static void forget_id(struct trace_check *check, uint64_t id)
 {
     size_t mask = check->bucket_count - 1;
-    size_t hole = bucket_of(check, id);
-    for (size_t at = (hole + 1) & mask; check->buckets[at]; at = (at + 1) & mask) {
+    size_t free_block = bucket_of(check, id);
+    for (size_t at = (free_block + 1) & mask; check->buckets[at]; at = (at + 1) & mask) {
         size_t home = home_of(check, check->blocks[check->buckets[at] - 1].id);
-        if (((at - home) & mask) >= ((at - hole) & mask)) {
-            check->buckets[hole] = check->buckets[at];
-            hole = at;
+        if (((at - home) & mask) >= ((at - free_block) & mask)) {
+            check->buckets[free_block] = check->buckets[at];
+            free_block = at;
         }
     }
-    check->buckets[hole] = 0;
+    check->buckets[free_block] = 0;
 }
 
 static enum status take_slot(struct trace_check *check, struct trace_event *event,
@@ -202,7 +205,7 @@ static enum status find_block(struct trace_check *check, struct trace_event *eve
     return STATUS_OK;
 }
 
-static void count_let_go(struct trace_check *check, const struct trace_check_block *block)
+static void count_free_requested(struct trace_check *check, const struct trace_check_block *block)
 {
     check->live_bytes -= block->bytes;
     check->live_blocks--;
@@ -217,20 +220,20 @@ static enum status check_block_event(struct trace_check *check, struct trace_eve
     if (status)
         return status;
     check->block_stream = block->stream;
-    if (event->kind != TRACE_FREE && block->state != BLOCK_LIVE)
+    if (event->kind != TRACE_FREE_COMPLETED && block->state != BLOCK_LIVE)
         return error_set(error, STATUS_INVALID, "block %llu was let go before",
                          (unsigned long long)event->id);
     if (event->kind == TRACE_USE) {
         check->counts.has_uses = true;
         check->several_streams |= event->stream != check->first_stream;
-    } else if (event->kind == TRACE_LET_GO) {
+    } else if (event->kind == TRACE_FREE_REQUESTED) {
         if (event->stream == TRACE_NO_STREAM)
             event->stream = block->stream;
         check->several_streams |= event->stream != check->first_stream;
-        count_let_go(check, block);
-        check->let_gos++;
-        block->state = BLOCK_LET_GO;
-        if (check->let_go_final) {
+        count_free_requested(check, block);
+        check->free_requests++;
+        block->state = BLOCK_FREE_REQUESTED;
+        if (check->free_requested_final) {
             check->held_blocks--;
             free_slot(check, event->slot);
         }
@@ -238,7 +241,7 @@ static enum status check_block_event(struct trace_check *check, struct trace_eve
         event->stream = block->stream;
         event->flags = block->state == BLOCK_LIVE ? TRACE_WHOLE : 0;
         if (block->state == BLOCK_LIVE)
-            count_let_go(check, block);
+            count_free_requested(check, block);
         else
             check->counts.has_split_frees = true;
         check->held_blocks--;
@@ -319,7 +322,7 @@ static enum status check_stream(struct trace_check *check, const struct trace_ev
                                 struct error *error)
 {
     if (event->stream == TRACE_NO_STREAM &&
-        (event->kind == TRACE_SYNC || event->kind == TRACE_LET_GO))
+        (event->kind == TRACE_SYNC || event->kind == TRACE_FREE_REQUESTED))
         return STATUS_OK;
     if (event->stream >= TRACE_STREAM_LIMIT)
         return error_set(error, STATUS_INVALID, "stream %u: ordinals lie below %u", event->stream,
@@ -331,7 +334,7 @@ static enum status check_stream(struct trace_check *check, const struct trace_ev
 
 static bool kind_has_stream(unsigned kind)
 {
-    return kind <= TRACE_SYNC && kind != TRACE_FREE;
+    return kind <= TRACE_SYNC && kind != TRACE_FREE_COMPLETED;
 }
 
 static void add_to_hash(struct trace_check *check, const struct trace_event *event)

@@ -18,8 +18,9 @@ struct trace_check_block;
 struct trace_check {
     const struct trace_tables *tables; /* of the events; texts are there before their events */
     bool by_slot; /* events carry their slots, which are held to the blocks; else ids find them */
-    bool let_go_final; /* no completion follows a let-go: the slot is free again at the let-go */
-    bool hash_off;     /* a later pass over what was hashed before */
+    bool
+        free_requested_final; /* no completion follows a let-go: the slot is free again at the let-go */
+    bool hash_off;            /* a later pass over what was hashed before */
     struct trace_check_block *blocks; /* by slot */
     size_t block_count, block_capacity;
     uint32_t free_slot; /* the most recently freed; UINT32_MAX: none */
@@ -32,7 +33,7 @@ struct trace_check {
     bool several_streams;  /* others own, use or let go blocks, too */
     uint32_t block_stream; /* of the block that the event taken last names */
     uint64_t live_blocks, held_blocks, peak_live_blocks, peak_held_blocks;
-    uint64_t live_bytes, let_gos;
+    uint64_t live_bytes, free_requests;
     uint32_t keys_seen;
     uint64_t texts_seen;
     struct trace_info counts; /* the counted fields only */
@@ -43,7 +44,7 @@ struct trace_check {
 
 /* `tables` stays the caller's and lives longer than the check. */
 void trace_check_start(struct trace_check *check, const struct trace_tables *tables, bool by_slot,
-                       bool let_go_final);
+                       bool free_requested_final);
 
 /* Takes the next event, whose kind, id, value, attributes and stream are set (on a let-go
  * TRACE_NO_STREAM means: that of the block). INVALID with a sentence that begins with what the

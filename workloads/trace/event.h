@@ -9,17 +9,17 @@
 #include <stdint.h>
 
 enum trace_kind {
-    TRACE_ALLOC = 1,    /* a,ID,BYTES[,STREAM] */
-    TRACE_PROBE = 2,    /* p,ID,BYTES[,STREAM]: may fail */
-    TRACE_LET_GO = 3,   /* r,ID[,STREAM] */
-    TRACE_FREE = 4,     /* f,ID: complete; TRACE_WHOLE: let go and complete at once */
-    TRACE_USE = 5,      /* u,ID,STREAM */
-    TRACE_KERNEL = 6,   /* k,STREAM,NANOSECONDS: in value */
-    TRACE_RECORD = 7,   /* e,EVENT,STREAM: the event's number in value */
-    TRACE_WAIT = 8,     /* w,STREAM,EVENT */
-    TRACE_SYNC = 9,     /* s[,STREAM]: stream TRACE_NO_STREAM for the whole device */
-    TRACE_TRIM = 10,    /* c */
-    TRACE_OUTSIDE = 11, /* o,BYTES: in value */
+    TRACE_ALLOC = 1,          /* a,ID,BYTES[,STREAM] */
+    TRACE_PROBE = 2,          /* p,ID,BYTES[,STREAM]: may fail */
+    TRACE_FREE_REQUESTED = 3, /* r,ID[,STREAM] */
+    TRACE_FREE_COMPLETED = 4, /* f,ID: complete; TRACE_WHOLE: let go and complete at once */
+    TRACE_USE = 5,            /* u,ID,STREAM */
+    TRACE_KERNEL = 6,         /* k,STREAM,NANOSECONDS: in value */
+    TRACE_RECORD = 7,         /* e,EVENT,STREAM: the event's number in value */
+    TRACE_WAIT = 8,           /* w,STREAM,EVENT */
+    TRACE_SYNC = 9,           /* s[,STREAM]: stream TRACE_NO_STREAM for the whole device */
+    TRACE_TRIM = 10,          /* c */
+    TRACE_OUTSIDE = 11,       /* o,BYTES: in value */
     TRACE_MARK = 12, /* m,LABEL: the label's text index in value; TRACE_STEP where it is "step" */
     TRACE_TIME = 13, /* t,NANOSECONDS: in value */
     TRACE_NOTE = 14, /* !,...: what the recorded allocator did; text index in value */
@@ -27,7 +27,7 @@ enum trace_kind {
 #define TRACE_KIND_LAST TRACE_NOTE
 
 /* Flags. */
-#define TRACE_WHOLE 0x01u /* TRACE_FREE without a let-go before it */
+#define TRACE_WHOLE 0x01u /* TRACE_FREE_COMPLETED without a let-go before it */
 #define TRACE_STEP  0x02u /* TRACE_MARK "step": a step ends */
 
 #define TRACE_NO_STREAM   UINT32_MAX

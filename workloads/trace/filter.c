@@ -19,7 +19,7 @@
 #include "workloads/trace/rewrite.h"
 #include "workloads/trace/state.h"
 
-enum block_state { GONE, LIVE, LET_GO };
+enum block_state { GONE, LIVE, FREE_REQUESTED };
 
 struct filter_block {
     uint64_t id;      /* in the source */
@@ -148,20 +148,20 @@ static enum status take_block_event(struct filter *filter, const struct trace_ev
         return status;
     if (event.kind != TRACE_USE)
         id_map_remove(&filter->names, event.id);
-    bool was_let_go = block->state == LET_GO;
-    if (event.kind == TRACE_LET_GO || event.kind == TRACE_FREE)
-        block->state = event.kind == TRACE_FREE ? GONE : LET_GO;
-    filter->splits |= was_let_go;
+    bool was_free_requested = block->state == FREE_REQUESTED;
+    if (event.kind == TRACE_FREE_REQUESTED || event.kind == TRACE_FREE_COMPLETED)
+        block->state = event.kind == TRACE_FREE_COMPLETED ? GONE : FREE_REQUESTED;
+    filter->splits |= was_free_requested;
     if (block->state == GONE && block->placed)
         trace_state_freed(&filter->recorded_state, block->address);
     if (!block->emitted)
         return STATUS_OK;
     event.id = block->new_id;
-    if (event.kind == TRACE_LET_GO && filter->options.at_once)
-        event.kind = TRACE_FREE;
-    else if (event.kind == TRACE_FREE && filter->options.at_once && was_let_go)
+    if (event.kind == TRACE_FREE_REQUESTED && filter->options.at_once)
+        event.kind = TRACE_FREE_COMPLETED;
+    else if (event.kind == TRACE_FREE_COMPLETED && filter->options.at_once && was_free_requested)
         return STATUS_OK;
-    if (event.kind == TRACE_LET_GO && !keeps_stream(filter, event.stream))
+    if (event.kind == TRACE_FREE_REQUESTED && !keeps_stream(filter, event.stream))
         event.stream = TRACE_NO_STREAM;
     if (!keeps_kind(filter, event.kind) ||
         (event.kind == TRACE_USE && !keeps_stream(filter, event.stream)))
@@ -308,9 +308,9 @@ static enum status begin_with(struct filter *filter, struct filter_block *block,
     enum status status = emit_request(filter, block, true, error);
     if (status || block->state == LIVE)
         return status;
-    const struct trace_event let_go = {
-        .kind = TRACE_LET_GO, .id = block->new_id, .stream = TRACE_NO_STREAM};
-    return emit(filter, let_go, NULL, error);
+    const struct trace_event free_requested = {
+        .kind = TRACE_FREE_REQUESTED, .id = block->new_id, .stream = TRACE_NO_STREAM};
+    return emit(filter, free_requested, NULL, error);
 }
 
 /* What was there where the part begins. */
@@ -330,10 +330,11 @@ static enum status begin(struct filter *filter, struct error *error)
 
 static enum status end_with(struct filter *filter, struct filter_block *block, struct error *error)
 {
-    if (!block->emitted || (block->state == LET_GO && !filter->splits))
+    if (!block->emitted || (block->state == FREE_REQUESTED && !filter->splits))
         return STATUS_OK;
     block->state = GONE;
-    return emit(filter, (struct trace_event){.kind = TRACE_FREE, .id = block->new_id}, NULL, error);
+    return emit(filter, (struct trace_event){.kind = TRACE_FREE_COMPLETED, .id = block->new_id},
+                NULL, error);
 }
 
 /* The end of a step, or the start of the trace: the part asked for may begin or end here. */

@@ -14,7 +14,7 @@ enum header_key {
     HEADER_CAPACITY,
     HEADER_CARD,
     HEADER_COMPLETE,
-    HEADER_LET_GO,
+    HEADER_FREE_REQUESTED,
     HEADER_COUNT
 };
 
@@ -22,7 +22,7 @@ static const char *const names[HEADER_COUNT] = {"name",     "recorder", "conf", 
                                                 "capacity", "card",     "complete", "let-go"};
 
 size_t trace_header_print(const struct trace_info *info, const struct trace_stats *stats,
-                          bool let_go_final, char *out, size_t room)
+                          bool free_requested_final, char *out, size_t room)
 {
     const char *const words[HEADER_COUNT] = {
         [HEADER_NAME] = info->name,
@@ -30,7 +30,7 @@ size_t trace_header_print(const struct trace_info *info, const struct trace_stat
         [HEADER_CONF] = info->conf,
         [HEADER_CARD] = info->card,
         [HEADER_COMPLETE] = info->complete ? "" : "no",
-        [HEADER_LET_GO] = let_go_final ? "final" : "",
+        [HEADER_FREE_REQUESTED] = free_requested_final ? "final" : "",
     };
     const uint64_t numbers[HEADER_COUNT] = {
         [HEADER_LIMIT] = info->limit_bytes,
@@ -65,7 +65,7 @@ static enum status take_text(const char *key, const char *value, char *out, size
 }
 
 static enum status take(enum header_key key, const char *value, struct trace_info *info,
-                        bool *let_go_final, struct error *error)
+                        bool *free_requested_final, struct error *error)
 {
     switch (key) {
     case HEADER_NAME:
@@ -88,13 +88,13 @@ static enum status take(enum header_key key, const char *value, struct trace_inf
     default:
         if (strcmp(value, "final") != 0)
             return error_set(error, STATUS_INVALID, "let-go: %.40s: final is wanted", value);
-        *let_go_final = true;
+        *free_requested_final = true;
         return STATUS_OK;
     }
 }
 
-enum status trace_header_parse(const char *line, struct trace_source *source, bool *let_go_final,
-                               unsigned *given, struct error *error)
+enum status trace_header_parse(const char *line, struct trace_source *source,
+                               bool *free_requested_final, unsigned *given, struct error *error)
 {
     static const char stat[] = "stat:";
     const char *at = line + 1 + (line[1] == ' ');
@@ -110,8 +110,8 @@ enum status trace_header_parse(const char *line, struct trace_source *source, bo
             return error_set(error, STATUS_INVALID, "the header \"%s\" is given twice", names[key]);
         *given |= 1u << key;
         const char *value = at + length + 1;
-        return take((enum header_key)key, value + (*value == ' '), &source->info, let_go_final,
-                    error);
+        return take((enum header_key)key, value + (*value == ' '), &source->info,
+                    free_requested_final, error);
     }
     return STATUS_OK;
 }

@@ -78,17 +78,17 @@ void id_map_remove(struct id_map *map, uint64_t id)
 {
     if (!map->count)
         return;
-    size_t hole = find(map, id), mask = map->room - 1;
-    if (map->cells[hole].id == NONE)
+    size_t free_block = find(map, id), mask = map->room - 1;
+    if (map->cells[free_block].id == NONE)
         return;
     map->count--;
-    for (size_t at = (hole + 1) & mask; map->cells[at].id != NONE; at = (at + 1) & mask) {
+    for (size_t at = (free_block + 1) & mask; map->cells[at].id != NONE; at = (at + 1) & mask) {
         /* It may move where its home does not lie behind the hole. */
         size_t from_home = (at - home(map, map->cells[at].id)) & mask;
-        if (from_home >= ((at - hole) & mask)) {
-            map->cells[hole] = map->cells[at];
-            hole = at;
+        if (from_home >= ((at - free_block) & mask)) {
+            map->cells[free_block] = map->cells[at];
+            free_block = at;
         }
     }
-    map->cells[hole].id = NONE;
+    map->cells[free_block].id = NONE;
 }

@@ -119,12 +119,12 @@ static void take_end(struct pass *pass, const struct trace_event *event)
         struct inspect_bin *bin = &pass->out->lifetimes[bin_of(pass->requests - 1 - block->born)];
         bin->blocks++;
         bin->bytes += block->bytes;
-        pass->out->let_go_blocks++;
+        pass->out->free_requested_blocks++;
         pass->live_bytes -= block->bytes;
         pass->live_blocks--;
     }
     block->live = false;
-    block->pending = event->kind == TRACE_LET_GO;
+    block->pending = event->kind == TRACE_FREE_REQUESTED;
 }
 
 static enum status end_step(struct pass *pass, struct error *error)
@@ -157,8 +157,8 @@ static enum status take_event(struct pass *pass, const struct trace_event *event
     case TRACE_ALLOC:
     case TRACE_PROBE:
         return take_request(pass, event, error);
-    case TRACE_LET_GO:
-    case TRACE_FREE:
+    case TRACE_FREE_REQUESTED:
+    case TRACE_FREE_COMPLETED:
         take_end(pass, event);
         return STATUS_OK;
     case TRACE_USE:

@@ -30,7 +30,7 @@ struct inspect {
     struct inspect_bin sizes[INSPECT_BINS];
     /* Blocks that were let go, by the number of requests that came in between. */
     struct inspect_bin lifetimes[INSPECT_BINS];
-    uint64_t let_go_blocks, kept_blocks, kept_bytes; /* kept: never let go */
+    uint64_t free_requested_blocks, kept_blocks, kept_bytes; /* kept: never let go */
     uint64_t largest_bytes;
     uint64_t peak_live_bytes, peak_event; /* the first event at which it is reached */
     uint64_t peak_live_blocks;

@@ -23,8 +23,8 @@ struct trace_memory {
     size_t count, capacity;
     struct line *lines;
     size_t line_count, line_capacity;
-    bool let_gos; /* there are let-gos */
-    bool given;   /* the span was given out */
+    bool free_requests; /* there are let-gos */
+    bool given;         /* the span was given out */
 };
 
 static enum status memory_next(struct trace_source *self, const struct trace_event **events,
@@ -125,7 +125,7 @@ enum status trace_memory_append(struct trace_memory *memory, const struct trace_
                                        &copy->value, error);
     if (status)
         return error_prefix(error, status, "event %zu", memory->count);
-    memory->let_gos |= event->kind == TRACE_LET_GO;
+    memory->free_requests |= event->kind == TRACE_FREE_REQUESTED;
     memory->count++;
     return STATUS_OK;
 }
@@ -144,12 +144,12 @@ enum status trace_memory_line(struct trace_memory *memory, uint64_t line, struct
 }
 
 /* One pass over all events, which gives them their slots. */
-static enum status check_all(struct trace_memory *memory, bool let_go_final, bool *final_serves,
-                             struct error *error)
+static enum status check_all(struct trace_memory *memory, bool free_requested_final,
+                             bool *final_serves, struct error *error)
 {
     struct trace_check check;
     enum status status = STATUS_OK;
-    trace_check_start(&check, &memory->tables, false, let_go_final);
+    trace_check_start(&check, &memory->tables, false, free_requested_final);
     size_t at = 0;
     for (; at < memory->count && !status; at++)
         status = trace_check_event(&check, &memory->events[at], error);
@@ -157,7 +157,7 @@ static enum status check_all(struct trace_memory *memory, bool let_go_final, boo
         error_prefix(error, status, "%s: event %zu", memory->base.info.name, at - 1);
     else
         trace_check_finish(&check, &memory->base.info);
-    *final_serves = memory->let_gos && !memory->base.info.has_split_frees;
+    *final_serves = memory->free_requests && !memory->base.info.has_split_frees;
     trace_check_close(&check);
     return status;
 }

@@ -84,7 +84,7 @@ static enum status new_id(struct part *part, const struct trace_event *event, ui
 static enum status name_block(struct part *part, const struct trace_event *event, uint64_t new_id,
                               struct error *error)
 {
-    if (event->kind == TRACE_LET_GO || event->kind == TRACE_FREE)
+    if (event->kind == TRACE_FREE_REQUESTED || event->kind == TRACE_FREE_COMPLETED)
         id_map_remove(&part->names, event->id);
     if (event->kind != TRACE_ALLOC && event->kind != TRACE_PROBE)
         return STATUS_OK;

@@ -15,13 +15,14 @@ enum status trace_binary_open(struct trace_input *input, struct trace_source **o
 #define TRACE_TEXT_FIRST_LINE "# allocrig-trace 1"
 
 /* The header lines "# key: value" of what `info` holds beside the counts, and of `stats`, each with its
- * end; returns their length, whatever the room. `let_go_final`: see FORMAT.md. */
+ * end; returns their length, whatever the room. `free_requested_final`: see FORMAT.md. */
 size_t trace_header_print(const struct trace_info *info, const struct trace_stats *stats,
-                          bool let_go_final, char *out, size_t room);
+                          bool free_requested_final, char *out, size_t room);
 
 /* Takes one header line, without its end, into info and stats of a source. A line that is no known "# key: value"
  * is a comment. INVALID where the value is unusable. `*given` says which keys there were. */
-enum status trace_header_parse(const char *line, struct trace_source *source, bool *let_go_final,
-                               unsigned *given, struct error *error) STATUS_CHECKED;
+enum status trace_header_parse(const char *line, struct trace_source *source,
+                               bool *free_requested_final, unsigned *given,
+                               struct error *error) STATUS_CHECKED;
 
 #endif

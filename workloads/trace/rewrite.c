@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workloads/trace/work_keys.h"
+#include "workloads/trace/kernel_op_keys.h"
 
 /* The event has its keys and texts from these tables; `status` is what became of that. */
 static enum status push(struct trace_rewrite *self, struct trace_event event, enum status status,
@@ -45,12 +45,12 @@ enum status trace_rewrite_note(struct trace_rewrite *self, const char *text, str
 }
 
 /* Gives all references of the work their new names. False: one has none. */
-static bool rename_work(struct trace_work *work, const struct trace_rewrite_names *names)
+static bool rename_work(struct trace_kernel_op *kernel_op, const struct trace_rewrite_names *names)
 {
-    for (unsigned i = 0; i <= work->input_count; i++) {
-        struct trace_reference *reference = i ? &work->in[i - 1] : &work->out;
+    for (unsigned i = 0; i <= kernel_op->input_count; i++) {
+        struct trace_reference *reference = i ? &kernel_op->in[i - 1] : &kernel_op->out;
         uint64_t id, new_id;
-        if (!trace_work_id(*reference, names->next_id, &id) ||
+        if (!trace_kernel_op_id(*reference, names->next_id, &id) ||
             !names->lookup(names->argument, id, &new_id))
             return false;
         reference->number = reference->back ? names->new_next_id - new_id : new_id;
@@ -65,16 +65,18 @@ enum status trace_rewrite_kernel(struct trace_rewrite *self, struct trace_source
 {
     struct trace_attributes keys =
         attributes ? *attributes : *trace_attributes_of(source, event.attributes);
-    struct trace_work work;
+    struct trace_kernel_op kernel_op;
     struct error ignored;
     /* Keys of these names that say something else are the user's own. */
-    if (!keys.rest || trace_work_parse(keys.rest, &work, &ignored) != STATUS_OK || !work.op[0])
+    if (!keys.rest || trace_kernel_op_parse(keys.rest, &kernel_op, &ignored) != STATUS_OK ||
+        !kernel_op.op[0])
         return trace_rewrite_emit(self, source, event, attributes, error);
-    size_t room = strlen(keys.rest) + TRACE_WORK_TEXT;
+    size_t room = strlen(keys.rest) + TRACE_KERNEL_OP_TEXT;
     char *text = malloc(room);
     if (!text)
         return error_set(error, STATUS_HOST_MEMORY, "no host memory for the keys of a trace");
-    trace_work_replace(keys.rest, rename_work(&work, names) ? &work : NULL, text, room);
+    trace_kernel_op_replace(keys.rest, rename_work(&kernel_op, names) ? &kernel_op : NULL, text,
+                            room);
     keys.rest = text[0] ? text : NULL;
     enum status status = trace_rewrite_emit(self, source, event, &keys, error);
     free(text);
@@ -96,7 +98,7 @@ static enum status rewrite_rewind(struct trace_source *source, struct error *err
 {
     struct trace_rewrite *self = (struct trace_rewrite *)source;
     trace_check_close(&self->check);
-    trace_check_start(&self->check, &self->tables, false, self->let_go_final);
+    trace_check_start(&self->check, &self->tables, false, self->free_requested_final);
     self->check.hash_off = self->opened;
     return self->ops->restart(self, error);
 }
@@ -140,7 +142,7 @@ enum status trace_rewrite_open(struct trace_rewrite *self, struct error *error)
         status = rewrite_next(&self->base, &events, &count, error);
     if (!status) {
         trace_check_finish(&self->check, &self->base.info);
-        self->let_go_final = self->check.let_gos && !self->base.info.has_split_frees;
+        self->free_requested_final = self->check.free_requests && !self->base.info.has_split_frees;
         self->opened = true;
         status = rewrite_rewind(&self->base, error);
     }

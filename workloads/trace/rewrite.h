@@ -23,7 +23,7 @@ struct trace_rewrite {
     const struct trace_rewrite_ops *ops;
     struct trace_tables tables;
     struct trace_check check;
-    bool let_go_final, opened;
+    bool free_requested_final, opened;
     struct trace_event *span;
     size_t count, capacity;
 };

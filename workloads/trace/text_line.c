@@ -9,10 +9,11 @@
 #include <string.h>
 
 static const char letters[TRACE_KIND_LAST + 1] = {
-    [TRACE_ALLOC] = 'a', [TRACE_PROBE] = 'p',  [TRACE_LET_GO] = 'r',  [TRACE_FREE] = 'f',
-    [TRACE_USE] = 'u',   [TRACE_KERNEL] = 'k', [TRACE_RECORD] = 'e',  [TRACE_WAIT] = 'w',
-    [TRACE_SYNC] = 's',  [TRACE_TRIM] = 'c',   [TRACE_OUTSIDE] = 'o', [TRACE_MARK] = 'm',
-    [TRACE_TIME] = 't',  [TRACE_NOTE] = '!',
+    [TRACE_ALLOC] = 'a',          [TRACE_PROBE] = 'p',   [TRACE_FREE_REQUESTED] = 'r',
+    [TRACE_FREE_COMPLETED] = 'f', [TRACE_USE] = 'u',     [TRACE_KERNEL] = 'k',
+    [TRACE_RECORD] = 'e',         [TRACE_WAIT] = 'w',    [TRACE_SYNC] = 's',
+    [TRACE_TRIM] = 'c',           [TRACE_OUTSIDE] = 'o', [TRACE_MARK] = 'm',
+    [TRACE_TIME] = 't',           [TRACE_NOTE] = '!',
 };
 
 static bool is_letter(char c)
@@ -92,10 +93,10 @@ static enum status take_fields(const char **at, struct trace_tables *tables,
         if (!status)
             status = take_number(at, "size", &event->value, error);
         return status ? status : take_stream_if(at, 0, &event->stream, error);
-    case TRACE_LET_GO:
+    case TRACE_FREE_REQUESTED:
         status = take_number(at, "id", &event->id, error);
         return status ? status : take_stream_if(at, TRACE_NO_STREAM, &event->stream, error);
-    case TRACE_FREE:
+    case TRACE_FREE_COMPLETED:
         return take_number(at, "id", &event->id, error);
     case TRACE_USE:
         status = take_number(at, "id", &event->id, error);
@@ -187,7 +188,7 @@ static void put_fields(struct printer *printer, const struct trace_event *event,
         if (event->stream)
             put_number(printer, event->stream);
         break;
-    case TRACE_LET_GO:
+    case TRACE_FREE_REQUESTED:
         if (event->stream != parts->block_stream)
             put_number(printer, event->stream);
         break;

@@ -18,11 +18,11 @@ struct text_trace {
     struct trace_input *input;
     struct trace_tables tables;
     struct trace_check check;
-    bool oracle;       /* no first line: only a and f */
-    bool let_go_final; /* said in the header, or found by the first pass */
-    bool opened;       /* the first pass is done */
-    bool pending;      /* `lines` has given the first line of an oracle trace already */
-    char *line;        /* that line */
+    bool oracle;               /* no first line: only a and f */
+    bool free_requested_final; /* said in the header, or found by the first pass */
+    bool opened;               /* the first pass is done */
+    bool pending;              /* `lines` has given the first line of an oracle trace already */
+    char *line;                /* that line */
     struct trace_event span[SPAN];
     struct trace_lines lines;
 };
@@ -86,11 +86,12 @@ static enum status event_line(struct text_trace *trace, unsigned *given, char **
                                "a # line stands after the first event; headers and comments come "
                                "before it");
         else if (!trace->opened)
-            status = trace_header_parse(*line, &trace->base, &trace->let_go_final, given, error);
+            status =
+                trace_header_parse(*line, &trace->base, &trace->free_requested_final, given, error);
         if (status)
             return located(trace, status, error);
-        if (trace->let_go_final)
-            trace->check.let_go_final = true;
+        if (trace->free_requested_final)
+            trace->check.free_requested_final = true;
     }
     return status;
 }
@@ -99,7 +100,8 @@ static enum status take_line(struct text_trace *trace, const char *line, struct 
                              struct error *error)
 {
     enum status status = trace_line_parse(line, &trace->tables, event, error);
-    if (!status && trace->oracle && event->kind != TRACE_ALLOC && event->kind != TRACE_FREE)
+    if (!status && trace->oracle && event->kind != TRACE_ALLOC &&
+        event->kind != TRACE_FREE_COMPLETED)
         status = error_set(error, STATUS_INVALID,
                            "a file without the line \"" TRACE_TEXT_FIRST_LINE
                            "\" may hold only a and f events");
@@ -132,7 +134,7 @@ static enum status begin_pass(struct text_trace *trace, struct error *error)
 {
     trace_lines_start(&trace->lines, trace->input);
     trace_check_close(&trace->check);
-    trace_check_start(&trace->check, &trace->tables, false, trace->let_go_final);
+    trace_check_start(&trace->check, &trace->tables, false, trace->free_requested_final);
     trace->check.hash_off = trace->opened;
     return first_line(trace, error);
 }
@@ -191,7 +193,7 @@ static enum status first_pass(struct text_trace *trace, struct error *error)
         return status;
     trace_check_finish(&trace->check, info);
     (void)strcpy(info->format, trace->oracle ? "oracle" : "text");
-    trace->let_go_final = trace->check.let_gos && !info->has_split_frees;
+    trace->free_requested_final = trace->check.free_requests && !info->has_split_frees;
     trace->opened = true;
     return text_rewind(&trace->base, error);
 }

@@ -23,7 +23,7 @@ struct writer {
     struct trace_tables tables;
     struct trace_check check;
     struct trace_info info; /* the counts of the first pass */
-    bool let_go_final;
+    bool free_requested_final;
     char *line; /* room for one line of text */
     size_t line_room;
     size_t batch_count;
@@ -77,7 +77,7 @@ static enum status take_event(struct writer *writer, const struct trace_event *g
 
 static enum status pass(struct writer *writer, struct error *error)
 {
-    trace_check_start(&writer->check, &writer->tables, false, writer->let_go_final);
+    trace_check_start(&writer->check, &writer->tables, false, writer->free_requested_final);
     writer->check.hash_off = writer->output != NULL;
     const struct trace_event *events;
     size_t count;
@@ -127,7 +127,7 @@ static void fill_header(const struct writer *writer, size_t head_bytes, struct b
         .flags = (info->has_uses ? BINARY_USES : 0u) |
                  (info->has_split_frees ? BINARY_SPLIT_FREES : 0u) |
                  (info->has_times ? BINARY_TIMES : 0u) |
-                 (writer->let_go_final ? BINARY_LET_GO_FINAL : 0u),
+                 (writer->free_requested_final ? BINARY_FREE_REQUESTED_FINAL : 0u),
         .slots = info->slots,
         .streams = info->streams,
         .key_count = (uint32_t)tables->keys.count,
@@ -176,7 +176,7 @@ static enum status write_binary_head(struct writer *writer, const char *head, si
 static enum status write_head(struct writer *writer, struct error *error)
 {
     bool text = writer->format == TRACE_FORMAT_TEXT;
-    bool say_final = writer->let_go_final && text; /* binary has a flag for it */
+    bool say_final = writer->free_requested_final && text; /* binary has a flag for it */
     size_t bytes = trace_header_print(&writer->info, &writer->source->stats, say_final, NULL, 0);
     char *head = malloc(bytes + 1);
     if (!head)
@@ -223,7 +223,7 @@ enum status trace_write(struct trace_source *source, const char *path,
         status = pass(writer, error);
     if (!status) {
         trace_check_finish(&writer->check, &writer->info);
-        writer->let_go_final = writer->check.let_gos && !writer->info.has_split_frees;
+        writer->free_requested_final = writer->check.free_requests && !writer->info.has_split_frees;
         trace_check_close(&writer->check);
         status = write_out(writer, path, options->compress, error);
     }

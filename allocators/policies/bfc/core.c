@@ -25,7 +25,7 @@ take(struct bfc *self, const struct policy_request *request, struct policy_block
     uint64_t slack = found->bytes - bytes;
     if (slack >= bytes || slack >= self->split_bytes) {
         uint32_t rest = bfc_cut_inline(self, chunk, bytes);
-        policy_hole_added(&self->base, slack);
+        policy_free_added(&self->base, slack);
         span_index_replace(&self->index, chunks, &place, rest);
     } else {
         span_index_unlink(&self->index, chunks, &place);
@@ -103,7 +103,7 @@ static inline void put_back(struct bfc *self, uint32_t chunk)
     if (!chunks[previous].used) {
         into = previous;
         from = previous;
-        policy_hole_removed(&self->base, chunks[previous].bytes);
+        policy_free_removed(&self->base, chunks[previous].bytes);
         bytes += chunks[previous].bytes;
         if (!next_used)
             span_index_remove(&self->index, chunks, next);
@@ -113,7 +113,7 @@ static inline void put_back(struct bfc *self, uint32_t chunk)
         return;
     }
     if (!next_used) {
-        policy_hole_removed(&self->base, chunks[next].bytes);
+        policy_free_removed(&self->base, chunks[next].bytes);
         bytes += chunks[next].bytes;
     }
     span_index_move(&self->index, chunks, from, into, bytes);
@@ -137,7 +137,7 @@ enum status bfc_free(struct policy *base, const struct policy_block *block, uint
     totals->live_blocks--;
     if (UNLIKELY(self->upper != NULL)) {
         bfc_return_to_gap(self, chunk);
-        bfc_hole_add(self, bfc_merge(self, chunk));
+        bfc_free_block_add(self, bfc_merge(self, chunk));
     } else {
         put_back(self, chunk);
     }

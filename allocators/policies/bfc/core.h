@@ -81,14 +81,14 @@ enum status bfc_free(struct policy *base, const struct policy_block *block, uint
 void bfc_stats(const struct policy *base, struct policy_stats *out);
 void bfc_walk(const struct policy *base, policy_visit *visit, void *argument);
 enum status bfc_validate(const struct policy *base, struct error *error);
-uint64_t bfc_servable(const struct policy *base, enum policy_price price);
+uint64_t bfc_servable(const struct policy *base, enum policy_effort effort);
 bool bfc_setting(const struct policy *base, char *text, size_t text_bytes);
 
 #define BFC_HOOKS                                                                                  \
     .destroy = bfc_destroy, .alloc = bfc_alloc, .free = bfc_free, .stats = bfc_stats,              \
     .walk = bfc_walk, .validate = bfc_validate, .servable = bfc_servable, .setting = bfc_setting
 
-#define BFC_CAPABILITIES (POLICY_WATCHES_HOLES | POLICY_HONOURS_ALIGNMENT)
+#define BFC_CAPABILITIES (POLICY_WATCHES_FREE | POLICY_HONOURS_ALIGNMENT)
 
 /* What the next region would be, in bytes, as the real one prints it when it runs out. */
 uint64_t bfc_next_region_bytes(const struct policy *base);
@@ -99,8 +99,8 @@ uint32_t bfc_region_count(const struct policy *base);
 
 /* Puts a free chunk that was not counted as free before into the index of its end, or makes
  * it the gap; and the opposite. Both keep the watch and the releasable bytes. */
-void bfc_hole_add(struct bfc *self, uint32_t chunk);
-void bfc_hole_remove(struct bfc *self, uint32_t chunk);
+void bfc_free_block_add(struct bfc *self, uint32_t chunk);
+void bfc_free_block_remove(struct bfc *self, uint32_t chunk);
 
 /* Cuts `chunk`, which is in no index, after `bytes`, and returns the rest: a record that is
  * free, has the same end and is in no index yet. A record must be spare. */

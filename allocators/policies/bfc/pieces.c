@@ -6,7 +6,7 @@ static struct span_index *index_of(struct bfc *self, const struct span *chunk)
     return chunk->mark == BFC_UPPER ? self->upper : &self->index;
 }
 
-void bfc_hole_add(struct bfc *self, uint32_t chunk)
+void bfc_free_block_add(struct bfc *self, uint32_t chunk)
 {
     const struct span *added = &self->chunks.at[chunk];
     bfc_account_added(self, added);
@@ -16,7 +16,7 @@ void bfc_hole_add(struct bfc *self, uint32_t chunk)
         span_index_insert(index_of(self, added), self->chunks.at, chunk);
 }
 
-void bfc_hole_remove(struct bfc *self, uint32_t chunk)
+void bfc_free_block_remove(struct bfc *self, uint32_t chunk)
 {
     const struct span *removed = &self->chunks.at[chunk];
     bfc_account_removed(self, removed);
@@ -52,12 +52,12 @@ uint32_t bfc_merge(struct bfc *self, uint32_t chunk)
     const struct span *chunks = self->chunks.at;
     uint32_t next = chunks[chunk].next;
     if (!chunks[next].used) {
-        bfc_hole_remove(self, next);
+        bfc_free_block_remove(self, next);
         join(self, chunk, next);
     }
     uint32_t previous = chunks[chunk].previous;
     if (!chunks[previous].used) {
-        bfc_hole_remove(self, previous);
+        bfc_free_block_remove(self, previous);
         join(self, previous, chunk);
         return previous;
     }

@@ -15,14 +15,14 @@ static inline void bfc_account_added(struct bfc *self, const struct span *chunk)
 {
     if (bfc_is_region(chunk))
         self->base.totals.releasable_bytes += chunk->bytes;
-    policy_hole_added(&self->base, chunk->bytes);
+    policy_free_added(&self->base, chunk->bytes);
 }
 
 static inline void bfc_account_removed(struct bfc *self, const struct span *chunk)
 {
     if (bfc_is_region(chunk))
         self->base.totals.releasable_bytes -= chunk->bytes;
-    policy_hole_removed(&self->base, chunk->bytes);
+    policy_free_removed(&self->base, chunk->bytes);
 }
 
 static inline uint32_t bfc_cut_inline(struct bfc *self, uint32_t chunk, uint64_t bytes)

@@ -147,7 +147,7 @@ static void add_range(struct bfc *self, uint64_t address, uint64_t bytes)
     }
     region->last = added;
     region->bytes += bytes;
-    bfc_hole_add(self, bfc_merge(self, added));
+    bfc_free_block_add(self, bfc_merge(self, added));
 }
 
 enum status bfc_regions_extend(struct bfc *self, uint64_t bytes)
@@ -223,7 +223,7 @@ enum status bfc_regions_collect(struct bfc *self, uint64_t bytes, bool *released
         }
         if (release_region(self, region) != STATUS_OK)
             result = STATUS_CORRUPT;
-        bfc_hole_remove(self, region->first);
+        bfc_free_block_remove(self, region->first);
         spans_drop(&self->chunks, region->first);
         totals->reserved_bytes -= region->bytes;
         region->held = false;

@@ -14,7 +14,7 @@ static __attribute__((noinline)) uint64_t largest_of_both_ends(const struct bfc 
     return gap > largest ? gap : largest;
 }
 
-static inline uint64_t largest_hole(const struct bfc *self)
+static inline uint64_t largest_free_block(const struct bfc *self)
 {
     return __builtin_expect(self->upper != NULL, 0)
                ? largest_of_both_ends(self)
@@ -25,16 +25,16 @@ void bfc_stats(const struct policy *base, struct policy_stats *out)
 {
     const struct bfc *self = (const struct bfc *)base;
     out->totals = base->totals;
-    out->largest_hole_bytes = largest_hole(self);
+    out->largest_free_block_bytes = largest_free_block(self);
     out->stranded_by_stream_bytes = 0;
     out->count = self->tally.count;
 }
 
-uint64_t bfc_servable(const struct policy *base, enum policy_price price)
+uint64_t bfc_servable(const struct policy *base, enum policy_effort effort)
 {
     const struct bfc *self = (const struct bfc *)base;
-    uint64_t largest = largest_hole(self);
-    if (price == POLICY_PRICE_TRIM && self->collects && base->totals.releasable_bytes > largest)
+    uint64_t largest = largest_free_block(self);
+    if (effort == POLICY_EFFORT_TRIM && self->collects && base->totals.releasable_bytes > largest)
         return base->totals.releasable_bytes;
     return largest;
 }
@@ -61,7 +61,7 @@ void bfc_walk(const struct policy *base, policy_visit *visit, void *argument)
                 .bytes = chunk->bytes,
                 .requested_bytes = chunk->used ? chunk->requested_bytes : 0,
                 .segment_address = region->address,
-                .state = chunk->used ? POLICY_RANGE_USED : POLICY_RANGE_HOLE,
+                .state = chunk->used ? POLICY_RANGE_USED : POLICY_RANGE_FREE,
             };
             if (!visit(argument, &range))
                 return;

@@ -46,8 +46,8 @@ static bool fits(const struct span *chunk, enum bfc_end end, uint64_t bytes, uin
 }
 
 /* The first hole of the index in which the request fits; 0 where there is none. */
-static uint32_t find_hole(struct bfc *self, struct span_index *index, enum bfc_end end,
-                          uint64_t bytes, uint64_t alignment)
+static uint32_t find_free_block(struct bfc *self, struct span_index *index, enum bfc_end end,
+                                uint64_t bytes, uint64_t alignment)
 {
     struct span *chunks = self->chunks.at;
     struct span_place place;
@@ -78,7 +78,7 @@ static bool should_split(const struct bfc *self, const struct span *chunk, bool 
 /* Cuts what lies behind the first `bytes` off and makes it a hole. */
 static void leave_tail(struct bfc *self, uint32_t chunk, uint64_t bytes)
 {
-    bfc_hole_add(self, bfc_cut(self, chunk, bytes));
+    bfc_free_block_add(self, bfc_cut(self, chunk, bytes));
 }
 
 static uint32_t place_low(struct bfc *self, uint32_t chunk, bool exact, uint64_t bytes,
@@ -88,7 +88,7 @@ static uint32_t place_low(struct bfc *self, uint32_t chunk, bool exact, uint64_t
     if (padding > 0) {
         uint32_t aligned = bfc_cut(self, chunk, padding);
         self->chunks.at[chunk].mark = BFC_LOWER;
-        bfc_hole_add(self, chunk);
+        bfc_free_block_add(self, chunk);
         chunk = aligned;
     }
     if (should_split(self, &self->chunks.at[chunk], exact, bytes, 0))
@@ -108,7 +108,7 @@ static uint32_t place_high(struct bfc *self, uint32_t chunk, bool exact, uint64_
         start = source->address + padding;
     if (start > source->address) {
         uint32_t aligned = bfc_cut(self, chunk, start - source->address);
-        bfc_hole_add(self, chunk);
+        bfc_free_block_add(self, chunk);
         chunk = aligned;
     }
     self->chunks.at[chunk].mark = BFC_UPPER;
@@ -127,14 +127,14 @@ bool bfc_take_general(struct bfc *self, const struct policy_request *request,
     struct span_index *index = end == BFC_UPPER ? self->upper : &self->index;
     bool exact = self->upper &&
                  (end == BFC_UPPER ? self->values.upper_split : self->values.lower_split) != 0;
-    uint32_t chunk = find_hole(self, index, end, bytes, alignment);
+    uint32_t chunk = find_free_block(self, index, end, bytes, alignment);
     if (!chunk && self->gap && fits(&self->chunks.at[self->gap], end, bytes, alignment)) {
         chunk = self->gap;
         exact = true;
     }
     if (!chunk)
         return false;
-    bfc_hole_remove(self, chunk);
+    bfc_free_block_remove(self, chunk);
     chunk = end == BFC_UPPER ? place_high(self, chunk, exact, bytes, alignment)
                              : place_low(self, chunk, exact, bytes, alignment);
     bfc_hand_out(self, chunk, request, out);

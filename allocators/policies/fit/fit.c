@@ -21,57 +21,57 @@ static struct range_node *range(const struct fit *self, uint32_t index)
     return &self->ranges.nodes[index];
 }
 
-uint64_t fit_releasable(const struct fit *self, const struct range_node *hole)
+uint64_t fit_releasable(const struct fit *self, const struct range_node *free_block)
 {
-    uint64_t end = hole->address + hole->bytes;
+    uint64_t end = free_block->address + free_block->bytes;
     if (end != self->top || self->supply.backing->page_bytes == 0)
-        return supply_whole_bytes(&self->supply, hole->address, end);
+        return supply_whole_bytes(&self->supply, free_block->address, end);
     /* The last page counts up to the top: what is behind it is not held. */
     uint64_t page = self->supply.backing->page_bytes;
-    uint64_t low = size_round_up(hole->address, page);
+    uint64_t low = size_round_up(free_block->address, page);
     return end > low ? end - low : 0;
 }
 
 /* Counts a hole in, or out: the watch and the releasable bytes. */
-static void count_in(struct fit *self, struct range_node *hole)
+static void count_in(struct fit *self, struct range_node *free_block)
 {
-    policy_hole_added(&self->base, hole->bytes);
-    hole->extra = fit_releasable(self, hole);
-    self->base.totals.releasable_bytes += hole->extra;
+    policy_free_added(&self->base, free_block->bytes);
+    free_block->extra = fit_releasable(self, free_block);
+    self->base.totals.releasable_bytes += free_block->extra;
 }
 
-static void count_out(struct fit *self, const struct range_node *hole)
+static void count_out(struct fit *self, const struct range_node *free_block)
 {
-    policy_hole_removed(&self->base, hole->bytes);
-    self->base.totals.releasable_bytes -= hole->extra;
+    policy_free_removed(&self->base, free_block->bytes);
+    self->base.totals.releasable_bytes -= free_block->extra;
 }
 
-static void hole_add(struct fit *self, uint32_t index)
+static void free_block_add(struct fit *self, uint32_t index)
 {
-    range_tree_insert(&self->ranges, &self->holes, self->order, index);
+    range_tree_insert(&self->ranges, &self->free_blocks, self->order, index);
     count_in(self, range(self, index));
 }
 
-static void hole_drop(struct fit *self, uint32_t index)
+static void free_block_drop(struct fit *self, uint32_t index)
 {
-    range_tree_remove(&self->ranges, &self->holes, self->order, index);
+    range_tree_remove(&self->ranges, &self->free_blocks, self->order, index);
     count_out(self, range(self, index));
 }
 
 /* A hole grows or shrinks at either end. By address it keeps its place in the tree. */
-static void hole_change(struct fit *self, uint32_t index, uint64_t address, uint64_t bytes)
+static void free_block_change(struct fit *self, uint32_t index, uint64_t address, uint64_t bytes)
 {
-    struct range_node *hole = range(self, index);
-    count_out(self, hole);
+    struct range_node *free_block = range(self, index);
+    count_out(self, free_block);
     if (self->order == RANGE_BY_ADDRESS) {
-        range_tree_change(&self->ranges, self->holes, index, address, bytes);
+        range_tree_change(&self->ranges, self->free_blocks, index, address, bytes);
     } else {
-        range_tree_remove(&self->ranges, &self->holes, self->order, index);
-        hole->address = address;
-        hole->bytes = bytes;
-        range_tree_insert(&self->ranges, &self->holes, self->order, index);
+        range_tree_remove(&self->ranges, &self->free_blocks, self->order, index);
+        free_block->address = address;
+        free_block->bytes = bytes;
+        range_tree_insert(&self->ranges, &self->free_blocks, self->order, index);
     }
-    count_in(self, hole);
+    count_in(self, free_block);
 }
 
 /* A new range behind `after` (0: at the start) in the list, not in the tree. */
@@ -108,10 +108,10 @@ static void range_remove(struct fit *self, uint32_t index)
     range_pool_give(&self->ranges, index);
 }
 
-static bool fits(const struct range_node *hole, uint64_t bytes, uint64_t alignment)
+static bool fits(const struct range_node *free_block, uint64_t bytes, uint64_t alignment)
 {
-    uint64_t lead = size_round_up(hole->address, alignment) - hole->address;
-    return lead <= hole->bytes && hole->bytes - lead >= bytes;
+    uint64_t lead = size_round_up(free_block->address, alignment) - free_block->address;
+    return lead <= free_block->bytes && free_block->bytes - lead >= bytes;
 }
 
 /* Rules 2 and 4. 0: no hole will do. */
@@ -122,8 +122,8 @@ static uint32_t search(const struct fit *self, uint64_t bytes, uint64_t alignmen
     uint32_t wilderness = 0;
     for (;;) {
         uint32_t found = self->order == RANGE_BY_ADDRESS
-                             ? range_tree_first(&self->ranges, self->holes, address, bytes)
-                             : range_tree_best(&self->ranges, self->holes, least, address);
+                             ? range_tree_first(&self->ranges, self->free_blocks, address, bytes)
+                             : range_tree_best(&self->ranges, self->free_blocks, least, address);
         if (!found)
             return wilderness;
         if (fits(range(self, found), bytes, alignment)) {
@@ -139,7 +139,7 @@ static uint32_t search(const struct fit *self, uint64_t bytes, uint64_t alignmen
 /* Rule 4. On OK the hole at the top has grown, and may serve. */
 static enum status extend(struct fit *self, uint64_t bytes, uint64_t alignment)
 {
-    uint32_t tail = self->last && fit_is_hole(range(self, self->last)) ? self->last : 0;
+    uint32_t tail = self->last && fit_is_free_block(range(self, self->last)) ? self->last : 0;
     uint64_t from = tail ? range(self, tail)->address : self->top;
     uint64_t missing = size_round_up(from, alignment) + bytes - self->top;
     uint64_t apart = bytes + alignment - self->granule_bytes;
@@ -160,9 +160,10 @@ static enum status extend(struct fit *self, uint64_t bytes, uint64_t alignment)
     self->base.totals.reserved_bytes += missing;
     self->top = start + missing;
     if (tail)
-        hole_change(self, tail, range(self, tail)->address, range(self, tail)->bytes + missing);
+        free_block_change(self, tail, range(self, tail)->address,
+                          range(self, tail)->bytes + missing);
     else
-        hole_add(self, range_add(self, self->last, start, missing));
+        free_block_add(self, range_add(self, self->last, start, missing));
     return STATUS_OK;
 }
 
@@ -175,15 +176,15 @@ static uint32_t cut(struct fit *self, uint32_t index, uint64_t bytes, uint64_t a
     uint32_t block = index;
     self->counted.count.splits += (lead ? 1U : 0U) + (rest ? 1U : 0U);
     if (lead) {
-        hole_change(self, index, address, lead);
+        free_block_change(self, index, address, lead);
         block = range_add(self, index, address + lead, bytes);
         if (rest)
-            hole_add(self, range_add(self, block, address + lead + bytes, rest));
+            free_block_add(self, range_add(self, block, address + lead + bytes, rest));
     } else if (rest) {
-        hole_change(self, index, address + bytes, rest);
+        free_block_change(self, index, address + bytes, rest);
         block = range_add(self, range(self, index)->previous, address, bytes);
     } else {
-        hole_drop(self, index);
+        free_block_drop(self, index);
     }
     range(self, block)->left = FIT_USED;
     return block;
@@ -235,22 +236,22 @@ enum status fit_free(struct policy *base, const struct policy_block *block, uint
     base->totals.live_bytes -= freed->extra;
     base->totals.granted_bytes -= freed->bytes;
     base->totals.live_blocks--;
-    uint32_t next = freed->next && fit_is_hole(range(self, freed->next)) ? freed->next : 0;
+    uint32_t next = freed->next && fit_is_free_block(range(self, freed->next)) ? freed->next : 0;
     uint32_t previous =
-        freed->previous && fit_is_hole(range(self, freed->previous)) ? freed->previous : 0;
+        freed->previous && fit_is_free_block(range(self, freed->previous)) ? freed->previous : 0;
     uint64_t address = previous ? range(self, previous)->address : freed->address;
     uint64_t bytes = freed->bytes + (previous ? range(self, previous)->bytes : 0) +
                      (next ? range(self, next)->bytes : 0);
     self->counted.count.merges += (previous ? 1U : 0U) + (next ? 1U : 0U);
     if (previous && next) {
-        hole_drop(self, next);
+        free_block_drop(self, next);
         range_remove(self, next);
     }
     if (previous || next) {
         range_remove(self, index);
-        hole_change(self, previous ? previous : next, address, bytes);
+        free_block_change(self, previous ? previous : next, address, bytes);
     } else {
-        hole_add(self, index);
+        free_block_add(self, index);
     }
     return STATUS_OK;
 }
@@ -268,7 +269,7 @@ enum status fit_use(struct policy *base, const struct policy_block *block, uint3
 enum status fit_trim(struct policy *base, uint64_t keep_bytes)
 {
     struct fit *self = (struct fit *)base;
-    while (self->last && fit_is_hole(range(self, self->last)) &&
+    while (self->last && fit_is_free_block(range(self, self->last)) &&
            policy_free_bytes(&base->totals) > keep_bytes) {
         uint32_t tail = self->last;
         uint64_t end;
@@ -282,10 +283,11 @@ enum status fit_trim(struct policy *base, uint64_t keep_bytes)
         base->totals.reserved_bytes -= gone;
         self->top = end;
         if (range(self, tail)->bytes > gone) {
-            hole_change(self, tail, range(self, tail)->address, range(self, tail)->bytes - gone);
+            free_block_change(self, tail, range(self, tail)->address,
+                              range(self, tail)->bytes - gone);
             continue;
         }
-        hole_drop(self, tail);
+        free_block_drop(self, tail);
         range_remove(self, tail);
         if (self->last && range(self, self->last)->left == FIT_GAP) {
             self->top = range(self, self->last)->address;
@@ -306,7 +308,7 @@ void fit_stats(const struct policy *base, struct policy_stats *out)
     const struct fit *self = (const struct fit *)base;
     *out = self->counted;
     out->totals = base->totals;
-    out->largest_hole_bytes = range_tree_most(&self->ranges, self->holes);
+    out->largest_free_block_bytes = range_tree_most(&self->ranges, self->free_blocks);
 }
 
 enum status fit_create(const struct policy_ops *ops, enum range_order order,

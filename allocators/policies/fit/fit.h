@@ -26,7 +26,7 @@ struct fit {
     struct range_pool ranges; /* used ones, holes and gaps, a list in address order; `extra` is
                                  the bytes asked for, or a hole's releasable bytes */
     uint32_t first, last;     /* of the list; 0: empty */
-    uint32_t holes;           /* the tree */
+    uint32_t free_blocks;     /* the tree */
     bool keeps_wilderness;    /* rule 4 in fit.c */
     uint64_t top;             /* the end of the last range */
     uint64_t granule_bytes, limit_bytes;
@@ -54,18 +54,18 @@ const char *fit_problem(const struct policy *base);
     .walk = fit_walk, .validate = fit_validate, .use = fit_use, .trim = fit_trim,                  \
     .problem = fit_problem
 
-#define FIT_CAPABILITIES (POLICY_WATCHES_HOLES | POLICY_HONOURS_ALIGNMENT)
+#define FIT_CAPABILITIES (POLICY_WATCHES_FREE | POLICY_HONOURS_ALIGNMENT)
 
 /* Whether a range is a hole: in the tree. The rest are marked in `left`. */
 #define FIT_USED UINT32_MAX
 #define FIT_GAP  (UINT32_MAX - 1) /* between two supplies that do not touch */
 
-static inline bool fit_is_hole(const struct range_node *range)
+static inline bool fit_is_free_block(const struct range_node *range)
 {
     return range->left < FIT_GAP;
 }
 
 /* Bytes of a hole that lie in whole pages or segments. */
-uint64_t fit_releasable(const struct fit *self, const struct range_node *hole);
+uint64_t fit_releasable(const struct fit *self, const struct range_node *free_block);
 
 #endif

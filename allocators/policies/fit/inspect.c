@@ -13,7 +13,7 @@ void fit_walk(const struct policy *base, policy_visit *visit, void *argument)
             .address = nodes[at].address,
             .bytes = nodes[at].bytes,
             .segment_address = segment,
-            .state = POLICY_RANGE_HOLE,
+            .state = POLICY_RANGE_FREE,
         };
         if (nodes[at].left == FIT_USED) {
             range.state = POLICY_RANGE_USED;
@@ -31,7 +31,7 @@ void fit_walk(const struct policy *base, policy_visit *visit, void *argument)
 /* What the list adds up to. */
 struct sums {
     struct policy_totals totals;
-    uint64_t holes, usable;
+    uint64_t free_blocks, usable;
 };
 
 static enum status broken(const struct fit *self, struct error *error, const char *what,
@@ -63,9 +63,9 @@ static enum status check_list(const struct fit *self, struct sums *sums, struct 
                 return broken(self, error, "a block has less than was asked for", range->address);
             continue;
         }
-        if (before && fit_is_hole(&nodes[before]))
+        if (before && fit_is_free_block(&nodes[before]))
             return broken(self, error, "two holes touch", range->address);
-        sums->holes++;
+        sums->free_blocks++;
         sums->totals.releasable_bytes += fit_releasable(self, range);
         if (range->extra != fit_releasable(self, range))
             return broken(self, error, "a hole's releasable bytes are out of date", range->address);
@@ -99,7 +99,8 @@ enum status fit_validate(const struct policy *base, struct error *error)
         return broken(self, error, "the hole watch is not the sum of the holes; the arena ends",
                       self->top);
     uint64_t count;
-    if (!range_tree_check(&self->ranges, self->holes, self->order, &count) || count != sums.holes)
+    if (!range_tree_check(&self->ranges, self->free_blocks, self->order, &count) ||
+        count != sums.free_blocks)
         return broken(self, error, "the tree of holes is broken; the arena ends", self->top);
     return STATUS_OK;
 }

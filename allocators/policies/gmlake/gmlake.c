@@ -217,7 +217,7 @@ static enum status gmlake_free(struct policy *base, const struct policy_block *b
         struct gmlake_view *view = self->slots[name / 2].view;
         view->last_use = backing_fence(self->memory.below, view->stream);
     }
-    if (!deferred_let_go(&self->deferred, name)) {
+    if (!deferred_free(&self->deferred, name)) {
         give_back(self, name);
         return self->fault;
     }
@@ -323,7 +323,7 @@ const struct policy_ops gmlake_policy = {
     .name = "gmlake",
     .summary = "PyTorch's allocator with free blocks stitched together in virtual memory",
     .reference = "GMLake, CUDACachingAllocator.cpp of 2024; Guo et al., ASPLOS 2024",
-    .capabilities = POLICY_STREAM_ORDERED | POLICY_NEEDS_MAPPING | POLICY_WATCHES_HOLES,
+    .capabilities = POLICY_STREAM_ORDERED | POLICY_NEEDS_MAPPING | POLICY_WATCHES_FREE,
     .options = gmlake_options,
     .values_bytes = sizeof(struct gmlake_values),
     .create = gmlake_create,

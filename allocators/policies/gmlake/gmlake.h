@@ -168,6 +168,6 @@ void gmlake_views_close(struct gmlake *self);
 void gmlake_stats(const struct policy *base, struct policy_stats *out);
 void gmlake_walk(const struct policy *base, policy_visit *visit, void *argument);
 enum status gmlake_validate(const struct policy *base, struct error *error);
-uint64_t gmlake_servable(const struct policy *base, enum policy_price price);
+uint64_t gmlake_servable(const struct policy *base, enum policy_effort effort);
 
 #endif

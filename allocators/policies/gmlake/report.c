@@ -13,7 +13,7 @@ static uint64_t list_largest(const struct gmlake *self, uint32_t list)
 }
 
 /* For the stream that asked last. Mapping can stitch all of its free large blocks. */
-uint64_t gmlake_servable(const struct policy *base, enum policy_price price)
+uint64_t gmlake_servable(const struct policy *base, enum policy_effort effort)
 {
     const struct gmlake *self = (const struct gmlake *)base;
     uint32_t stream = self->last_stream;
@@ -29,9 +29,9 @@ uint64_t gmlake_servable(const struct policy *base, enum policy_price price)
                        ? self->heap.lists[list]->free_bytes
                        : 0;
     bool stitches = self->values.defragment && self->values.defrag_level == 0;
-    if (price >= POLICY_PRICE_MAP && stitches && all >= self->values.frag_limit_bytes)
+    if (effort >= POLICY_EFFORT_MAP && stitches && all >= self->values.frag_limit_bytes)
         best = larger(best, all);
-    return price >= POLICY_PRICE_TRIM ? larger(best, base->totals.releasable_bytes) : best;
+    return effort >= POLICY_EFFORT_TRIM ? larger(best, base->totals.releasable_bytes) : best;
 }
 
 void gmlake_stats(const struct policy *base, struct policy_stats *out)
@@ -40,7 +40,8 @@ void gmlake_stats(const struct policy *base, struct policy_stats *out)
     heap_stats(&self->heap, out);
     uint64_t mine = 0;
     for (uint32_t list = 0; list < self->heap.list_room; list++) {
-        out->largest_hole_bytes = larger(out->largest_hole_bytes, list_largest(self, list));
+        out->largest_free_block_bytes =
+            larger(out->largest_free_block_bytes, list_largest(self, list));
         if (list / 2 == self->last_stream && self->heap.lists[list])
             mine += self->heap.lists[list]->free_bytes;
     }
@@ -65,7 +66,7 @@ static bool show_segment(const struct gmlake *self, const struct heap_segment *s
             .requested_bytes = span->used ? span->requested_bytes : 0,
             .segment_address = segment->address,
             .stream = span->owner / 2,
-            .state = !span->used                       ? POLICY_RANGE_HOLE
+            .state = !span->used                       ? POLICY_RANGE_FREE
                      : span->mark == GMLAKE_HANDED_OUT ? POLICY_RANGE_USED
                      : span->mark == GMLAKE_PENDING    ? POLICY_RANGE_PENDING
                                                        : POLICY_RANGE_UNMAPPED,

@@ -51,7 +51,7 @@ enum status planned_free(struct policy *base, const struct policy_block *block, 
 void planned_stats(const struct policy *base, struct policy_stats *out);
 void planned_walk(const struct policy *base, policy_visit *visit, void *argument);
 enum status planned_validate(const struct policy *base, struct error *error);
-uint64_t planned_servable(const struct policy *base, enum policy_price price);
+uint64_t planned_servable(const struct policy *base, enum policy_effort effort);
 enum status planned_trim(struct policy *base, uint64_t keep_bytes);
 bool planned_report(const struct policy *base, size_t index, char *name, size_t name_bytes,
                     uint64_t *value);
@@ -63,6 +63,6 @@ bool planned_report(const struct policy *base, size_t index, char *name, size_t 
     .servable = planned_servable, .trim = planned_trim, .plan = planned_plan,                      \
     .report = planned_report
 
-#define PLANNED_CAPABILITIES (POLICY_OFFLINE | POLICY_UNRANKED | POLICY_WATCHES_HOLES)
+#define PLANNED_CAPABILITIES (POLICY_OFFLINE | POLICY_UNRANKED | POLICY_WATCHES_FREE)
 
 #endif

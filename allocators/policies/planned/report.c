@@ -10,7 +10,7 @@ void planned_stats(const struct policy *base, struct policy_stats *out)
 {
     const struct planned *self = (const struct planned *)base;
     heap_stats(&self->heap, out);
-    out->largest_hole_bytes = heap_largest(&self->heap, CACHE);
+    out->largest_free_block_bytes = heap_largest(&self->heap, CACHE);
     out->stranded_by_stream_bytes = 0;
     out->count.flushes = self->flushes;
     out->count.retries = self->retries;
@@ -18,12 +18,12 @@ void planned_stats(const struct policy *base, struct policy_stats *out)
 }
 
 /* Idle space of the arena serves no request that is not planned. */
-uint64_t planned_servable(const struct policy *base, enum policy_price price)
+uint64_t planned_servable(const struct policy *base, enum policy_effort effort)
 {
     const struct planned *self = (const struct planned *)base;
     uint64_t largest = heap_largest(&self->heap, CACHE);
     uint64_t releasable = base->totals.releasable_bytes;
-    return price >= POLICY_PRICE_TRIM && releasable > largest ? releasable : largest;
+    return effort >= POLICY_EFFORT_TRIM && releasable > largest ? releasable : largest;
 }
 
 void planned_walk(const struct policy *base, policy_visit *visit, void *argument)

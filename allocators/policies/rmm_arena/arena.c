@@ -112,44 +112,45 @@ static void range_drop(struct rmm_arena *self, uint32_t range)
 
 /* ---- holes ------------------------------------------------------------------------------ */
 
-static struct arena *count_in(struct rmm_arena *self, const struct range_node *hole)
+static struct arena *count_in(struct rmm_arena *self, const struct range_node *free_block)
 {
-    struct superblock *superblock = superblock_at(self, arena_superblock_of(hole));
+    struct superblock *superblock = superblock_at(self, arena_superblock_of(free_block));
     struct arena *arena = &self->arenas[superblock->arena];
-    superblock->free_bytes += hole->bytes;
-    arena->free_bytes += hole->bytes;
-    policy_hole_added(&self->base, hole->bytes);
+    superblock->free_bytes += free_block->bytes;
+    arena->free_bytes += free_block->bytes;
+    policy_free_added(&self->base, free_block->bytes);
     return arena;
 }
 
-static struct arena *count_out(struct rmm_arena *self, const struct range_node *hole)
+static struct arena *count_out(struct rmm_arena *self, const struct range_node *free_block)
 {
-    struct superblock *superblock = superblock_at(self, arena_superblock_of(hole));
+    struct superblock *superblock = superblock_at(self, arena_superblock_of(free_block));
     struct arena *arena = &self->arenas[superblock->arena];
-    superblock->free_bytes -= hole->bytes;
-    arena->free_bytes -= hole->bytes;
-    policy_hole_removed(&self->base, hole->bytes);
+    superblock->free_bytes -= free_block->bytes;
+    arena->free_bytes -= free_block->bytes;
+    policy_free_removed(&self->base, free_block->bytes);
     return arena;
 }
 
-static void hole_add(struct rmm_arena *self, uint32_t hole)
+static void free_block_add(struct rmm_arena *self, uint32_t free_block)
 {
-    struct arena *arena = count_in(self, range_at(self, hole));
-    range_tree_insert(&self->ranges, &arena->holes, RANGE_BY_ADDRESS, hole);
+    struct arena *arena = count_in(self, range_at(self, free_block));
+    range_tree_insert(&self->ranges, &arena->free_blocks, RANGE_BY_ADDRESS, free_block);
 }
 
-static void hole_remove(struct rmm_arena *self, uint32_t hole)
+static void free_block_remove(struct rmm_arena *self, uint32_t free_block)
 {
-    struct arena *arena = count_out(self, range_at(self, hole));
-    range_tree_remove(&self->ranges, &arena->holes, RANGE_BY_ADDRESS, hole);
+    struct arena *arena = count_out(self, range_at(self, free_block));
+    range_tree_remove(&self->ranges, &arena->free_blocks, RANGE_BY_ADDRESS, free_block);
 }
 
 /* A hole grows or shrinks at either end and keeps its place in the tree. */
-static void hole_change(struct rmm_arena *self, uint32_t hole, uint64_t address, uint64_t bytes)
+static void free_block_change(struct rmm_arena *self, uint32_t free_block, uint64_t address,
+                              uint64_t bytes)
 {
-    const struct arena *arena = count_out(self, range_at(self, hole));
-    range_tree_change(&self->ranges, arena->holes, hole, address, bytes);
-    count_in(self, range_at(self, hole));
+    const struct arena *arena = count_out(self, range_at(self, free_block));
+    range_tree_change(&self->ranges, arena->free_blocks, free_block, address, bytes);
+    count_in(self, range_at(self, free_block));
 }
 
 /* ---- superblocks change hands ----------------------------------------------------------- */
@@ -159,9 +160,9 @@ static void move(struct rmm_arena *self, uint32_t index, uint32_t arena)
     struct superblock *superblock = superblock_at(self, index);
     struct arena *from = &self->arenas[superblock->arena];
     struct arena *to = &self->arenas[arena];
-    uint32_t holes = range_tree_cut(&self->ranges, &from->holes, superblock->address,
-                                    superblock->address + superblock->bytes);
-    range_tree_join(&self->ranges, &to->holes, holes);
+    uint32_t free_blocks = range_tree_cut(&self->ranges, &from->free_blocks, superblock->address,
+                                          superblock->address + superblock->bytes);
+    range_tree_join(&self->ranges, &to->free_blocks, free_blocks);
     from->free_bytes -= superblock->free_bytes;
     to->free_bytes += superblock->free_bytes;
     superblock->arena = arena;
@@ -189,24 +190,25 @@ static void absorb(struct rmm_arena *self, uint32_t left, uint32_t right)
 {
     uint64_t bytes = range_at(self, right)->bytes;
     uint32_t gone = arena_superblock_of(range_at(self, right));
-    hole_remove(self, right);
+    free_block_remove(self, right);
     range_drop(self, right);
     superblock_drop(self, gone);
     superblock_at(self, arena_superblock_of(range_at(self, left)))->bytes += bytes;
-    hole_change(self, left, range_at(self, left)->address, range_at(self, left)->bytes + bytes);
+    free_block_change(self, left, range_at(self, left)->address,
+                      range_at(self, left)->bytes + bytes);
     self->counted.count.merges++;
 }
 
 /* Joins an empty superblock of the global arena, which is `hole`, with such neighbours. */
-static void join_neighbours(struct rmm_arena *self, uint32_t hole)
+static void join_neighbours(struct rmm_arena *self, uint32_t free_block)
 {
     const struct superblock *superblock =
-        superblock_at(self, arena_superblock_of(range_at(self, hole)));
+        superblock_at(self, arena_superblock_of(range_at(self, free_block)));
     uint32_t before = superblock->before;
     if (is_empty_global(self, superblock->after))
-        absorb(self, hole, range_at(self, hole)->next);
+        absorb(self, free_block, range_at(self, free_block)->next);
     if (is_empty_global(self, before))
-        absorb(self, range_at(self, hole)->previous, hole);
+        absorb(self, range_at(self, free_block)->previous, free_block);
 }
 
 void arena_clean(struct rmm_arena *self)
@@ -217,9 +219,9 @@ void arena_clean(struct rmm_arena *self)
             self->arenas[arena].lent = superblock->lent_after;
             move(self, index, ARENA_GLOBAL);
             if (!superblock->used)
-                join_neighbours(self,
-                                range_tree_first(&self->ranges, self->arenas[ARENA_GLOBAL].holes,
-                                                 superblock->address, 1));
+                join_neighbours(self, range_tree_first(&self->ranges,
+                                                       self->arenas[ARENA_GLOBAL].free_blocks,
+                                                       superblock->address, 1));
         }
     }
 }
@@ -234,7 +236,7 @@ enum status arena_obtain(struct rmm_arena *self)
     if (status != STATUS_OK)
         return status;
     uint32_t superblock = superblock_add(self, 0, self->address, self->arena_bytes);
-    hole_add(self, range_add(self, 0, self->address, self->arena_bytes, superblock));
+    free_block_add(self, range_add(self, 0, self->address, self->arena_bytes, superblock));
     self->base.totals.reserved_bytes = self->arena_bytes;
     self->base.totals.releasable_bytes = self->arena_bytes;
     self->counted.count.segments_made++;
@@ -242,18 +244,18 @@ enum status arena_obtain(struct rmm_arena *self)
 }
 
 /* The first `bytes` of a hole as a block. */
-static uint32_t cut(struct rmm_arena *self, uint32_t hole, uint64_t bytes)
+static uint32_t cut(struct rmm_arena *self, uint32_t free_block, uint64_t bytes)
 {
-    uint64_t address = range_at(self, hole)->address;
-    uint64_t rest = range_at(self, hole)->bytes - bytes;
-    uint32_t superblock = arena_superblock_of(range_at(self, hole));
-    uint32_t block = hole;
+    uint64_t address = range_at(self, free_block)->address;
+    uint64_t rest = range_at(self, free_block)->bytes - bytes;
+    uint32_t superblock = arena_superblock_of(range_at(self, free_block));
+    uint32_t block = free_block;
     if (rest) {
-        hole_change(self, hole, address + bytes, rest);
-        block = range_add(self, hole, address, bytes, superblock);
+        free_block_change(self, free_block, address + bytes, rest);
+        block = range_add(self, free_block, address, bytes, superblock);
         self->counted.count.splits++;
     } else {
-        hole_remove(self, hole);
+        free_block_remove(self, free_block);
     }
     range_at(self, block)->left = ARENA_USED;
     superblock_at(self, superblock)->used++;
@@ -262,12 +264,13 @@ static uint32_t cut(struct rmm_arena *self, uint32_t hole, uint64_t bytes)
 
 /* Splits a head of `head_bytes` off an empty superblock, which is `hole`, for an arena; the block
  * is the head's first `bytes`. */
-static uint32_t cut_head(struct rmm_arena *self, uint32_t hole, uint32_t arena, uint64_t head_bytes,
-                         uint64_t bytes)
+static uint32_t cut_head(struct rmm_arena *self, uint32_t free_block, uint32_t arena,
+                         uint64_t head_bytes, uint64_t bytes)
 {
-    uint32_t tail = arena_superblock_of(range_at(self, hole));
-    uint64_t address = range_at(self, hole)->address;
-    hole_change(self, hole, address + head_bytes, range_at(self, hole)->bytes - head_bytes);
+    uint32_t tail = arena_superblock_of(range_at(self, free_block));
+    uint64_t address = range_at(self, free_block)->address;
+    free_block_change(self, free_block, address + head_bytes,
+                      range_at(self, free_block)->bytes - head_bytes);
     superblock_at(self, tail)->address += head_bytes;
     superblock_at(self, tail)->bytes -= head_bytes;
     uint32_t head = superblock_add(self, tail, address, head_bytes);
@@ -276,12 +279,12 @@ static uint32_t cut_head(struct rmm_arena *self, uint32_t hole, uint32_t arena, 
     if (arena != ARENA_GLOBAL)
         enlist(self, head);
     if (head_bytes > bytes) {
-        hole = range_add(self, hole, address + bytes, head_bytes - bytes, head);
-        hole_add(self, hole);
+        free_block = range_add(self, free_block, address + bytes, head_bytes - bytes, head);
+        free_block_add(self, free_block);
         self->counted.count.splits++;
     }
     self->counted.count.splits++;
-    uint32_t block = range_add(self, hole, address, bytes, head);
+    uint32_t block = range_add(self, free_block, address, bytes, head);
     range_at(self, block)->left = ARENA_USED;
     return block;
 }
@@ -290,30 +293,32 @@ uint32_t arena_take(struct rmm_arena *self, uint32_t arena, uint64_t bytes)
 {
     if (bytes > SUPERBLOCK_LEAST)
         arena = ARENA_GLOBAL;
-    uint32_t hole = range_tree_first(&self->ranges, self->arenas[arena].holes, 0, bytes);
-    if (hole && arena != ARENA_GLOBAL)
-        return cut(self, hole, bytes);
+    uint32_t free_block =
+        range_tree_first(&self->ranges, self->arenas[arena].free_blocks, 0, bytes);
+    if (free_block && arena != ARENA_GLOBAL)
+        return cut(self, free_block, bytes);
     if (arena != ARENA_GLOBAL)
-        hole = range_tree_first(&self->ranges, self->arenas[ARENA_GLOBAL].holes, 0, bytes);
-    if (!hole)
+        free_block =
+            range_tree_first(&self->ranges, self->arenas[ARENA_GLOBAL].free_blocks, 0, bytes);
+    if (!free_block)
         return 0;
-    uint32_t index = arena_superblock_of(range_at(self, hole));
+    uint32_t index = arena_superblock_of(range_at(self, free_block));
     const struct superblock *superblock = superblock_at(self, index);
     uint64_t head_bytes = bytes > SUPERBLOCK_LEAST ? bytes : SUPERBLOCK_LEAST;
     if (!superblock->used && superblock->bytes >= head_bytes + SUPERBLOCK_LEAST)
-        return cut_head(self, hole, arena, head_bytes, bytes);
+        return cut_head(self, free_block, arena, head_bytes, bytes);
     if (arena != ARENA_GLOBAL) {
         move(self, index, arena);
         enlist(self, index);
     }
-    return cut(self, hole, bytes);
+    return cut(self, free_block, bytes);
 }
 
 void arena_give(struct rmm_arena *self, uint32_t range)
 {
     const struct range_node *freed = range_at(self, range);
     uint32_t index = arena_superblock_of(freed);
-    uint32_t hole = range;
+    uint32_t free_block = range;
     range_at(self, range)->extra = index;
     uint32_t next = freed->next;
     uint32_t previous = freed->previous;
@@ -326,17 +331,17 @@ void arena_give(struct rmm_arena *self, uint32_t range)
                      (joins_next ? range_at(self, next)->bytes : 0);
     self->counted.count.merges += (joins_next ? 1u : 0u) + (joins_previous ? 1u : 0u);
     if (joins_next && joins_previous) {
-        hole_remove(self, next);
+        free_block_remove(self, next);
         range_drop(self, next);
     }
     if (joins_next || joins_previous) {
         range_drop(self, range);
-        hole = joins_previous ? previous : next;
-        hole_change(self, hole, address, bytes);
+        free_block = joins_previous ? previous : next;
+        free_block_change(self, free_block, address, bytes);
     } else {
-        hole_add(self, hole);
+        free_block_add(self, free_block);
     }
     struct superblock *superblock = superblock_at(self, index);
     if (--superblock->used == 0 && superblock->arena == ARENA_GLOBAL)
-        join_neighbours(self, hole);
+        join_neighbours(self, free_block);
 }

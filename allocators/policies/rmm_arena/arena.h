@@ -30,8 +30,8 @@ struct superblock {
 
 struct arena {
     uint64_t free_bytes;
-    uint32_t holes; /* the tree */
-    uint32_t lent;  /* the first superblock of a stream's arena; 0: none */
+    uint32_t free_blocks; /* the tree */
+    uint32_t lent;        /* the first superblock of a stream's arena; 0: none */
 };
 
 /* `extra` of a range: its superblock below, and of a used one what rounding added above. */
@@ -86,7 +86,7 @@ void arena_clean(struct rmm_arena *self);
 
 /* report.c */
 void arena_stats(const struct policy *base, struct policy_stats *out);
-uint64_t arena_servable(const struct policy *base, enum policy_price price);
+uint64_t arena_servable(const struct policy *base, enum policy_effort effort);
 void arena_walk(const struct policy *base, policy_visit *visit, void *argument);
 enum status arena_validate(const struct policy *base, struct error *error);
 

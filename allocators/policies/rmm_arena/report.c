@@ -5,8 +5,9 @@
 
 static uint64_t largest_of(const struct rmm_arena *self, uint32_t arena)
 {
-    return arena < self->arena_count ? range_tree_most(&self->ranges, self->arenas[arena].holes)
-                                     : 0;
+    return arena < self->arena_count
+               ? range_tree_most(&self->ranges, self->arenas[arena].free_blocks)
+               : 0;
 }
 
 static bool is_empty(const struct rmm_arena *self, uint32_t superblock)
@@ -49,10 +50,10 @@ static uint64_t largest_cleaned(const struct rmm_arena *self)
 }
 
 /* A stream's own arena serves up to 1 MiB; all else comes from the global one. */
-uint64_t arena_servable(const struct policy *base, enum policy_price price)
+uint64_t arena_servable(const struct policy *base, enum policy_effort effort)
 {
     const struct rmm_arena *self = (const struct rmm_arena *)base;
-    if (price >= POLICY_PRICE_WAIT)
+    if (effort >= POLICY_EFFORT_WAIT)
         return largest_cleaned(self);
     uint64_t global = largest_of(self, ARENA_GLOBAL);
     uint64_t own = largest_of(self, self->last_stream + 1);
@@ -65,7 +66,7 @@ void arena_stats(const struct policy *base, struct policy_stats *out)
     const struct rmm_arena *self = (const struct rmm_arena *)base;
     *out = self->counted;
     out->totals = base->totals;
-    out->largest_hole_bytes = arena_servable(base, POLICY_PRICE_NONE);
+    out->largest_free_block_bytes = arena_servable(base, POLICY_EFFORT_NONE);
     if (self->arena_count)
         out->stranded_by_stream_bytes = policy_free_bytes(&base->totals) -
                                         self->arenas[ARENA_GLOBAL].free_bytes -
@@ -85,7 +86,7 @@ void arena_walk(const struct policy *base, policy_visit *visit, void *argument)
             .requested_bytes = used ? arena_requested(node) : 0,
             .segment_address = self->address,
             .stream = arena == ARENA_GLOBAL ? 0 : arena - 1,
-            .state = used ? POLICY_RANGE_USED : POLICY_RANGE_HOLE,
+            .state = used ? POLICY_RANGE_USED : POLICY_RANGE_FREE,
         };
         if (!visit(argument, &range))
             return;
@@ -96,7 +97,7 @@ void arena_walk(const struct policy *base, policy_visit *visit, void *argument)
 
 struct sums {
     struct policy_totals totals;
-    uint64_t holes, usable;
+    uint64_t free_blocks, usable;
 };
 
 static enum status broken(struct error *error, const char *what, uint64_t address)
@@ -120,10 +121,10 @@ static enum status check_range(const struct rmm_arena *self, uint32_t index, str
     }
     if (next && !arena_is_used(next) && arena_superblock_of(next) == arena_superblock_of(range))
         return broken(error, "two free blocks of one superblock touch", next->address);
-    if (range_tree_first(&self->ranges, self->arenas[superblock->arena].holes, range->address,
+    if (range_tree_first(&self->ranges, self->arenas[superblock->arena].free_blocks, range->address,
                          range->bytes) != index)
         return broken(error, "a free block is not in its arena's tree", range->address);
-    sums->holes++;
+    sums->free_blocks++;
     if (self->base.watch)
         sums->usable += range->bytes - range->bytes % self->base.watch->unit_bytes;
     return STATUS_OK;
@@ -160,14 +161,16 @@ static enum status check_superblock(const struct rmm_arena *self, uint32_t index
     return STATUS_OK;
 }
 
-static enum status check_arenas(const struct rmm_arena *self, uint64_t holes, struct error *error)
+static enum status check_arenas(const struct rmm_arena *self, uint64_t free_blocks,
+                                struct error *error)
 {
     for (uint32_t arena = 0; arena < self->arena_count; arena++) {
         uint64_t count;
         uint64_t free_bytes = 0;
-        if (!range_tree_check(&self->ranges, self->arenas[arena].holes, RANGE_BY_ADDRESS, &count))
+        if (!range_tree_check(&self->ranges, self->arenas[arena].free_blocks, RANGE_BY_ADDRESS,
+                              &count))
             return broken(error, "the tree of free blocks is broken in the arena numbered", arena);
-        holes -= count;
+        free_blocks -= count;
         for (uint32_t lent = self->arenas[arena].lent; lent;
              lent = self->superblocks[lent].lent_after) {
             if (self->superblocks[lent].arena != arena)
@@ -181,8 +184,9 @@ static enum status check_arenas(const struct rmm_arena *self, uint64_t holes, st
                           "numbered",
                           arena);
     }
-    return holes ? broken(error, "the trees hold other free blocks than there are", self->address)
-                 : STATUS_OK;
+    return free_blocks
+               ? broken(error, "the trees hold other free blocks than there are", self->address)
+               : STATUS_OK;
 }
 
 enum status arena_validate(const struct policy *base, struct error *error)
@@ -211,5 +215,5 @@ enum status arena_validate(const struct policy *base, struct error *error)
     if (base->watch && base->watch->usable_bytes != sums.usable)
         return broken(error, "the hole watch is not the sum of the holes in the arena",
                       self->address);
-    return check_arenas(self, sums.holes, error);
+    return check_arenas(self, sums.free_blocks, error);
 }

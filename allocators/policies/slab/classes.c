@@ -84,7 +84,7 @@ static enum status new_slab(struct slab_policy *self, unsigned index, struct sla
     span->mark = 1;
     span->requested_bytes = (uint64_t)(uintptr_t)slab;
     for (uint32_t i = 0; i < blocks; i++)
-        policy_hole_added(&self->base, class->bytes);
+        policy_free_added(&self->base, class->bytes);
     slab->scale = (uint16_t)(2048 / blocks);
     link_slab(self, slab, 0);
     class->empty_slabs++;
@@ -97,7 +97,7 @@ static enum status new_slab(struct slab_policy *self, unsigned index, struct sla
 static void drop_slab(struct slab_policy *self, struct slab *slab)
 {
     for (uint32_t i = 0; i < slab->blocks; i++)
-        policy_hole_removed(&self->base, self->classes[slab->class]->bytes);
+        policy_free_removed(&self->base, self->classes[slab->class]->bytes);
     uint32_t piece = slab->piece;
     self->heap.spans.at[piece].mark = 0;
     host_free(self->heap.host, slab, record_bytes(slab));
@@ -149,7 +149,7 @@ enum status slab_take(struct slab_policy *self, uint64_t requested_bytes, struct
         link_slab(self, slab, eighth);
     }
     class->live_blocks++;
-    policy_hole_removed(&self->base, class->bytes);
+    policy_free_removed(&self->base, class->bytes);
     slab_handed_out(self, slab->address + block * class->bytes, class->bytes,
                     (uint64_t)(uintptr_t)slab, out);
     return STATUS_OK;
@@ -164,7 +164,7 @@ void slab_give(struct slab_policy *self, const struct policy_block *block)
     slab->free_mask |= UINT32_C(1) << offset / class->bytes;
     slab->live--;
     class->live_blocks--;
-    policy_hole_added(&self->base, class->bytes);
+    policy_free_added(&self->base, class->bytes);
     unsigned eighth = eighth_of(slab);
     if (!was_full) {
         if (eighth == slab->eighth)

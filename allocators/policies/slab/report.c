@@ -27,12 +27,12 @@ static uint64_t largest_now(const struct slab_policy *self)
     return bytes > best ? bytes : best;
 }
 
-uint64_t slab_servable(const struct policy *base, enum policy_price price)
+uint64_t slab_servable(const struct policy *base, enum policy_effort effort)
 {
     const struct slab_policy *self = (const struct slab_policy *)base;
     uint64_t now = largest_now(self);
     uint64_t pages = base->totals.releasable_bytes;
-    bool moves = price >= (self->pages ? POLICY_PRICE_WAIT : POLICY_PRICE_TRIM);
+    bool moves = effort >= (self->pages ? POLICY_EFFORT_WAIT : POLICY_EFFORT_TRIM);
     return moves && pages > now ? pages : now;
 }
 
@@ -41,7 +41,7 @@ void slab_stats(const struct policy *base, struct policy_stats *out)
     const struct slab_policy *self = (const struct slab_policy *)base;
     heap_stats(&self->heap, out);
     out->totals = base->totals;
-    out->largest_hole_bytes = largest_now(self);
+    out->largest_free_block_bytes = largest_now(self);
     out->count.flushes = self->flushes;
     out->count.retries = self->retries;
     out->count.failures = self->failures;
@@ -56,7 +56,7 @@ static bool show_slab(const struct slab_policy *self, const struct slab *slab,
     for (uint32_t block = 0; block < slab->blocks; block++) {
         bool used = !(slab->free_mask >> block & 1);
         range->address = slab->address + block * range->bytes;
-        range->state = used ? POLICY_RANGE_USED : POLICY_RANGE_HOLE;
+        range->state = used ? POLICY_RANGE_USED : POLICY_RANGE_FREE;
         range->requested_bytes = used ? range->bytes - slab->wasted[block] : 0;
         if (!visit(argument, range))
             return false;
@@ -77,7 +77,7 @@ void slab_walk(const struct policy *base, policy_visit *visit, void *argument)
                 .bytes = span->bytes,
                 .requested_bytes = span->used ? span->requested_bytes : 0,
                 .segment_address = segment->address,
-                .state = span->used ? POLICY_RANGE_USED : POLICY_RANGE_HOLE,
+                .state = span->used ? POLICY_RANGE_USED : POLICY_RANGE_FREE,
             };
             bool more = span->used && span->mark
                             ? show_slab(self, slab_record(span), &range, visit, argument)

@@ -151,7 +151,7 @@ enum status slab_release(struct slab_policy *self, uint64_t bytes);
 void slab_stats(const struct policy *base, struct policy_stats *out);
 void slab_walk(const struct policy *base, policy_visit *visit, void *argument);
 enum status slab_validate(const struct policy *base, struct error *error);
-uint64_t slab_servable(const struct policy *base, enum policy_price price);
+uint64_t slab_servable(const struct policy *base, enum policy_effort effort);
 
 /* pages.c: UNSUPPORTED where there is no virtual memory. */
 enum status slab_pages_open(const struct policy_context *context, const uint32_t *last_stream,

@@ -54,15 +54,16 @@ static bool is_small(const struct torch *self, const struct given *given)
            TORCH_SMALL_SEGMENT_BYTES;
 }
 
-/* Rule 2: bytes of the block of `range`, after which `hole_bytes` are free. 0: it cannot be. */
+/* Rule 2: bytes of the block of `range`, after which `free_block_bytes` are free. 0: it cannot be. */
 static uint64_t block_bytes(const struct torch *self, const struct policy_range *range,
-                            uint64_t hole_bytes, bool small)
+                            uint64_t free_block_bytes, bool small)
 {
     uint64_t rounded_bytes = torch_round(&self->settings, range->requested_bytes);
     uint64_t bytes = rounded_bytes < range->bytes ? range->bytes : rounded_bytes;
-    if (bytes > range->bytes + hole_bytes || (small && range->requested_bytes > TORCH_SMALL_BYTES))
+    if (bytes > range->bytes + free_block_bytes ||
+        (small && range->requested_bytes > TORCH_SMALL_BYTES))
         return 0;
-    uint64_t rest_bytes = range->bytes + hole_bytes - bytes;
+    uint64_t rest_bytes = range->bytes + free_block_bytes - bytes;
     bool whole =
         !small && !self->settings.expandable &&
         (rest_bytes <= TORCH_SMALL_BYTES || rounded_bytes >= self->settings.max_split_bytes);
@@ -114,14 +115,14 @@ static enum status make_blocks(struct torch *self, const struct given *given, ui
     for (size_t i = 0; i < given->count; i++) {
         const struct policy_range *range = &given->ranges[i];
         bool used = range->state == POLICY_RANGE_USED;
-        bool before_hole = i + 1 < given->count && range[1].state == POLICY_RANGE_HOLE;
+        bool before_free_block = i + 1 < given->count && range[1].state == POLICY_RANGE_FREE;
         if (range->address > at || (used && range->address != at))
             return STATUS_INVALID;
         if (!torch_reserve_blocks(self, 2))
             return STATUS_HOST_MEMORY;
         uint64_t bytes = end_of(range) - at;
         if (used)
-            bytes = block_bytes(self, range, before_hole ? range[1].bytes : 0, small);
+            bytes = block_bytes(self, range, before_free_block ? range[1].bytes : 0, small);
         if (!bytes && used)
             return STATUS_INVALID;
         if (bytes) { /* a hole may have become part of the block before it */

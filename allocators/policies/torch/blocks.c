@@ -162,7 +162,7 @@ void torch_free_insert(struct torch *self, uint32_t block)
     span_index_insert(&arena->index, self->spans.at, block);
     arena->free_bytes += span->bytes;
     self->base.totals.releasable_bytes += torch_releasable(self, block);
-    policy_hole_added(&self->base, span->bytes);
+    policy_free_added(&self->base, span->bytes);
 }
 
 void torch_free_remove(struct torch *self, uint32_t block)
@@ -172,7 +172,7 @@ void torch_free_remove(struct torch *self, uint32_t block)
     span_index_remove(&arena->index, self->spans.at, block);
     arena->free_bytes -= span->bytes;
     self->base.totals.releasable_bytes -= torch_releasable(self, block);
-    policy_hole_removed(&self->base, span->bytes);
+    policy_free_removed(&self->base, span->bytes);
 }
 
 /* Takes `other`, a neighbour of `block`, into it, if it is free and of the same kind.

@@ -28,7 +28,7 @@ void torch_stats(const struct policy *base, struct policy_stats *out)
 {
     const struct torch *self = (const struct torch *)base;
     *out = (struct policy_stats){.totals = self->base.totals};
-    out->largest_hole_bytes = largest_usable(self);
+    out->largest_free_block_bytes = largest_usable(self);
     uint64_t usable = 0;
     for (int small = 0; small <= 1; small++)
         if (self->last_arena[small] != UINT32_MAX)
@@ -171,13 +171,13 @@ static uint64_t largest_after_waiting(const struct torch *self)
     return largest;
 }
 
-uint64_t torch_servable(const struct policy *base, enum policy_price price)
+uint64_t torch_servable(const struct policy *base, enum policy_effort effort)
 {
     const struct torch *self = (const struct torch *)base;
     uint64_t bytes = largest_usable(self);
-    if (price >= POLICY_PRICE_WAIT && self->base.totals.pending_bytes)
+    if (effort >= POLICY_EFFORT_WAIT && self->base.totals.pending_bytes)
         bytes = largest_after_waiting(self);
-    if (price >= POLICY_PRICE_TRIM && self->base.totals.releasable_bytes > bytes)
+    if (effort >= POLICY_EFFORT_TRIM && self->base.totals.releasable_bytes > bytes)
         bytes = self->base.totals.releasable_bytes;
     return bytes;
 }
@@ -198,7 +198,7 @@ void torch_walk(const struct policy *base, policy_visit *visit, void *argument)
                 .stream = arena->stream,
                 .pool = self->pools[arena->pool].id,
                 .state = !extra->mapped   ? POLICY_RANGE_UNMAPPED
-                         : !span->used    ? POLICY_RANGE_HOLE
+                         : !span->used    ? POLICY_RANGE_FREE
                          : extra->retired ? POLICY_RANGE_PENDING
                                           : POLICY_RANGE_USED,
             };
@@ -212,7 +212,7 @@ void torch_walk(const struct policy *base, policy_visit *visit, void *argument)
 
 struct sums { /* recomputed by validate */
     struct policy_totals totals;
-    uint64_t holes, usable_bytes;
+    uint64_t free_blocks, usable_bytes;
 };
 
 static enum status check_block(const struct torch *self, const struct torch_segment *segment,
@@ -241,7 +241,7 @@ static enum status check_block(const struct torch *self, const struct torch_segm
             *place.link != b)
             return error_set(error, STATUS_CORRUPT,
                              "torch: the free block at %" PRIu64 " is not in its set", address);
-        sums->holes++;
+        sums->free_blocks++;
         sums->totals.releasable_bytes += torch_releasable(self, b);
         if (self->base.watch)
             sums->usable_bytes += span->bytes - span->bytes % self->base.watch->unit_bytes;
@@ -271,10 +271,10 @@ static enum status check_sums(const struct torch *self, const struct sums *sums,
     for (uint32_t i = 0; i < self->arena_count; i++)
         for (unsigned r = 0; r < SPAN_INDEX_CLASSES; r++)
             held += count_tree(self, self->arenas[i]->index.roots[r]);
-    if (held != sums->holes)
+    if (held != sums->free_blocks)
         return error_set(error, STATUS_CORRUPT,
                          "torch: the free sets hold %" PRIu64 " blocks, the segments %" PRIu64,
-                         held, sums->holes);
+                         held, sums->free_blocks);
     if (a->live_bytes != b->live_bytes || a->granted_bytes != b->granted_bytes ||
         a->reserved_bytes != b->reserved_bytes || a->pending_bytes != b->pending_bytes ||
         a->releasable_bytes != b->releasable_bytes || a->live_blocks != b->live_blocks)
@@ -298,7 +298,7 @@ static enum status check_sums(const struct torch *self, const struct sums *sums,
 enum status torch_validate(const struct policy *base, struct error *error)
 {
     const struct torch *self = (const struct torch *)base;
-    struct sums sums = {.holes = 0};
+    struct sums sums = {.free_blocks = 0};
     uint64_t end_before = 0;
     for (uint32_t i = 0; i < self->order_count; i++) {
         const struct torch_segment *segment = &self->segments[self->order[i]];

@@ -91,13 +91,13 @@ static inline uint32_t take(struct torch *self, uint32_t arena_index, uint64_t r
     bool was_divided = (at[block].previous | at[block].next) != 0;
     if (!was_divided)
         self->base.totals.releasable_bytes -= bytes;
-    policy_hole_removed(&self->base, bytes);
+    policy_free_removed(&self->base, bytes);
     if (torch_should_split(self, arena, rounded_bytes, bytes)) {
         uint32_t rest = cut(self, block, rounded_bytes);
         if (self->ages)
             self->blocks[rest].collected_at = self->pools[arena->pool].calls[arena->small];
         span_index_replace(&arena->index, at, &place, rest);
-        policy_hole_added(&self->base, bytes - rounded_bytes);
+        policy_free_added(&self->base, bytes - rounded_bytes);
         count_taken(self, kind, was_divided, rounded_bytes, bytes - rounded_bytes);
         arena->free_bytes -= rounded_bytes;
     } else {
@@ -209,7 +209,7 @@ static enum status torch_alloc(struct policy *base, const struct policy_request 
 }
 
 /* The totals of a block that the program lets go. */
-static inline void let_go(struct torch *self, uint64_t bytes, uint64_t requested_bytes)
+static inline void free_requested(struct torch *self, uint64_t bytes, uint64_t requested_bytes)
 {
     struct policy_totals *totals = &self->base.totals;
     self->oversize_allocations.current -= bytes >= self->settings.max_split_bytes;
@@ -228,7 +228,7 @@ static void torch_retire(struct policy *base, const struct policy_block *given)
         return;
     uint64_t bytes = self->spans.at[block].bytes;
     extra->retired = true;
-    let_go(self, bytes, extra->requested_bytes);
+    free_requested(self, bytes, extra->requested_bytes);
     torch_usage_retire(self->usage, torch_kind_of(self, self->spans.at[block].owner), bytes);
     self->base.totals.pending_bytes += bytes;
 }
@@ -273,13 +273,13 @@ static inline void put_back(struct torch *self, uint32_t block, enum torch_kind 
     at[block].used = 0;
     arena->free_bytes += own_bytes;
     if (joins_previous) {
-        policy_hole_removed(&self->base, at[previous].bytes);
+        policy_free_removed(&self->base, at[previous].bytes);
         bytes += at[previous].bytes;
         if (joins_next)
             span_index_remove(&arena->index, at, next);
     }
     if (joins_next) {
-        policy_hole_removed(&self->base, at[next].bytes);
+        policy_free_removed(&self->base, at[next].bytes);
         bytes += at[next].bytes;
     }
     if (joins_previous || joins_next)
@@ -295,7 +295,7 @@ static inline void put_back(struct torch *self, uint32_t block, enum torch_kind 
     bool is_divided = (at[into].previous | at[into].next) != 0;
     if (!is_divided)
         self->base.totals.releasable_bytes += bytes;
-    policy_hole_added(&self->base, bytes);
+    policy_free_added(&self->base, bytes);
     count_freed(self, kind, is_divided, joins_previous + joins_next, own_bytes, bytes - own_bytes);
 }
 
@@ -337,11 +337,11 @@ static enum status torch_free(struct policy *base, const struct policy_block *gi
         torch_complete(self, block);
     } else if (!deferred_is_used(&self->deferred, block)) {
         const struct span *span = &self->spans.at[block];
-        let_go(self, span->bytes, extra->requested_bytes);
+        free_requested(self, span->bytes, extra->requested_bytes);
         make_free(self, block, torch_kind_of(self, span->owner), span->bytes);
     } else {
         torch_retire(base, given);
-        if (!deferred_let_go(&self->deferred, block))
+        if (!deferred_free(&self->deferred, block))
             torch_complete(self, block);
     }
     return self->fault;
@@ -536,7 +536,7 @@ const struct policy_ops torch_policy = {
     .summary = "PyTorch's caching allocator: two pools per stream, segments cut into blocks",
     .reference = "PyTorch 2.11, c10/cuda/CUDACachingAllocator.cpp",
     .recorders = torch_recorders,
-    .capabilities = POLICY_STREAM_ORDERED | POLICY_WATCHES_HOLES,
+    .capabilities = POLICY_STREAM_ORDERED | POLICY_WATCHES_FREE,
     .options = torch_options,
     .values_bytes = sizeof(struct torch_values),
     .create = torch_create,

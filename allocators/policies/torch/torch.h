@@ -218,7 +218,7 @@ struct torch_counter torch_statistic(const struct torch *self, enum torch_stat s
 void torch_stats(const struct policy *base, struct policy_stats *out);
 void torch_walk(const struct policy *base, policy_visit *visit, void *argument);
 enum status torch_validate(const struct policy *base, struct error *error);
-uint64_t torch_servable(const struct policy *base, enum policy_price price);
+uint64_t torch_servable(const struct policy *base, enum policy_effort effort);
 bool torch_report(const struct policy *base, size_t index, char *name, size_t name_bytes,
                   uint64_t *value);
 

@@ -115,7 +115,7 @@ static bool look(struct vmm *self, uint32_t number, uint64_t wanted_bytes)
     struct vmm_idle idle;
     forget_steps(crowd, number);
     crowd->looked++;
-    if (range->hole_bytes < self->page_bytes)
+    if (range->free_block_bytes < self->page_bytes)
         return true;
     uint64_t bytes = vmm_find_idle(self, range, wanted_bytes, &idle);
     if (!bytes)

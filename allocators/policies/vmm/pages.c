@@ -64,14 +64,15 @@ static void consider_gap(const struct vmm *self, uint32_t gap, uint64_t bytes, s
 }
 
 /* From the start of a hole that is too short, and from the gap before it up to its end. */
-static void consider_hole(const struct vmm *self, uint32_t hole, uint64_t bytes, struct run *best)
+static void consider_free_block(const struct vmm *self, uint32_t free_block, uint64_t bytes,
+                                struct run *best)
 {
     const struct span *at = self->spans.at;
-    uint32_t before = at[hole].previous;
-    consider(self, hole, at[hole].address, bytes, best);
+    uint32_t before = at[free_block].previous;
+    consider(self, free_block, at[free_block].address, bytes, best);
     if (!before || at[before].used)
         return;
-    uint64_t end = end_of(&at[hole]);
+    uint64_t end = end_of(&at[free_block]);
     uint64_t start = at[before].address;
     if (end - start > bytes)
         start += (end - bytes - start) / self->page_bytes * self->page_bytes;
@@ -99,12 +100,12 @@ static void choose(const struct vmm *self, struct vmm_range *range, uint64_t byt
     uint64_t below = UINT64_MAX;
     uint64_t address = UINT64_MAX;
     for (int i = 0; i < CANDIDATES; i++) {
-        uint32_t hole = span_index_before(&range->holes, at, below, address);
-        if (!hole || at[hole].bytes < self->page_bytes)
+        uint32_t free_block = span_index_before(&range->free_blocks, at, below, address);
+        if (!free_block || at[free_block].bytes < self->page_bytes)
             return;
-        below = at[hole].bytes;
-        address = at[hole].address;
-        consider_hole(self, hole, bytes, best);
+        below = at[free_block].bytes;
+        address = at[free_block].address;
+        consider_free_block(self, free_block, bytes, best);
     }
 }
 
@@ -295,7 +296,7 @@ static void hold_run(struct vmm *self, struct run *run, uint64_t bytes)
 }
 
 /* Frees the pieces of a run again, each as it is mapped now. */
-static void let_go_run(struct vmm *self, uint32_t first, uint32_t last)
+static void free_requested_run(struct vmm *self, uint32_t first, uint32_t last)
 {
     uint32_t p = first;
     for (;;) {
@@ -365,7 +366,7 @@ static void shape_block(struct vmm *self, uint32_t first, uint32_t last, uint64_
             last = rest;
     }
     if (last != first)
-        let_go_run(self, self->spans.at[first].next, last);
+        free_requested_run(self, self->spans.at[first].next, last);
 }
 
 /* The cheapest run of a stream and kind; opens a range where none is long enough. Spare
@@ -409,7 +410,7 @@ static enum status fill_run(struct vmm *self, const struct run *run, uint64_t by
     if (status == STATUS_OK && !self->fault)
         shape_block(self, run->first, last, bytes);
     else
-        let_go_run(self, run->first, last);
+        free_requested_run(self, run->first, last);
     return self->fault ? self->fault : status;
 }
 
@@ -431,7 +432,7 @@ static void fill_part(struct vmm *self, const struct run *run, uint64_t bytes)
         if (done)
             break;
     }
-    let_go_run(self, run->first, last);
+    free_requested_run(self, run->first, last);
 }
 
 /* Sees to it that the device has `bytes`, by giving up idle handles under holes. */
@@ -482,7 +483,7 @@ static enum status serve(struct vmm *self, const struct run *run, uint64_t bytes
     if (enough)
         fill_part(self, run, bytes);
     else
-        let_go_run(self, run->first, run->last);
+        free_requested_run(self, run->first, run->last);
     *wait = enough && !self->fault && vmm_wait_some(self);
     return STATUS_REFUSED;
 }
@@ -496,7 +497,7 @@ static uint32_t make_room(struct vmm *self, const struct policy_request *request
     enum status status;
     bool wait = false;
     do {
-        uint32_t piece = wait ? vmm_find_hole(self, request->stream, kind, bytes) : 0;
+        uint32_t piece = wait ? vmm_find_free_block(self, request->stream, kind, bytes) : 0;
         if (piece)
             return piece;
         status = spans_reserve(&self->spans, self->host, VMM_SPARES)

@@ -43,7 +43,7 @@ static uint32_t oldest_known(const struct vmm_stream *record)
 
 /* A block is let go: its pages wait for the next fence of their stream, which is recorded when
  * a sixteenth of what is held was let go since the last one. */
-void vmm_let_go_pages(struct vmm *self, const struct span *span)
+void vmm_free_requested_pages(struct vmm *self, const struct span *span)
 {
     struct vmm_range *range = self->ranges[span->owner];
     struct vmm_stream *record = &self->streams[range->stream];
@@ -69,12 +69,12 @@ void vmm_watch_streams(struct vmm *self)
 
 /* Bytes of the handles that lie wholly in a hole of a page or more, which follow each other, and
  * where they start. */
-uint64_t vmm_releasable(const struct vmm *self, const struct span *hole, uint64_t *start)
+uint64_t vmm_releasable(const struct vmm *self, const struct span *free_block, uint64_t *start)
 {
-    const struct vmm_range *range = self->ranges[hole->owner];
+    const struct vmm_range *range = self->ranges[free_block->owner];
     uint64_t page_bytes = self->page_bytes;
-    uint64_t from = hole->address - range->address;
-    uint64_t end = from + hole->bytes;
+    uint64_t from = free_block->address - range->address;
+    uint64_t end = from + free_block->bytes;
     uint64_t first = from / page_bytes;
     uint64_t after = (end - 1) / page_bytes; /* the last page of the hole, then what is behind */
     const struct vmm_page *page = &range->pages[first];
@@ -101,18 +101,18 @@ static bool is_idle(const struct vmm *self, const struct vmm_range *range, uint3
 }
 
 /* The last idle handles of a hole, as many as are wanted. */
-static uint64_t find_idle(const struct vmm *self, uint32_t hole, uint64_t wanted_bytes,
+static uint64_t find_idle(const struct vmm *self, uint32_t free_block, uint64_t wanted_bytes,
                           struct vmm_idle *idle)
 {
-    const struct vmm_range *range = self->ranges[self->spans.at[hole].owner];
+    const struct vmm_range *range = self->ranges[self->spans.at[free_block].owner];
     uint64_t start;
-    if (self->spans.at[hole].bytes < self->page_bytes)
+    if (self->spans.at[free_block].bytes < self->page_bytes)
         return 0;
-    uint64_t at = vmm_releasable(self, &self->spans.at[hole], &start);
+    uint64_t at = vmm_releasable(self, &self->spans.at[free_block], &start);
     if (!at)
         return 0;
     at += start;
-    *idle = (struct vmm_idle){.hole = hole};
+    *idle = (struct vmm_idle){.free_block = free_block};
     while (at > start && idle->end - idle->from < wanted_bytes) {
         uint32_t page = (uint32_t)((at - range->address) / self->page_bytes) - 1;
         page -= range->pages[page].index;
@@ -139,14 +139,15 @@ uint64_t vmm_find_idle(const struct vmm *self, const struct vmm_range *range, ui
     if (most)
         return most;
     for (;;) {
-        uint32_t hole = span_index_before(&range->holes, self->spans.at, below, address);
-        if (!hole || self->spans.at[hole].bytes < self->page_bytes)
+        uint32_t free_block =
+            span_index_before(&range->free_blocks, self->spans.at, below, address);
+        if (!free_block || self->spans.at[free_block].bytes < self->page_bytes)
             return 0;
-        uint64_t bytes = find_idle(self, hole, wanted_bytes, idle);
+        uint64_t bytes = find_idle(self, free_block, wanted_bytes, idle);
         if (bytes)
             return bytes;
-        below = self->spans.at[hole].bytes;
-        address = self->spans.at[hole].address;
+        below = self->spans.at[free_block].bytes;
+        address = self->spans.at[free_block].address;
     }
 }
 
@@ -191,15 +192,15 @@ void vmm_drop_handles(struct vmm *self, struct vmm_range *range, uint64_t from, 
 /* Spare records are there. */
 static void release(struct vmm *self, const struct vmm_idle *idle)
 {
-    uint32_t hole = idle->hole;
-    vmm_remove(self, hole);
-    vmm_drop_handles(self, self->ranges[self->spans.at[hole].owner], idle->from, idle->end);
-    if (self->spans.at[hole].address + self->spans.at[hole].bytes > idle->end)
-        vmm_insert(self, vmm_cut(self, hole, idle->end - self->spans.at[hole].address));
-    uint32_t gap = hole;
-    if (self->spans.at[hole].address < idle->from) {
-        gap = vmm_cut(self, hole, idle->from - self->spans.at[hole].address);
-        vmm_insert(self, hole);
+    uint32_t free_block = idle->free_block;
+    vmm_remove(self, free_block);
+    vmm_drop_handles(self, self->ranges[self->spans.at[free_block].owner], idle->from, idle->end);
+    if (self->spans.at[free_block].address + self->spans.at[free_block].bytes > idle->end)
+        vmm_insert(self, vmm_cut(self, free_block, idle->end - self->spans.at[free_block].address));
+    uint32_t gap = free_block;
+    if (self->spans.at[free_block].address < idle->from) {
+        gap = vmm_cut(self, free_block, idle->from - self->spans.at[free_block].address);
+        vmm_insert(self, free_block);
     }
     self->spans.at[gap].mark = VMM_GAP;
     vmm_merge(self, gap);

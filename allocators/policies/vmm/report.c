@@ -5,18 +5,18 @@
 
 /* Adds up, over the ranges of the stream that asked last, the bytes of holes, and finds the
  * largest request that one of them serves. */
-static uint64_t usable(const struct vmm *self, uint64_t *hole_bytes)
+static uint64_t usable(const struct vmm *self, uint64_t *free_block_bytes)
 {
     uint64_t largest[VMM_KINDS] = {0};
-    *hole_bytes = 0;
+    *free_block_bytes = 0;
     for (unsigned kind = 0; self->last_stream < self->stream_room && kind < VMM_KINDS; kind++)
         for (uint32_t number = self->streams[self->last_stream].first[kind]; number;) {
             const struct vmm_range *range = self->ranges[number - 1];
-            uint64_t bytes = span_index_largest(&range->holes, self->spans.at);
+            uint64_t bytes = span_index_largest(&range->free_blocks, self->spans.at);
             largest[kind] = bytes > largest[kind] ? bytes : largest[kind];
             bytes = range->tail ? self->spans.at[range->tail].bytes : 0;
             largest[kind] = bytes > largest[kind] ? bytes : largest[kind];
-            *hole_bytes += range->hole_bytes;
+            *free_block_bytes += range->free_block_bytes;
             number = range->more;
         }
     uint64_t small = self->page_bytes / 2;
@@ -30,7 +30,7 @@ void vmm_stats(const struct policy *base, struct policy_stats *out)
     const struct vmm *self = (const struct vmm *)base;
     *out = (struct policy_stats){.totals = self->base.totals};
     uint64_t own;
-    out->largest_hole_bytes = usable(self, &own);
+    out->largest_free_block_bytes = usable(self, &own);
     out->stranded_by_stream_bytes = policy_free_bytes(&self->base.totals) - own;
     out->count.splits = self->splits;
     out->count.merges = self->merges;
@@ -43,13 +43,13 @@ void vmm_stats(const struct policy *base, struct policy_stats *out)
 
 /* Whole pages anywhere can be moved to where they are needed, after waiting for their stream;
  * that they are moved by unmapping makes it the price of giving back. */
-uint64_t vmm_servable(const struct policy *base, enum policy_price price)
+uint64_t vmm_servable(const struct policy *base, enum policy_effort effort)
 {
     const struct vmm *self = (const struct vmm *)base;
     uint64_t own;
     uint64_t bytes = usable(self, &own);
     uint64_t pages = self->base.totals.releasable_bytes;
-    if (price >= POLICY_PRICE_TRIM && pages > bytes)
+    if (effort >= POLICY_EFFORT_TRIM && pages > bytes)
         bytes = pages;
     return bytes;
 }
@@ -67,7 +67,7 @@ void vmm_walk(const struct policy *base, policy_visit *visit, void *argument)
                 .segment_address = range->address,
                 .stream = range->stream,
                 .state = span->mark == VMM_GAP       ? POLICY_RANGE_UNMAPPED
-                         : !span->used               ? POLICY_RANGE_HOLE
+                         : !span->used               ? POLICY_RANGE_FREE
                          : span->mark == VMM_PENDING ? POLICY_RANGE_PENDING
                                                      : POLICY_RANGE_USED,
             };
@@ -81,7 +81,7 @@ void vmm_walk(const struct policy *base, policy_visit *visit, void *argument)
 
 struct sums {
     struct policy_totals totals;
-    uint64_t hole_bytes, usable_bytes;
+    uint64_t free_block_bytes, usable_bytes;
 };
 
 static bool indexed(const struct vmm *self, struct span_index *index, uint32_t piece)
@@ -110,12 +110,12 @@ static enum status check_piece(const struct vmm *self, struct vmm_range *range, 
     }
     sums->totals.reserved_bytes += span->bytes;
     if (!span->used) {
-        sums->hole_bytes += span->bytes;
+        sums->free_block_bytes += span->bytes;
         if (span->bytes >= self->page_bytes)
             sums->totals.releasable_bytes += vmm_releasable(self, span, NULL);
         if (self->base.watch)
             sums->usable_bytes += span->bytes - span->bytes % self->base.watch->unit_bytes;
-        return range->tail == piece || indexed(self, &range->holes, piece)
+        return range->tail == piece || indexed(self, &range->free_blocks, piece)
                    ? STATUS_OK
                    : error_set(error, STATUS_CORRUPT, "vmm: the hole at %" PRIu64 " is in no set",
                                address);
@@ -155,7 +155,7 @@ static enum status check_range(const struct vmm *self, struct vmm_range *range, 
                                struct error *error)
 {
     uint64_t address = range->address;
-    uint64_t holes_before = sums->hole_bytes;
+    uint64_t free_blocks_before = sums->free_block_bytes;
     for (uint32_t p = range->first; p; p = self->spans.at[p].next) {
         enum status status = check_piece(self, range, p, address, sums, error);
         if (status != STATUS_OK)
@@ -165,7 +165,7 @@ static enum status check_range(const struct vmm *self, struct vmm_range *range, 
             return error_set(error, STATUS_CORRUPT, "vmm: the last piece is another one");
     }
     if (address != range->address + range->bytes ||
-        sums->hole_bytes - holes_before != range->hole_bytes)
+        sums->free_block_bytes - free_blocks_before != range->free_block_bytes)
         return error_set(error, STATUS_CORRUPT, "vmm: the range at %" PRIu64 " does not add up",
                          range->address);
     return check_pages(self, range, error);
@@ -175,7 +175,7 @@ enum status vmm_validate(const struct policy *base, struct error *error)
 {
     const struct vmm *self = (const struct vmm *)base;
     const struct policy_totals *a = &self->base.totals;
-    struct sums sums = {.hole_bytes = 0};
+    struct sums sums = {.free_block_bytes = 0};
     for (uint32_t i = 0; i < self->range_count; i++) {
         enum status status = check_range(self, self->ranges[i], &sums, error);
         if (status != STATUS_OK)

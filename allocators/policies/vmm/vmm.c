@@ -16,11 +16,11 @@ static bool is_end_gap(const struct vmm *self, const struct vmm_range *range)
 
 /* What can be taken from a hole that comes or goes. */
 static inline uint64_t releasable(struct vmm *self, struct vmm_range *range,
-                                  const struct span *hole)
+                                  const struct span *free_block)
 {
-    uint64_t bytes = vmm_releasable(self, hole, NULL);
+    uint64_t bytes = vmm_releasable(self, free_block, NULL);
     if (bytes && self->crowd)
-        vmm_stale(self->crowd, range, hole->owner);
+        vmm_stale(self->crowd, range, free_block->owner);
     return bytes;
 }
 
@@ -37,21 +37,21 @@ void vmm_insert(struct vmm *self, uint32_t piece)
     if (span->next == range->last && is_end_gap(self, range))
         range->tail = piece;
     else
-        span_index_insert(&range->holes, self->spans.at, piece);
-    range->hole_bytes += span->bytes;
+        span_index_insert(&range->free_blocks, self->spans.at, piece);
+    range->free_block_bytes += span->bytes;
     if (span->bytes >= self->page_bytes)
         self->base.totals.releasable_bytes += releasable(self, range, span);
-    policy_hole_added(&self->base, span->bytes);
+    policy_free_added(&self->base, span->bytes);
 }
 
-static void took_hole(struct vmm *self, uint32_t piece)
+static void took_free_block(struct vmm *self, uint32_t piece)
 {
     struct span *span = &self->spans.at[piece];
     struct vmm_range *range = self->ranges[span->owner];
-    range->hole_bytes -= span->bytes;
+    range->free_block_bytes -= span->bytes;
     if (span->bytes >= self->page_bytes)
         self->base.totals.releasable_bytes -= releasable(self, range, span);
-    policy_hole_removed(&self->base, span->bytes);
+    policy_free_removed(&self->base, span->bytes);
     span->used = 1;
 }
 
@@ -68,8 +68,8 @@ void vmm_remove(struct vmm *self, uint32_t piece)
     if (range->tail == piece)
         range->tail = 0;
     else
-        span_index_remove(&range->holes, self->spans.at, piece);
-    took_hole(self, piece);
+        span_index_remove(&range->free_blocks, self->spans.at, piece);
+    took_free_block(self, piece);
 }
 
 /* The right one of two neighbours, in no index, becomes part of the left one. */
@@ -232,9 +232,9 @@ enum status vmm_open_range(struct vmm *self, uint32_t stream, enum vmm_kind kind
 }
 
 /* Takes a hole out of its index and cuts a block from its start. */
-static uint32_t cut_hole(struct vmm *self, uint32_t piece, uint64_t bytes)
+static uint32_t cut_free_block(struct vmm *self, uint32_t piece, uint64_t bytes)
 {
-    took_hole(self, piece);
+    took_free_block(self, piece);
     if (self->spans.at[piece].bytes > bytes)
         vmm_insert(self, vmm_cut(self, piece, bytes));
     return piece;
@@ -242,17 +242,17 @@ static uint32_t cut_hole(struct vmm *self, uint32_t piece, uint64_t bytes)
 
 /* Takes the best hole of a stream and kind: a used piece of exactly that size, or 0. A spare
  * record is there. */
-uint32_t vmm_find_hole(struct vmm *self, uint32_t stream, enum vmm_kind kind, uint64_t bytes)
+uint32_t vmm_find_free_block(struct vmm *self, uint32_t stream, enum vmm_kind kind, uint64_t bytes)
 {
     struct span_place place;
     uint32_t first = self->streams[stream].first[kind];
     struct vmm_range *range;
     for (uint32_t number = first; number; number = range->more) {
         range = self->ranges[number - 1];
-        if (span_index_find(&range->holes, self->spans.at, bytes, 0, &place)) {
+        if (span_index_find(&range->free_blocks, self->spans.at, bytes, 0, &place)) {
             uint32_t piece = *place.link;
-            span_index_unlink(&range->holes, self->spans.at, &place);
-            return cut_hole(self, piece, bytes);
+            span_index_unlink(&range->free_blocks, self->spans.at, &place);
+            return cut_free_block(self, piece, bytes);
         }
     }
     for (uint32_t number = first; number; number = range->more) {
@@ -260,7 +260,7 @@ uint32_t vmm_find_hole(struct vmm *self, uint32_t stream, enum vmm_kind kind, ui
         uint32_t piece = range->tail;
         if (piece && self->spans.at[piece].bytes >= bytes) {
             range->tail = 0;
-            return cut_hole(self, piece, bytes);
+            return cut_free_block(self, piece, bytes);
         }
     }
     return 0;
@@ -279,7 +279,7 @@ static enum status vmm_alloc(struct policy *base, const struct policy_request *r
     if (self->look)
         vmm_keep_headroom(self);
     self->last_stream = request->stream;
-    uint32_t piece = vmm_find_hole(self, request->stream, kind, bytes);
+    uint32_t piece = vmm_find_free_block(self, request->stream, kind, bytes);
     if (!piece) {
         piece = vmm_make_room(self, request, kind, bytes);
         if (!piece) {
@@ -318,7 +318,7 @@ static void complete(void *argument, uint32_t piece)
     self->base.totals.pending_bytes -= span->bytes;
     span->mark = VMM_MAPPED;
     if (self->tight)
-        vmm_let_go_pages(self, span);
+        vmm_free_requested_pages(self, span);
     vmm_merge(self, piece);
 }
 
@@ -331,7 +331,7 @@ static enum status vmm_free(struct policy *base, const struct policy_block *bloc
     vmm_retire(base, block);
     if (told)
         deferred_forget(&self->deferred, piece);
-    else if (deferred_let_go(&self->deferred, piece))
+    else if (deferred_free(&self->deferred, piece))
         return STATUS_OK;
     complete(self, piece);
     return STATUS_OK;
@@ -422,7 +422,7 @@ const struct policy_ops vmm_policy = {
     .name = "vmm",
     .summary = "pages mapped where they are needed, moved when memory is short (our own)",
     .reference = "this project",
-    .capabilities = POLICY_STREAM_ORDERED | POLICY_NEEDS_MAPPING | POLICY_WATCHES_HOLES,
+    .capabilities = POLICY_STREAM_ORDERED | POLICY_NEEDS_MAPPING | POLICY_WATCHES_FREE,
     .options = vmm_options,
     .values_bytes = sizeof(struct policy_common),
     .create = vmm_create,

@@ -112,9 +112,9 @@ struct vmm_page {
 };
 
 struct vmm_range {
-    struct span_index holes, gaps;
+    struct span_index free_blocks, gaps;
     uint64_t address, bytes;
-    uint64_t hole_bytes;
+    uint64_t free_block_bytes;
     uint32_t stream;
     enum vmm_kind kind;
     uint32_t more;          /* number + 1 of the next range of this stream and kind; 0: none */
@@ -204,7 +204,7 @@ void vmm_insert(struct vmm *self, uint32_t piece);
 void vmm_remove(struct vmm *self, uint32_t piece);
 uint32_t vmm_merge(struct vmm *self, uint32_t piece);
 uint32_t vmm_cut(struct vmm *self, uint32_t piece, uint64_t bytes);
-uint32_t vmm_find_hole(struct vmm *self, uint32_t stream, enum vmm_kind kind, uint64_t bytes);
+uint32_t vmm_find_free_block(struct vmm *self, uint32_t stream, enum vmm_kind kind, uint64_t bytes);
 enum status vmm_open_range(struct vmm *self, uint32_t stream, enum vmm_kind kind, uint64_t bytes);
 
 /* pages.c */
@@ -213,9 +213,9 @@ uint32_t vmm_make_room(struct vmm *self, const struct policy_request *request, e
 void vmm_keep_headroom(struct vmm *self);
 
 /* reclaim.c */
-void vmm_let_go_pages(struct vmm *self, const struct span *span);
+void vmm_free_requested_pages(struct vmm *self, const struct span *span);
 void vmm_watch_streams(struct vmm *self);
-uint64_t vmm_releasable(const struct vmm *self, const struct span *hole, uint64_t *start);
+uint64_t vmm_releasable(const struct vmm *self, const struct span *free_block, uint64_t *start);
 bool vmm_release_idle(struct vmm *self, uint64_t wanted_bytes);
 bool vmm_wait_some(struct vmm *self);
 void vmm_drain(struct vmm *self);
@@ -224,7 +224,7 @@ enum status vmm_destroy_kept(struct vmm *self, uint32_t count);
 
 /* Handles that follow each other in a hole, and whose work is done. */
 struct vmm_idle {
-    uint32_t hole;
+    uint32_t free_block;
     uint64_t from, end;
 };
 uint64_t vmm_find_idle(const struct vmm *self, const struct vmm_range *range, uint64_t wanted_bytes,
@@ -242,6 +242,6 @@ bool vmm_crowd_is_right(const struct vmm *self);
 void vmm_stats(const struct policy *base, struct policy_stats *out);
 void vmm_walk(const struct policy *base, policy_visit *visit, void *argument);
 enum status vmm_validate(const struct policy *base, struct error *error);
-uint64_t vmm_servable(const struct policy *base, enum policy_price price);
+uint64_t vmm_servable(const struct policy *base, enum policy_effort effort);
 
 #endif

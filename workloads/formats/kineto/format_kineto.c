@@ -153,7 +153,7 @@ static enum status append_block(struct conversion *c, struct kineto_row *row, ui
 static enum status append_free(struct conversion *c, const struct kineto_row *row)
 {
     uint64_t id = row->mark == KINETO_INITIAL ? row->id : c->rows.items[row->pair].id;
-    return append(c, (struct trace_event){.kind = TRACE_FREE, .id = id}, NULL, NULL);
+    return append(c, (struct trace_event){.kind = TRACE_FREE_COMPLETED, .id = id}, NULL, NULL);
 }
 
 static enum status append_failure(struct conversion *c, const struct kineto_row *row, bool lives_on)
@@ -165,7 +165,7 @@ static enum status append_failure(struct conversion *c, const struct kineto_row 
     enum status status = append(c, event, &keys, NULL);
     if (!status)
         status = append(c, (struct trace_event){.kind = TRACE_NOTE}, NULL, "oom");
-    event.kind = TRACE_LET_GO;
+    event.kind = TRACE_FREE_REQUESTED;
     event.value = 0;
     c->report->failures++;
     return status ? status : append(c, event, NULL, NULL);

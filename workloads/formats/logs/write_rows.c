@@ -30,8 +30,8 @@ static enum status rmm_row(void *output, struct request_moment *moment, struct e
 {
     static const char *const actions[] = {[REQUEST_SERVED] = "allocate",
                                           [REQUEST_FAILED] = "allocate failure",
-                                          [REQUEST_LET_GO] = "free"};
-    if (moment->kind > REQUEST_LET_GO || moment->block->pinned)
+                                          [REQUEST_FREE_REQUESTED] = "free"};
+    if (moment->kind > REQUEST_FREE_REQUESTED || moment->block->pinned)
         return STATUS_OK;
     const struct request_block *block = moment->block;
     uint64_t microseconds = moment->time_ns / 1000, seconds = microseconds / 1000000;

@@ -235,7 +235,7 @@ static enum status append_request(const struct reading *r, struct trace_memory *
         event = (struct trace_event){.kind = TRACE_NOTE};
         status = trace_memory_append(memory, &event, NULL, number, error);
     }
-    event = (struct trace_event){.kind = TRACE_FREE, .id = id};
+    event = (struct trace_event){.kind = TRACE_FREE_COMPLETED, .id = id};
     if (!status && buffer->lower == buffer->upper)
         status = trace_memory_append(memory, &event, NULL, NULL, error);
     return status;
@@ -255,7 +255,7 @@ static enum status append_all(const struct reading *r, struct trace_memory *memo
             ids[at] = next_id++;
             status = append_request(r, memory, at, ids[at], error);
         } else if (!status) {
-            struct trace_event event = {.kind = TRACE_FREE, .id = ids[at]};
+            struct trace_event event = {.kind = TRACE_FREE_COMPLETED, .id = ids[at]};
             status = trace_memory_append(memory, &event, NULL, NULL, error);
         }
         if (status)

@@ -28,7 +28,7 @@
 
 struct place {
     uint64_t address, id; /* id NO_ID: free */
-    bool let_go;          /* its free was requested */
+    bool free_requested;  /* its free was requested */
 };
 
 struct segment {
@@ -103,15 +103,15 @@ static uint64_t find_place(const struct conversion *c, uint64_t address)
 static void take_place(struct conversion *c, uint64_t address)
 {
     size_t mask = c->place_capacity - 1;
-    size_t hole = place_of(c, address);
-    for (size_t at = (hole + 1) & mask; c->places[at].id != NO_ID; at = (at + 1) & mask) {
+    size_t free_block = place_of(c, address);
+    for (size_t at = (free_block + 1) & mask; c->places[at].id != NO_ID; at = (at + 1) & mask) {
         size_t home = (size_t)((c->places[at].address * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & mask;
-        if (((at - home) & mask) >= ((at - hole) & mask)) {
-            c->places[hole] = c->places[at];
-            hole = at;
+        if (((at - home) & mask) >= ((at - free_block) & mask)) {
+            c->places[free_block] = c->places[at];
+            free_block = at;
         }
     }
-    c->places[hole].id = NO_ID;
+    c->places[free_block].id = NO_ID;
     c->place_count--;
 }
 
@@ -309,16 +309,17 @@ static enum status append_free(struct conversion *c, const struct csv_row *row, 
     if (id == NO_ID)
         return contradiction_at(c, "is freed while it is not in use", error);
     struct place *place = &c->places[place_of(c, row->address)];
-    if (row->action == CSV_FREE_REQUESTED && place->let_go)
+    if (row->action == CSV_FREE_REQUESTED && place->free_requested)
         return contradiction_at(c, "is freed twice", error);
-    if (c->lenient && row->action == CSV_FREE_COMPLETED && !place->let_go)
+    if (c->lenient && row->action == CSV_FREE_COMPLETED && !place->free_requested)
         return contradiction_at(c, "is completed and its free was not requested", error);
-    place->let_go = true;
+    place->free_requested = true;
     if (row->action == CSV_FREE_REQUESTED && completes_at_once(c))
-        return append(c, (struct trace_event){.kind = TRACE_FREE, .id = id}, NULL, error);
+        return append(c, (struct trace_event){.kind = TRACE_FREE_COMPLETED, .id = id}, NULL, error);
     if (row->action == CSV_FREE_REQUESTED)
         return append(
-            c, (struct trace_event){.kind = TRACE_LET_GO, .id = id, .stream = TRACE_NO_STREAM},
+            c,
+            (struct trace_event){.kind = TRACE_FREE_REQUESTED, .id = id, .stream = TRACE_NO_STREAM},
             NULL, error);
     size_t before = c->at;
     while (before > 0 && !is_allocators(c->rows.items[before - 1].action))
@@ -327,7 +328,7 @@ static enum status append_free(struct conversion *c, const struct csv_row *row, 
     if (before && c->rows.items[before - 1].action == CSV_FREE_REQUESTED &&
         c->rows.items[before - 1].address == row->address)
         return STATUS_OK;
-    return append(c, (struct trace_event){.kind = TRACE_FREE, .id = id}, NULL, error);
+    return append(c, (struct trace_event){.kind = TRACE_FREE_COMPLETED, .id = id}, NULL, error);
 }
 
 static enum status append_oom(struct conversion *c, const struct csv_row *row, struct error *error)
@@ -340,7 +341,7 @@ static enum status append_oom(struct conversion *c, const struct csv_row *row, s
     enum status status = append(c, event, NULL, error);
     if (!status)
         status = append_note(c, "oom", &row->address, 1, error);
-    event.kind = TRACE_LET_GO;
+    event.kind = TRACE_FREE_REQUESTED;
     return status ? status : append(c, event, NULL, error);
 }
 
@@ -392,11 +393,11 @@ static enum status append_initial(struct conversion *c, struct error *error)
         if (!status && frees)
             status = append_block(c, row, true, error);
         if (!status && row->action == CSV_FREE_COMPLETED)
-            status =
-                append(c,
-                       (struct trace_event){
-                           .kind = TRACE_LET_GO, .id = c->next_id - 1, .stream = TRACE_NO_STREAM},
-                       NULL, error);
+            status = append(c,
+                            (struct trace_event){.kind = TRACE_FREE_REQUESTED,
+                                                 .id = c->next_id - 1,
+                                                 .stream = TRACE_NO_STREAM},
+                            NULL, error);
     }
     free(seen.places);
     return status;

@@ -282,7 +282,7 @@ static enum status append_row(struct conversion *c, struct timeline_row *row, ui
     if (row->action == ACTION_MAKE)
         return append_block(c, row);
     uint64_t id = row->pair == NONE ? row->id : c->rows[row->pair].id;
-    return append(c, (struct trace_event){.kind = TRACE_FREE, .id = id}, NULL);
+    return append(c, (struct trace_event){.kind = TRACE_FREE_COMPLETED, .id = id}, NULL);
 }
 
 static enum status append_all(struct conversion *c)

@@ -127,8 +127,8 @@ static enum status append_alloc(struct conversion *c, const struct snapshot_reco
     enum status status = STATUS_OK;
     if (id_map_get(conversion_places(c), record->address, &value)) {
         c->missing_frees++;
-        status = conversion_append(c, (struct trace_event){.kind = TRACE_FREE, .id = value / 2},
-                                   NULL, error);
+        status = conversion_append(
+            c, (struct trace_event){.kind = TRACE_FREE_COMPLETED, .id = value / 2}, NULL, error);
     }
     if (status)
         return status;
@@ -163,14 +163,14 @@ static enum status append_free(struct conversion *c, size_t at,
         c->report->double_frees += !(completed && joined);
         return STATUS_OK;
     }
-    struct trace_event event = {.kind = TRACE_FREE, .id = value / 2};
+    struct trace_event event = {.kind = TRACE_FREE_COMPLETED, .id = value / 2};
     if (completed) {
         id_map_remove(conversion_places(c), record->address);
         return joined && value % 2 ? STATUS_OK : conversion_append(c, event, NULL, error);
     }
     if (id_map_put(conversion_places(c), record->address, value | 1))
         return conversion_no_memory(error);
-    event.kind = joined ? TRACE_FREE : TRACE_LET_GO;
+    event.kind = joined ? TRACE_FREE_COMPLETED : TRACE_FREE_REQUESTED;
     event.stream = joined ? 0 : TRACE_NO_STREAM;
     return conversion_append(c, event, NULL, error);
 }
@@ -190,7 +190,7 @@ static enum status append_oom(struct conversion *c, const struct snapshot_record
     enum status status = trace_memory_append(c->memory, &event, &keys, NULL, error);
     if (!status)
         status = conversion_note_numbers(c, "oom", &record->address, 1, error);
-    event.kind = TRACE_LET_GO;
+    event.kind = TRACE_FREE_REQUESTED;
     event.stream = TRACE_NO_STREAM;
     return status ? status : conversion_append(c, event, NULL, error);
 }

@@ -144,7 +144,7 @@ static enum status append_initial(struct conversion *c, struct error *error)
             status = conversion_no_memory(error);
         if (!status && !lies_in_area(c->world, place->address, &area))
             status = conversion_note_numbers(c, "alloc", &place->address, 1, error);
-        event.kind = TRACE_LET_GO;
+        event.kind = TRACE_FREE_REQUESTED;
         event.stream = TRACE_NO_STREAM;
         if (!status && pending)
             status = conversion_append(c, event, NULL, error);

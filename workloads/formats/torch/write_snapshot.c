@@ -114,7 +114,7 @@ static enum status on_free(struct making *self, const struct request_moment *mom
     if (!id_map_get(&self->places, moment->block->id, &place))
         return STATUS_OK;
     self->image.blocks[place].state = SNAPSHOT_PENDING;
-    if (moment->kind == REQUEST_LET_GO)
+    if (moment->kind == REQUEST_FREE_REQUESTED)
         return moment->begun ? add_entry(self, moment, SNAPSHOT_FREE_REQUESTED, error) : STATUS_OK;
     forget_block(self, moment->block->id, place);
     return add_entry(self, moment, SNAPSHOT_FREE_COMPLETED, error);
@@ -206,7 +206,7 @@ static enum status take(void *argument, struct request_moment *moment, struct er
         return on_served(self, moment, error);
     case REQUEST_FAILED:
         return add_entry(self, moment, SNAPSHOT_OOM, error);
-    case REQUEST_LET_GO:
+    case REQUEST_FREE_REQUESTED:
     case REQUEST_COMPLETE:
         return on_free(self, moment, error);
     case REQUEST_NOTE:

@@ -183,7 +183,7 @@ static enum status append_failure(struct conversion *c)
         status = append_note(c, "oom,%" PRIu64, dump->limit_bytes - dump->pool_bytes);
     else if (!status)
         status = append_note(c, "oom");
-    event.kind = TRACE_LET_GO;
+    event.kind = TRACE_FREE_REQUESTED;
     event.value = 0;
     return status ? status : append(c, event, NULL, NULL);
 }

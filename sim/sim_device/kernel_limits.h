@@ -1,8 +1,8 @@
-/* How long a kernel takes that says what it does (sim/device.h, DEVICE_WORKS): what a profile's
+/* How long a kernel takes that says what it does (sim/device.h, KERNEL_OPS): what a profile's
  * `work` lines tell of the card, carried over to any shape.
  *
  * A work is bounded by two things, and takes the time of what takes longer. Each is a curve of its
- * own, measured where the other one is far (bench/calibrate/works.c):
+ * own, measured where the other one is far (bench/calibrate/kernel_ops.c):
  *
  * 1. A product by its arithmetic, 2 m n k operations, measured on cubes; and by the bytes of its three
  *    operands, measured with one length of 16. Both go by the type.
@@ -16,10 +16,10 @@
  * 4. elementwise, copy and set by the bytes that they move alone.
  *
  * A work of which the profile lacks one of the two is not known. Sizes are of what the work covers on
- * the card too (sim/work_shape.h), but for operands that lie askew there: where a policy puts a block
+ * the card too (sim/kernel_shape.h), but for operands that lie askew there: where a policy puts a block
  * does not change how long its work takes, so that a run and its baseline take the same. */
-#ifndef SIM_SIM_DEVICE_WORK_LIMITS_H
-#define SIM_SIM_DEVICE_WORK_LIMITS_H
+#ifndef SIM_SIM_DEVICE_KERNEL_LIMITS_H
+#define SIM_SIM_DEVICE_KERNEL_LIMITS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,18 +27,18 @@
 #include "sim/device.h"
 #include "sim/sim_device/profile.h"
 
-#define SIM_WORK_LIMITS 2
+#define SIM_KERNEL_LIMITS 2
 
-struct sim_work_limit {
-    enum sim_work work;
+struct sim_kernel_limit {
+    enum sim_kernel_op op;
     uint64_t size; /* by which it goes; 0: there is nothing to do */
 };
 
 /* What bounds the work: returns how many. 0: works of this kind and type are not known. */
-unsigned sim_work_limits(const struct device_work *work,
-                         struct sim_work_limit out[SIM_WORK_LIMITS]);
+unsigned sim_kernel_limits(const struct kernel_op *op,
+                           struct sim_kernel_limit out[SIM_KERNEL_LIMITS]);
 
 /* Nanoseconds of the work, 1 where it is cut to nothing. 0: not known. */
-uint64_t sim_work_ns(struct sim_profile *profile, const struct device_work *work);
+uint64_t sim_kernel_op_ns(struct sim_profile *profile, const struct kernel_op *op);
 
 #endif

@@ -4,8 +4,8 @@
  *
  * A block is named by its id, or, `~N`, counted back from the latest request: ~1 is the latest.
  * A program that repeats itself then repeats its keys as well, so that they stay few. */
-#ifndef WORKLOADS_TRACE_WORK_KEYS_H
-#define WORKLOADS_TRACE_WORK_KEYS_H
+#ifndef WORKLOADS_TRACE_KERNEL_OP_KEYS_H
+#define WORKLOADS_TRACE_KERNEL_OP_KEYS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,42 +13,44 @@
 
 #include "allocators/base/status.h"
 
-#define TRACE_WORK_INPUTS     4
-#define TRACE_WORK_DIMENSIONS 3
-#define TRACE_WORK_NAME       16 /* bytes of the name of an operation or a type, with its end */
+#define TRACE_KERNEL_OP_INPUTS     4
+#define TRACE_KERNEL_OP_DIMENSIONS 3
+#define TRACE_KERNEL_OP_NAME       16 /* bytes of the name of an operation or a type, with its end */
 
 struct trace_reference {
     bool back;       /* counted back from the latest request */
     uint64_t number; /* an id; or from 1: 1 is the latest */
 };
 
-struct trace_work {
-    char op[TRACE_WORK_NAME]; /* "": no work, just a kernel */
-    char type[TRACE_WORK_NAME];
+struct trace_kernel_op {
+    char op[TRACE_KERNEL_OP_NAME]; /* "": no work, just a kernel */
+    char type[TRACE_KERNEL_OP_NAME];
     struct trace_reference out;
-    struct trace_reference in[TRACE_WORK_INPUTS];
+    struct trace_reference in[TRACE_KERNEL_OP_INPUTS];
     unsigned input_count;
-    uint64_t shape[TRACE_WORK_DIMENSIONS];
+    uint64_t shape[TRACE_KERNEL_OP_DIMENSIONS];
     unsigned dimension_count;
 };
 
 /* Room for the text of any work, with its end. */
-#define TRACE_WORK_TEXT 320
+#define TRACE_KERNEL_OP_TEXT 320
 
 /* Reads the unknown keys of an event, "x=1,op=set,..", or NULL; other keys are skipped. INVALID
  * with a sentence: an operation without an output, a reference, shape or name that cannot be. */
-enum status trace_work_parse(const char *rest, struct trace_work *out,
-                             struct error *error) STATUS_CHECKED;
+enum status trace_kernel_op_parse(const char *rest, struct trace_kernel_op *out,
+                                  struct error *error) STATUS_CHECKED;
 
 /* The canonical text: op, out, in, shape, type. */
-void trace_work_print(const struct trace_work *work, char text[TRACE_WORK_TEXT]);
+void trace_kernel_op_print(const struct trace_kernel_op *kernel_op,
+                           char text[TRACE_KERNEL_OP_TEXT]);
 
 /* The id that a reference means where `next_id` is that of the next request. False: one before
  * the first, or not requested yet. */
-bool trace_work_id(struct trace_reference reference, uint64_t next_id, uint64_t *id);
+bool trace_kernel_op_id(struct trace_reference reference, uint64_t next_id, uint64_t *id);
 
 /* Writes the keys of `rest` that are not about work to `text`, which has room for all of them;
  * then `work`, if it is not NULL. */
-void trace_work_replace(const char *rest, const struct trace_work *work, char *text, size_t room);
+void trace_kernel_op_replace(const char *rest, const struct trace_kernel_op *kernel_op, char *text,
+                             size_t room);
 
 #endif

@@ -1,5 +1,5 @@
 /* How long the card takes for works on memory, the `work` lines of a profile: each limit that
- * sim/sim_device/work_limits.h knows, measured on shapes that nothing else bounds.
+ * sim/sim_device/kernel_limits.h knows, measured on shapes that nothing else bounds.
  *
  * 1. A work's time is that of one in a row: some are queued behind a kernel that runs until the host
  *    is done with queueing, between two marks whose times are the device's. Where the host was not
@@ -19,8 +19,8 @@
 
 #include "allocators/base/size.h"
 #include "bench/calibrate/parts.h"
-#include "sim/sim_device/work_limits.h"
-#include "sim/work_shape.h"
+#include "sim/sim_device/kernel_limits.h"
+#include "sim/kernel_shape.h"
 
 #define ARENA_BYTES     GIB
 #define ARENA_LEAST     (32 * MIB)
@@ -42,8 +42,8 @@
 /* One curve: the shape of its first point, and the bits by which each length grows from point to
  * point. */
 struct sweep {
-    enum sim_work work;
-    enum device_work_kind kind;
+    enum sim_kernel_op op;
+    enum kernel_op_kind kind;
     enum device_type type;
     uint64_t m, n, k;
     unsigned m_bits, n_bits, k_bits, points;
@@ -51,27 +51,27 @@ struct sweep {
 
 #define CUBES(type, name)                                                                          \
     {                                                                                              \
-        SIM_WORK_matmul_##name, DEVICE_WORK_matmul, type, 128, 128, 128, 1, 1, 1, 7                \
+        SIM_KERNEL_OP_matmul_##name, KERNEL_OP_matmul, type, 128, 128, 128, 1, 1, 1, 7             \
     }
 #define THIN(type, name)                                                                           \
     {                                                                                              \
-        SIM_WORK_thin_##name, DEVICE_WORK_matmul, type, 128, 128, 16, 1, 1, 0, 7                   \
+        SIM_KERNEL_OP_thin_##name, KERNEL_OP_matmul, type, 128, 128, 16, 1, 1, 0, 7                \
     }
 #define ADDS(type, name)                                                                           \
     {                                                                                              \
-        SIM_WORK_scatter_add_##name, DEVICE_WORK_scatter_add, type, 128, 128, 0, 2, 0, 0, 7        \
+        SIM_KERNEL_OP_scatter_add_##name, KERNEL_OP_scatter_add, type, 128, 128, 0, 2, 0, 0, 7     \
     }
 
 static const struct sweep sweeps[] = {
-    {SIM_WORK_elementwise, DEVICE_WORK_elementwise, DEVICE_F32, 1024, 0, 0, 2, 0, 0, 9},
-    {SIM_WORK_copy, DEVICE_WORK_copy, DEVICE_F32, 1024, 0, 0, 2, 0, 0, 9},
-    {SIM_WORK_set, DEVICE_WORK_set, DEVICE_F32, 1024, 0, 0, 2, 0, 0, 9},
-    {SIM_WORK_reduce, DEVICE_WORK_reduce, DEVICE_F32, 1, 32768, 0, 2, 0, 0, 7},
-    {SIM_WORK_strip_32, DEVICE_WORK_reduce, DEVICE_F32, 64, 1024, 0, 2, 0, 0, 6},
-    {SIM_WORK_strip_16, DEVICE_WORK_reduce, DEVICE_BF16, 64, 1024, 0, 2, 0, 0, 6},
-    {SIM_WORK_gather, DEVICE_WORK_gather, DEVICE_F32, 128, 128, 0, 2, 0, 0, 7},
-    {SIM_WORK_gather_rows, DEVICE_WORK_gather, DEVICE_F32, 64, 4, 0, 2, 0, 0, 9},
-    {SIM_WORK_scatter_rows, DEVICE_WORK_scatter_add, DEVICE_F32, 64, 4, 0, 2, 0, 0, 9},
+    {SIM_KERNEL_OP_elementwise, KERNEL_OP_elementwise, DEVICE_F32, 1024, 0, 0, 2, 0, 0, 9},
+    {SIM_KERNEL_OP_copy, KERNEL_OP_copy, DEVICE_F32, 1024, 0, 0, 2, 0, 0, 9},
+    {SIM_KERNEL_OP_set, KERNEL_OP_set, DEVICE_F32, 1024, 0, 0, 2, 0, 0, 9},
+    {SIM_KERNEL_OP_reduce, KERNEL_OP_reduce, DEVICE_F32, 1, 32768, 0, 2, 0, 0, 7},
+    {SIM_KERNEL_OP_strip_32, KERNEL_OP_reduce, DEVICE_F32, 64, 1024, 0, 2, 0, 0, 6},
+    {SIM_KERNEL_OP_strip_16, KERNEL_OP_reduce, DEVICE_BF16, 64, 1024, 0, 2, 0, 0, 6},
+    {SIM_KERNEL_OP_gather, KERNEL_OP_gather, DEVICE_F32, 128, 128, 0, 2, 0, 0, 7},
+    {SIM_KERNEL_OP_gather_rows, KERNEL_OP_gather, DEVICE_F32, 64, 4, 0, 2, 0, 0, 9},
+    {SIM_KERNEL_OP_scatter_rows, KERNEL_OP_scatter_add, DEVICE_F32, 64, 4, 0, 2, 0, 0, 9},
     ADDS(DEVICE_F32, f32),
     ADDS(DEVICE_F16, f16),
     ADDS(DEVICE_BF16, bf16),
@@ -85,7 +85,7 @@ static const struct sweep sweeps[] = {
     THIN(DEVICE_F16, f16),
 };
 
-struct works_bench {
+struct kernel_bench {
     struct meter *meter;
     uint64_t address, bytes; /* the arena */
     uint64_t from, to, next; /* where operands are taken, in it */
@@ -95,7 +95,7 @@ struct works_bench {
     uint64_t until_ns;
 };
 
-static bool goes_on(const struct works_bench *self)
+static bool goes_on(const struct kernel_bench *self)
 {
     return self->meter->status == STATUS_OK && !self->meter->device->failed &&
            meter_now(self->meter) < self->until_ns;
@@ -103,13 +103,13 @@ static bool goes_on(const struct works_bench *self)
 
 /* ---- where works take place ----------------------------------------------------------------- */
 
-static bool works_on_rows(const struct device_work *work)
+static bool op_is_on_rows(const struct kernel_op *op)
 {
-    return work->kind == DEVICE_WORK_gather || work->kind == DEVICE_WORK_scatter_add;
+    return op->kind == KERNEL_OP_gather || op->kind == KERNEL_OP_scatter_add;
 }
 
 /* The next operand of that size. */
-static struct device_operand take(struct works_bench *self, uint64_t bytes)
+static struct device_operand take(struct kernel_bench *self, uint64_t bytes)
 {
     uint64_t whole = size_round_up(bytes, PIECE_BYTES);
     if (self->next + whole > self->to)
@@ -120,30 +120,30 @@ static struct device_operand take(struct works_bench *self, uint64_t bytes)
 }
 
 /* The sizes of out and in; returns how many inputs. Of rows: without the table and the names. */
-static uint32_t operand_bytes(const struct device_work *work, uint64_t *out, uint64_t in[2])
+static uint32_t operand_bytes(const struct kernel_op *op, uint64_t *out, uint64_t in[2])
 {
-    uint64_t unit = work_shape_element_bytes(work->type), m = work->m, n = work->n, k = work->k;
+    uint64_t unit = kernel_shape_element_bytes(op->type), m = op->m, n = op->n, k = op->k;
     *out = in[0] = in[1] = 0;
-    switch (work->kind) {
-    case DEVICE_WORK_matmul:
+    switch (op->kind) {
+    case KERNEL_OP_matmul:
         *out = m * n * unit;
         in[0] = m * k * unit;
         in[1] = k * n * unit;
         return 2;
-    case DEVICE_WORK_elementwise:
+    case KERNEL_OP_elementwise:
         *out = in[0] = in[1] = m * unit;
         return 2;
-    case DEVICE_WORK_copy:
+    case KERNEL_OP_copy:
         *out = in[0] = m * unit;
         return 1;
-    case DEVICE_WORK_reduce:
+    case KERNEL_OP_reduce:
         *out = n * unit;
         in[0] = m * n * unit;
         return 1;
-    case DEVICE_WORK_gather:
+    case KERNEL_OP_gather:
         *out = m * n * unit;
         return 2;
-    case DEVICE_WORK_scatter_add:
+    case KERNEL_OP_scatter_add:
         in[0] = m * n * unit;
         return 2;
     default:
@@ -153,83 +153,82 @@ static uint32_t operand_bytes(const struct device_work *work, uint64_t *out, uin
 }
 
 /* False: the arena has no room for it. */
-static bool has_room(const struct works_bench *self, const struct device_work *work)
+static bool has_room(const struct kernel_bench *self, const struct kernel_op *op)
 {
     uint64_t out_bytes, in_bytes[2];
-    (void)operand_bytes(work, &out_bytes, in_bytes);
+    (void)operand_bytes(op, &out_bytes, in_bytes);
     uint64_t bytes = out_bytes + in_bytes[0] + in_bytes[1] + 3 * PIECE_BYTES;
-    bool named = !works_on_rows(work) || work->m * 8 <= self->bytes / ROW_TOTAL;
+    bool named = !op_is_on_rows(op) || op->m * 8 <= self->bytes / ROW_TOTAL;
     return named && bytes <= self->to - self->from;
 }
 
 /* Gives the work the next operands. */
-static void place(struct works_bench *self, struct device_work *work)
+static void place(struct kernel_bench *self, struct kernel_op *op)
 {
     uint64_t out_bytes, in_bytes[2], part = self->bytes / ROW_TOTAL;
-    work->input_count = operand_bytes(work, &out_bytes, in_bytes);
-    work->out = take(self, out_bytes);
-    for (uint32_t i = 0; i < work->input_count; i++)
-        work->in[i] = take(self, in_bytes[i]);
-    if (!works_on_rows(work))
+    op->input_count = operand_bytes(op, &out_bytes, in_bytes);
+    op->out = take(self, out_bytes);
+    for (uint32_t i = 0; i < op->input_count; i++)
+        op->in[i] = take(self, in_bytes[i]);
+    if (!op_is_on_rows(op))
         return;
     struct device_operand table = {self->address + ROW_TABLE * part,
                                    self->bytes - ROW_TABLE * part};
-    *(work->kind == DEVICE_WORK_gather ? &work->in[0] : &work->out) = table;
-    if (self->names + work->m * 8 > part)
+    *(op->kind == KERNEL_OP_gather ? &op->in[0] : &op->out) = table;
+    if (self->names + op->m * 8 > part)
         self->names = 0;
-    work->in[1] = (struct device_operand){self->address + self->names, work->m * 8};
-    self->names += work->m * 8;
+    op->in[1] = (struct device_operand){self->address + self->names, op->m * 8};
+    self->names += op->m * 8;
 }
 
 /* ---- one time ------------------------------------------------------------------------------- */
 
 /* Queues it. False: it cannot be done, or its time is not known. */
-static bool submit(struct works_bench *self, const struct device_work *work)
+static bool submit(struct kernel_bench *self, const struct kernel_op *op)
 {
     struct device *device = self->meter->device;
-    if (device->ops->work) {
-        enum status status = device->ops->work(device, work);
+    if (device->ops->kernel_op) {
+        enum status status = device->ops->kernel_op(device, op);
         if (status != STATUS_OK && status != STATUS_REFUSED) {
             self->meter->status = status;
             self->meter->call = "a work";
         }
         return status == STATUS_OK;
     }
-    uint64_t ns = device->ops->work_ns(device, work);
+    uint64_t ns = device->ops->kernel_op_ns(device, op);
     if (ns)
-        device->ops->kernel(device, work->stream, ns);
+        device->ops->kernel(device, op->stream, ns);
     return ns != 0;
 }
 
 /* Rule 2; and names that are spread over all rows. */
-static bool clear(struct works_bench *self, const struct device_work *work)
+static bool clear(struct kernel_bench *self, const struct kernel_op *op)
 {
     struct device *device = self->meter->device;
-    struct device_work ones = {
-        .kind = DEVICE_WORK_set,
-        .type = work->type,
+    struct kernel_op ones = {
+        .kind = KERNEL_OP_set,
+        .type = op->type,
         .stream = METER_STREAM,
         .out = {self->address, self->bytes},
     };
-    if (!device->ops->work)
+    if (!device->ops->kernel_op)
         return true;
     if (!submit(self, &ones))
         return false;
-    return !works_on_rows(work) || !device->ops->fill ||
+    return !op_is_on_rows(op) || !device->ops->fill ||
            device->ops->fill(device, self->address, self->bytes / ROW_TOTAL, 1, METER_STREAM) ==
                STATUS_OK;
 }
 
 /* After a mark whose time is known: when all work is done tells how far apart the clocks are. */
-static void compare_clocks(struct works_bench *self, uint64_t ended_ns)
+static void compare_clocks(struct kernel_bench *self, uint64_t ended_ns)
 {
     meter_sync(self->meter);
     self->clock_ahead_ns = (int64_t)(ended_ns - meter_now(self->meter));
 }
 
 /* The time of one of `count` in a row. False: it cannot be done, or the host was always late. */
-static bool in_a_row(struct works_bench *self, struct device_work *work, uint32_t count,
-                     uint64_t *ns)
+static bool in_a_row(struct kernel_bench *self, struct kernel_op *op, uint32_t count, uint64_t *ns)
 {
     struct device *device = self->meter->device;
     const struct device_ops *ops = device->ops;
@@ -239,8 +238,8 @@ static bool in_a_row(struct works_bench *self, struct device_work *work, uint32_
         ops->kernel(device, METER_STREAM, AHEAD_NS + count * self->ahead_each_ns + behind_ns);
         uint64_t begin = ops->mark(device), asked_ns = meter_now(self->meter);
         for (uint32_t i = 0; i < count; i++) {
-            place(self, work);
-            if (!submit(self, work))
+            place(self, op);
+            if (!submit(self, op))
                 return false;
         }
         uint64_t end = ops->mark(device), queued_ns = meter_now(self->meter);
@@ -257,22 +256,22 @@ static bool in_a_row(struct works_bench *self, struct device_work *work, uint32_
 }
 
 /* The median of some, the first of which only loads what is needed. */
-static bool measure(struct works_bench *self, struct device_work *work, uint64_t *ns)
+static bool measure(struct kernel_bench *self, struct kernel_op *op, uint64_t *ns)
 {
     struct meter_samples samples = {.count = 0};
     uint64_t one_ns;
-    bool worked = clear(self, work);
-    place(self, work);
-    worked = worked && submit(self, work);
+    bool worked = clear(self, op);
+    place(self, op);
+    worked = worked && submit(self, op);
     meter_sync(self->meter);
     self->ahead_each_ns = AHEAD_EACH_NS;
-    if (!worked || !in_a_row(self, work, 1, &one_ns))
+    if (!worked || !in_a_row(self, op, 1, &one_ns))
         return false;
     uint64_t count = one_ns < BATCH_NS / BATCH_MOST ? BATCH_MOST : BATCH_NS / (one_ns + 1) + 1;
     uint64_t until_ns = meter_now(self->meter) + POINT_NS;
     while (samples.count < SAMPLES &&
            (samples.count < SAMPLES_LEAST || meter_now(self->meter) < until_ns)) {
-        if (!in_a_row(self, work, (uint32_t)count, &one_ns))
+        if (!in_a_row(self, op, (uint32_t)count, &one_ns))
             return false;
         meter_samples_add(&samples, one_ns);
     }
@@ -283,14 +282,14 @@ static bool measure(struct works_bench *self, struct device_work *work, uint64_t
 /* ---- one curve ------------------------------------------------------------------------------ */
 
 /* Rule 3. Lengths of a thin product are two long ones and k. */
-static bool measure_orders(struct works_bench *self, const struct device_work *work, bool thin,
+static bool measure_orders(struct kernel_bench *self, const struct kernel_op *op, bool thin,
                            uint64_t *ns)
 {
     struct meter_samples samples = {.count = 0};
     const uint64_t orders[3][3] = {
-        {work->m, work->n, work->k}, {work->m, work->k, work->n}, {work->k, work->m, work->n}};
+        {op->m, op->n, op->k}, {op->m, op->k, op->n}, {op->k, op->m, op->n}};
     for (unsigned i = 0; i < (thin ? 3u : 1u); i++) {
-        struct device_work turned = *work;
+        struct kernel_op turned = *op;
         turned.m = orders[i][0];
         turned.n = orders[i][1];
         turned.k = orders[i][2];
@@ -303,51 +302,50 @@ static bool measure_orders(struct works_bench *self, const struct device_work *w
 }
 
 /* The size by which the curve goes. */
-static uint64_t size_of(struct works_bench *self, const struct sweep *sweep,
-                        struct device_work work)
+static uint64_t size_of(struct kernel_bench *self, const struct sweep *sweep, struct kernel_op op)
 {
-    struct sim_work_limit limits[SIM_WORK_LIMITS];
-    place(self, &work);
-    unsigned count = sim_work_limits(&work, limits);
+    struct sim_kernel_limit limits[SIM_KERNEL_LIMITS];
+    place(self, &op);
+    unsigned count = sim_kernel_limits(&op, limits);
     for (unsigned i = 0; i < count; i++)
-        if (limits[i].work == sweep->work)
+        if (limits[i].op == sweep->op)
             return limits[i].size;
     return 0;
 }
 
-static void sweep_go(struct works_bench *self, const struct sweep *sweep, struct sim_profile *out)
+static void sweep_go(struct kernel_bench *self, const struct sweep *sweep, struct sim_profile *out)
 {
-    bool thin = sweep->kind == DEVICE_WORK_matmul && sweep->k_bits == 0;
-    struct device_work work = {.kind = sweep->kind,
-                               .type = sweep->type,
-                               .stream = METER_STREAM,
-                               .m = sweep->m,
-                               .n = sweep->n,
-                               .k = sweep->k};
-    bool rows = works_on_rows(&work);
+    bool thin = sweep->kind == KERNEL_OP_matmul && sweep->k_bits == 0;
+    struct kernel_op op = {.kind = sweep->kind,
+                           .type = sweep->type,
+                           .stream = METER_STREAM,
+                           .m = sweep->m,
+                           .n = sweep->n,
+                           .k = sweep->k};
+    bool rows = op_is_on_rows(&op);
     self->from = rows ? self->bytes / ROW_TOTAL : 0;
     self->to = rows ? self->bytes / ROW_TOTAL * ROW_TABLE : self->bytes;
     self->next = self->from;
-    for (unsigned i = 0; i < sweep->points && goes_on(self) && has_room(self, &work); i++) {
+    for (unsigned i = 0; i < sweep->points && goes_on(self) && has_room(self, &op); i++) {
         uint64_t ns;
-        if (!measure_orders(self, &work, thin, &ns))
+        if (!measure_orders(self, &op, thin, &ns))
             return;
         if (ns)
-            (void)sim_curve_add(&out->works[sweep->work], size_of(self, sweep, work), ns);
+            (void)sim_curve_add(&out->kernel_ops[sweep->op], size_of(self, sweep, op), ns);
         if (ns > LONG_NS)
             return;
-        work.m <<= sweep->m_bits;
-        work.n <<= sweep->n_bits;
-        work.k <<= sweep->k_bits;
+        op.m <<= sweep->m_bits;
+        op.n <<= sweep->n_bits;
+        op.k <<= sweep->k_bits;
     }
 }
 
-void parts_works(struct meter *meter, struct sim_profile *out, uint64_t bytes)
+void parts_kernel_ops(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 {
     const struct device_ops *ops = meter->device->ops;
-    struct works_bench self = {.meter = meter, .bytes = ARENA_BYTES};
+    struct kernel_bench self = {.meter = meter, .bytes = ARENA_BYTES};
     (void)bytes;
-    if (!ops->work && !ops->work_ns)
+    if (!ops->kernel_op && !ops->kernel_op_ns)
         return;
     while (self.bytes >= ARENA_LEAST && (!meter_room(meter, self.bytes, 1) ||
                                          !meter_alloc(meter, self.bytes, &self.address, NULL)))

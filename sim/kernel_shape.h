@@ -1,4 +1,4 @@
-/* What a work on memory (sim/device.h, DEVICE_WORKS) really covers: its shape, cut to what its
+/* What a work on memory (sim/device.h, KERNEL_OPS) really covers: its shape, cut to what its
  * operands hold. The kernels of a card are given this, and the simulated device takes its time for
  * it, so that what is timed is what is done.
  *
@@ -11,18 +11,18 @@
  * 4. Products of lengths that do not fit into 64 bits are UINT64_MAX: more than any operand holds.
  *
  * Where nothing is left to do all of a result is 0. */
-#ifndef SIM_WORK_SHAPE_H
-#define SIM_WORK_SHAPE_H
+#ifndef SIM_KERNEL_OP_SHAPE_H
+#define SIM_KERNEL_OP_SHAPE_H
 
 #include <stdint.h>
 
 #include "sim/device.h"
 
 /* Bytes of one element: 1, 2, 4 or 8. */
-uint64_t work_shape_element_bytes(enum device_type type);
+uint64_t kernel_shape_element_bytes(enum device_type type);
 
 /* a * b, UINT64_MAX where that does not fit. */
-static inline uint64_t work_shape_times(uint64_t a, uint64_t b)
+static inline uint64_t kernel_shape_times(uint64_t a, uint64_t b)
 {
     uint64_t product;
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
@@ -30,43 +30,43 @@ static inline uint64_t work_shape_times(uint64_t a, uint64_t b)
 
 /* out (m x n) = in[0] (m x k) * in[1] (k x n), lengths in elements. Rows of in[0] begin
  * pitch_elements from each other, which is more than k where k is cut. */
-struct work_shape_matmul {
+struct kernel_shape_matmul {
     uint64_t m, n, k, pitch_elements;
 };
 
-struct work_shape_matmul work_shape_matmul(const struct device_work *work);
+struct kernel_shape_matmul kernel_shape_matmul(const struct kernel_op *op);
 
 /* Elements of out and of each input that is there, and their bytes in each of these; which inputs
  * are there: in[inputs[0]] and so on. */
-struct work_shape_elementwise {
+struct kernel_shape_elementwise {
     uint64_t element_count, operand_bytes;
-    uint32_t input_count, inputs[DEVICE_WORK_INPUTS];
+    uint32_t input_count, inputs[KERNEL_OP_INPUTS];
 };
 
-struct work_shape_elementwise work_shape_elementwise(const struct device_work *work);
+struct kernel_shape_elementwise kernel_shape_elementwise(const struct kernel_op *op);
 
 /* Rows of in[0] that are summed and columns of out that get a sum. Rows begin pitch_elements from each
  * other, which is more than columns where out is too short. */
-struct work_shape_reduce {
+struct kernel_shape_reduce {
     uint64_t row_count, column_count, pitch_elements;
 };
 
-struct work_shape_reduce work_shape_reduce(const struct device_work *work);
+struct kernel_shape_reduce kernel_shape_reduce(const struct kernel_op *op);
 
 /* Rows that move between a table and what holds one behind the other; how long one is; how many the
  * table has; and how wide their names in in[1] are: 8 bytes if it holds so many, else 4. */
-struct work_shape_rows {
+struct kernel_shape_rows {
     uint64_t row_count, column_count, row_bytes, table_row_count;
     uint32_t index_bytes;
 };
 
-struct work_shape_rows work_shape_gather(const struct device_work *work);
-struct work_shape_rows work_shape_scatter_add(const struct device_work *work);
+struct kernel_shape_rows kernel_shape_gather(const struct kernel_op *op);
+struct kernel_shape_rows kernel_shape_scatter_add(const struct kernel_op *op);
 
 /* Bytes read, and as many written. */
-uint64_t work_shape_copy_bytes(const struct device_work *work);
+uint64_t kernel_shape_copy_bytes(const struct kernel_op *op);
 
 /* Bytes written. */
-uint64_t work_shape_set_bytes(const struct device_work *work);
+uint64_t kernel_shape_set_bytes(const struct kernel_op *op);
 
 #endif

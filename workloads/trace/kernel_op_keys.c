@@ -1,4 +1,4 @@
-#include "workloads/trace/work_keys.h"
+#include "workloads/trace/kernel_op_keys.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -79,16 +79,16 @@ static unsigned take_list(const struct item *item, char sign, unsigned most,
     return 0;
 }
 
-static bool take_name(const struct item *item, char out[TRACE_WORK_NAME])
+static bool take_name(const struct item *item, char out[TRACE_KERNEL_OP_NAME])
 {
-    if (!item->value_bytes || item->value_bytes >= TRACE_WORK_NAME)
+    if (!item->value_bytes || item->value_bytes >= TRACE_KERNEL_OP_NAME)
         return false;
     memcpy(out, item->value, item->value_bytes);
     out[item->value_bytes] = 0;
     return true;
 }
 
-static bool take_value(struct trace_work *out, enum key key, const struct item *item)
+static bool take_value(struct trace_kernel_op *out, enum key key, const struct item *item)
 {
     switch (key) {
     case KEY_OP:
@@ -98,15 +98,16 @@ static bool take_value(struct trace_work *out, enum key key, const struct item *
     case KEY_OUT:
         return take_list(item, '+', 1, &out->out, NULL) == 1;
     case KEY_IN:
-        out->input_count = take_list(item, '+', TRACE_WORK_INPUTS, out->in, NULL);
+        out->input_count = take_list(item, '+', TRACE_KERNEL_OP_INPUTS, out->in, NULL);
         return out->input_count > 0;
     default:
-        out->dimension_count = take_list(item, 'x', TRACE_WORK_DIMENSIONS, NULL, out->shape);
+        out->dimension_count = take_list(item, 'x', TRACE_KERNEL_OP_DIMENSIONS, NULL, out->shape);
         return out->dimension_count > 0;
     }
 }
 
-enum status trace_work_parse(const char *rest, struct trace_work *out, struct error *error)
+enum status trace_kernel_op_parse(const char *rest, struct trace_kernel_op *out,
+                                  struct error *error)
 {
     static const char *const wanted[KEY_COUNT] = {
         "a name of up to 15 letters", "a block's id, or ~N for the N-th request back from here",
@@ -114,7 +115,7 @@ enum status trace_work_parse(const char *rest, struct trace_work *out, struct er
         "up to three numbers with x between, as in 64x32", "a name of up to 15 letters"};
     struct item item;
     bool given[KEY_COUNT] = {false};
-    *out = (struct trace_work){.op = ""};
+    *out = (struct trace_kernel_op){.op = ""};
     while (next_item(&rest, &item)) {
         int key = key_of(&item);
         if (key < 0)
@@ -134,32 +135,33 @@ enum status trace_work_parse(const char *rest, struct trace_work *out, struct er
 
 static size_t print_reference(char *text, size_t used, struct trace_reference reference)
 {
-    return used + (size_t)snprintf(text + used, TRACE_WORK_TEXT - used, "%s%" PRIu64,
+    return used + (size_t)snprintf(text + used, TRACE_KERNEL_OP_TEXT - used, "%s%" PRIu64,
                                    reference.back ? "~" : "", reference.number);
 }
 
-void trace_work_print(const struct trace_work *work, char text[TRACE_WORK_TEXT])
+void trace_kernel_op_print(const struct trace_kernel_op *kernel_op, char text[TRACE_KERNEL_OP_TEXT])
 {
-    size_t used = (size_t)snprintf(text, TRACE_WORK_TEXT, "op=%s,out=", work->op);
-    used = print_reference(text, used, work->out);
-    for (unsigned i = 0; i < work->input_count; i++) {
-        used += (size_t)snprintf(text + used, TRACE_WORK_TEXT - used, "%s", i ? "+" : ",in=");
-        used = print_reference(text, used, work->in[i]);
+    size_t used = (size_t)snprintf(text, TRACE_KERNEL_OP_TEXT, "op=%s,out=", kernel_op->op);
+    used = print_reference(text, used, kernel_op->out);
+    for (unsigned i = 0; i < kernel_op->input_count; i++) {
+        used += (size_t)snprintf(text + used, TRACE_KERNEL_OP_TEXT - used, "%s", i ? "+" : ",in=");
+        used = print_reference(text, used, kernel_op->in[i]);
     }
-    for (unsigned i = 0; i < work->dimension_count; i++)
-        used += (size_t)snprintf(text + used, TRACE_WORK_TEXT - used, "%s%" PRIu64,
-                                 i ? "x" : ",shape=", work->shape[i]);
-    if (work->type[0])
-        (void)snprintf(text + used, TRACE_WORK_TEXT - used, ",type=%s", work->type);
+    for (unsigned i = 0; i < kernel_op->dimension_count; i++)
+        used += (size_t)snprintf(text + used, TRACE_KERNEL_OP_TEXT - used, "%s%" PRIu64,
+                                 i ? "x" : ",shape=", kernel_op->shape[i]);
+    if (kernel_op->type[0])
+        (void)snprintf(text + used, TRACE_KERNEL_OP_TEXT - used, ",type=%s", kernel_op->type);
 }
 
-bool trace_work_id(struct trace_reference reference, uint64_t next_id, uint64_t *id)
+bool trace_kernel_op_id(struct trace_reference reference, uint64_t next_id, uint64_t *id)
 {
     *id = reference.back ? next_id - reference.number : reference.number;
     return reference.back ? reference.number <= next_id : reference.number < next_id;
 }
 
-void trace_work_replace(const char *rest, const struct trace_work *work, char *text, size_t room)
+void trace_kernel_op_replace(const char *rest, const struct trace_kernel_op *kernel_op, char *text,
+                             size_t room)
 {
     struct item item;
     size_t used = 0;
@@ -168,9 +170,9 @@ void trace_work_replace(const char *rest, const struct trace_work *work, char *t
         if (key_of(&item) < 0)
             used += (size_t)snprintf(text + used, room - used, "%s%.*s", used ? "," : "",
                                      (int)item.bytes, item.text);
-    if (!work)
+    if (!kernel_op)
         return;
-    char printed[TRACE_WORK_TEXT];
-    trace_work_print(work, printed);
+    char printed[TRACE_KERNEL_OP_TEXT];
+    trace_kernel_op_print(kernel_op, printed);
     (void)snprintf(text + used, room - used, "%s%s", used ? "," : "", printed);
 }
